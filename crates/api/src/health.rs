@@ -23,6 +23,19 @@ impl HealthProblems {
         self.lock().push(problem);
     }
 
+    /// Reports a problem that may be known already.
+    pub fn report_once(&self, problem: &str) {
+        let mut problems = self.lock();
+        if !problems.iter().any(|known| known == problem) {
+            problems.push(problem.to_owned());
+        }
+    }
+
+    /// A reported problem is over.
+    pub fn resolve(&self, problem: &str) {
+        self.lock().retain(|known| known != problem);
+    }
+
     pub fn list(&self) -> Vec<String> {
         self.lock().clone()
     }

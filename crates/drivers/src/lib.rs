@@ -7,6 +7,7 @@ pub mod book;
 mod command;
 pub mod libvirt;
 mod order;
+mod runner;
 mod simulated;
 
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
+pub use runner::{OrderBook, OrderRunner, Reported};
 pub use simulated::{Impacts, Simulated};
 
 /// The writer's end of a driver.

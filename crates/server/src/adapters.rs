@@ -18,7 +18,7 @@ use forewarn_engine::{Engine, SubmitError};
 use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
 /// The pause before a report that the writer could not take is sent again.
-const REPORT_RETRY: Duration = Duration::from_secs(1);
+pub const REPORT_RETRY: Duration = Duration::from_secs(1);
 
 /// The metadata endpoint's view of the engine.
 pub struct EngineSource(pub Engine);

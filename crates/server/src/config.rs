@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forewarn_core::Settings;
 
+use crate::libvirt::LibvirtChoice;
 pub use forewarn_access::Auth;
 pub use forewarn_access::tls::Certificate;
 pub use forewarn_drivers::{CommandDriver, Impacts};
@@ -73,6 +74,7 @@ impl ManagementTls {
 pub enum DriverChoice {
     Simulated(Impacts),
     Command(CommandDriver),
+    Libvirt(LibvirtChoice),
 }
 
 impl Default for Config {

@@ -3,10 +3,17 @@
 
 mod adapters;
 mod config;
+mod drift;
+mod libvirt;
+mod peers;
 mod start;
 
 pub use config::*;
 pub use forewarn_api::{AddFaultError, FaultKeeper};
+pub use forewarn_drivers::RebootMode;
+pub use forewarn_drivers::libvirt::{KnownPeers, Peer};
 pub use forewarn_engine::Engine;
 pub use forewarn_metadata::{BoundAddress, EndpointState};
+pub use libvirt::LibvirtChoice;
+pub use peers::read_peers;
 pub use start::{Running, start, start_with};

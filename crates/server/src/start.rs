@@ -16,7 +16,7 @@ use forewarn_access::{Access, Tls, random_guid};
 use forewarn_api::webhooks::Webhooks;
 use forewarn_api::{self as api, ApiMetrics, FaultKeeper, HealthProblems};
 use forewarn_arm as arm;
-use forewarn_core::{Answer, Command, Home, NewMachine};
+use forewarn_core::{Answer, Command, Home, NewMachine, Settings};
 use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
 use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions, HostClocks};
 use forewarn_metadata::{
@@ -36,6 +36,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
+use crate::libvirt::{self, LibvirtMetrics};
 
 /// A running server.
 pub struct Running {
@@ -83,12 +84,15 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let management = bind_management(&config).await?;
     let secure = open_tls(&config).await?;
     let (engine, writer, runner) = open_engine(&config, store).await?;
-    register_first(&engine, config.first_machine.clone()).await?;
+    if !matches!(config.driver, DriverChoice::Libvirt(_)) {
+        register_first(&engine, config.first_machine.clone()).await?;
+    }
     let endpoint = Arc::new(EndpointState::new(config.rate_limit));
     let metrics = Arc::new(ApiMetrics::default());
     let webhooks = Arc::new(Webhooks::open(engine.clone(), config.webhook_timeout, metrics.clone()).await?);
     let faults = FaultKeeper::new(engine.clone(), endpoint.clone());
-    let registry = Arc::new(registry(&engine, &endpoint, &metrics));
+    let libvirt_metrics = LibvirtMetrics::default();
+    let registry = Arc::new(registry(&engine, &endpoint, &metrics, &libvirt_metrics));
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -126,6 +130,9 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let counters = metrics.limits.clone();
     let problems = HealthProblems::default();
     check_store(&config, problems.clone());
+    if let (DriverChoice::Libvirt(choice), Some(data)) = (&config.driver, directory(&config)) {
+        libvirt::start(choice, data, &engine, &problems, &libvirt_metrics, &stop, &tasks).await?;
+    }
     if let Some(warning) = plain_http_warning(running.management) {
         tracing::warn!("{warning}");
     }
@@ -197,11 +204,12 @@ fn router(service: api::Service) -> Router {
         .with_state(service)
 }
 
-fn registry(engine: &Engine, endpoint: &EndpointState, metrics: &ApiMetrics) -> Registry {
+fn registry(engine: &Engine, endpoint: &EndpointState, metrics: &ApiMetrics, libvirt: &LibvirtMetrics) -> Registry {
     let mut registry = Registry::with_prefix("forewarn");
     endpoint.metrics.register(&mut registry);
     engine.register_metrics(&mut registry);
     metrics.register(&mut registry);
+    libvirt.register(&mut registry);
     registry
 }
 
@@ -259,7 +267,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.rules.notice_scale == 0 {
         bail!("the notice scale must be a whole number of at least 1");
     }
-    Ok(())
+    libvirt::check(config)
 }
 
 /// Raises the limit on open files as far as allowed, and returns it. Most systems start programs with 1,024.
@@ -336,7 +344,10 @@ async fn open_engine(
     let options = EngineOptions {
         clock: config.clock,
         system_clocks: Arc::new(HostClocks::new()),
-        rules: config.rules.clone(),
+        rules: Settings {
+            machine_orders: config.rules.machine_orders || matches!(config.driver, DriverChoice::Libvirt(_)),
+            ..config.rules.clone()
+        },
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
     };
     let mut runner = None;
@@ -356,6 +367,8 @@ fn driver(config: &Config, engine: &Engine, runner: &mut Option<CommandRunner>) 
             *runner = Some(command_runner(engine, command, signal.clone()));
             Box::new(CommandSignal(signal))
         }
+        // The runners of the hosts follow the revisions instead.
+        (DriverChoice::Libvirt(_), _) => Box::new(CommandSignal(Arc::new(Notify::new()))),
     }))
 }
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, ManagementTls, StoreChoice,
+    Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, LibvirtChoice, ListenAddress, ManagementTls,
+    StoreChoice,
 };
 
 use super::{ConfigError, executable, settings, tls};
@@ -27,6 +28,8 @@ pub struct Choices {
     pub driver_command: Option<PathBuf>,
     pub driver_arguments: Vec<String>,
     pub driver_command_timeout: Duration,
+    pub libvirt: LibvirtChoice,
+    pub libvirt_peers: Option<PathBuf>,
     pub impacts: Impacts,
     pub log: LogFormat,
     pub log_level: String,
@@ -46,6 +49,7 @@ pub enum ClockMode {
 pub enum DriverMode {
     Simulated,
     Command,
+    Libvirt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ impl Default for Choices {
             driver_command: None,
             driver_arguments: Vec::new(),
             driver_command_timeout: Duration::from_secs(10 * 60),
+            libvirt: LibvirtChoice::default(),
+            libvirt_peers: None,
             impacts: Impacts::default(),
             log: LogFormat::Text,
             log_level: "info".into(),
@@ -193,6 +199,14 @@ impl Choices {
                 Err(ConfigError("driver.arguments requires driver.command: set it with --driver-command".into()))
             }
             (DriverMode::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            (DriverMode::Libvirt, Some(_)) => {
+                Err(ConfigError("driver.kind is libvirt, but driver.command is set: remove one of them".into()))
+            }
+            (DriverMode::Libvirt, None) => {
+                let peers = self.libvirt_peers.as_deref().map(forewarn_server::read_peers).transpose();
+                let peers = peers.map_err(|error| ConfigError(format!("{error:#}")))?.unwrap_or_default();
+                Ok(DriverChoice::Libvirt(LibvirtChoice { peers, ..self.libvirt.clone() }))
+            }
             (DriverMode::Command, Some(program)) => {
                 executable::check(program)?;
                 Ok(DriverChoice::Command(CommandDriver {

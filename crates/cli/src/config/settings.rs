@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forewarn_server::RebootMode;
 use toml::Value;
 
 use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
@@ -175,7 +176,7 @@ pub static SETTINGS: &[Setting] = &[
         "Log level: error, warn, info, debug or trace; or per module, such as info,forewarn_arm=debug",
         |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
         |c| Some(c.log_level.clone().into())),
-    setting!("driver.kind", "driver", One, "simulated|command",
+    setting!("driver.kind", "driver", One, "simulated|command|libvirt",
         "Driver that carries out events; command if driver.command is set",
         |c, v| { c.driver = Some(one_of(one(v)?, DRIVERS)?); Ok(()) },
         |c| Some(render_word(DRIVERS, c.driver_mode()))),
@@ -190,6 +191,26 @@ pub static SETTINGS: &[Setting] = &[
     span_setting!("driver.command_timeout", "driver-command-timeout",
         "Time after which the driver command is killed and the operation fails",
         1, 30 * DAYS, driver_command_timeout),
+    setting!("driver.host", "driver-host", One, "NAME",
+        "Name of this host for the libvirt driver; by default the host name",
+        |c, v| { c.libvirt.host = one(v)?.into(); Ok(()) },
+        |c| Some(c.libvirt.host.clone().into())),
+    setting!("driver.libvirt_socket", "libvirt-socket", One, "FILE",
+        "Socket of this host's libvirtd",
+        |c, v| { c.libvirt.socket = path(v)?; Ok(()) },
+        |c| Some(c.libvirt.socket.display().to_string().into())),
+    setting!("driver.reboot", "driver-reboot", One, "hard|graceful",
+        "How the libvirt driver restarts machines: by reset, or by shutdown and start",
+        |c, v| { c.libvirt.reboot = one_of(one(v)?, REBOOTS)?; Ok(()) },
+        |c| Some(render_word(REBOOTS, c.libvirt.reboot))),
+    setting!("driver.pools", "driver-pool", Many, "NAME",
+        "Storage pools from which the disks of deleted machines are deleted; other disks are kept",
+        |c, v| { c.libvirt.pools = texts(v)?; Ok(()) },
+        |c| Some(c.libvirt.pools.clone().into())),
+    setting!("driver.peers", "driver-peers", One, "FILE",
+        "File that says how other libvirt hosts are reached, TOML",
+        |c, v| { c.libvirt_peers = Some(path(v)?); Ok(()) },
+        |c| Some(c.libvirt_peers.as_ref()?.display().to_string().into())),
     span_setting!("driver.impacts.live_migration", "impact-live-migration",
         "Duration of a simulated live migration", 0, 30 * DAYS, impacts.live_migration),
     span_setting!("driver.impacts.freeze", "impact-freeze",
@@ -220,7 +241,10 @@ pub static SETTINGS: &[Setting] = &[
 
 const CLOCKS: &[(&str, ClockMode)] = &[("real", ClockMode::Real), ("manual", ClockMode::Manual)];
 const LOGS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
-const DRIVERS: &[(&str, DriverMode)] = &[("simulated", DriverMode::Simulated), ("command", DriverMode::Command)];
+const DRIVERS: &[(&str, DriverMode)] =
+    &[("simulated", DriverMode::Simulated), ("command", DriverMode::Command), ("libvirt", DriverMode::Libvirt)];
+
+const REBOOTS: &[(&str, RebootMode)] = &[("hard", RebootMode::Hard), ("graceful", RebootMode::Graceful)];
 
 fn render_word<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {
     words.iter().find(|(_, each)| *each == value).map_or("", |(word, _)| word).into()

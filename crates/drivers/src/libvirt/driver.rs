@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::LibvirtConfig;
 use super::host::{Host, LOOK, is_connection_lost};
+use super::inventory::DomainWatch;
 use super::journal::{Entry, Journal};
 use super::mark::Mark;
 use super::step::Step;
@@ -49,6 +50,15 @@ impl LibvirtDriver {
         let journal = Journal::open(&config.journal)?;
         let host = Host::new(config.host.clone(), config.target.clone());
         Ok(LibvirtDriver { config, host, journal, running: Mutex::new(HashMap::new()) })
+    }
+
+    /// Watches the domains of this host, on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// If libvirtd cannot be reached.
+    pub async fn watch(&self) -> Result<DomainWatch, Error> {
+        DomainWatch::open(&self.config.target).await
     }
 
     /// Removes records that are not about an unfinished order of this host: in clones, in reverted snapshots, and in

@@ -21,11 +21,16 @@ mod config;
 mod disks;
 mod driver;
 mod host;
+mod inventory;
 mod journal;
 mod mark;
+mod peers;
 mod step;
 mod steps;
 
 pub use config::{LibvirtConfig, PeerState, Peers};
 pub use driver::{LibvirtDriver, Stray};
+pub use forewarn_libvirt::Target;
+pub use inventory::{DomainWatch, FoundDomain};
+pub use peers::{KnownPeers, Peer};
 pub use step::{Step, StepHook};

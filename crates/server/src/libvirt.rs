@@ -1,0 +1,241 @@
+//! Runs the libvirt driver for the hosts whose libvirtd this server can open.
+//!
+//! Each host has a journal, a runner for its orders, and a watch on its domains. Orders follow from the region, so
+//! nothing is lost if a host or this server is restarted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use forewarn_access::tls::hostname;
+use forewarn_api::HealthProblems;
+use forewarn_core::{Command, MachineReport, Name};
+use forewarn_drivers::book::orders_of;
+use forewarn_drivers::libvirt::{KnownPeers, LibvirtConfig, LibvirtDriver, Target};
+use forewarn_drivers::{Action, Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, Reported};
+use forewarn_engine::{ClockKind, Engine, SubmitError};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::adapters::REPORT_RETRY;
+use crate::config::{Config, DriverChoice, StoreChoice};
+use crate::drift::DomainFollower;
+
+/// The directory of the journals in the data directory, one for each host.
+const JOURNAL: &str = "journal";
+
+/// The longest reason of a failure that is stored. libvirt's own are shorter, QEMU's can be pages.
+const REASON_CHARS_MAX: usize = 500;
+
+/// The settings of the libvirt driver.
+#[derive(Clone, Debug)]
+pub struct LibvirtChoice {
+    /// The name of this host.
+    pub host: String,
+    /// The socket of its libvirtd.
+    pub socket: PathBuf,
+    pub reboot: RebootMode,
+    /// Storage pools from which Terminate may delete disks.
+    pub pools: Vec<String>,
+    /// Other hosts. Those with a socket are driven by this server too.
+    pub peers: KnownPeers,
+}
+
+impl Default for LibvirtChoice {
+    fn default() -> Self {
+        LibvirtChoice {
+            host: hostname(),
+            socket: "/run/libvirt/libvirt-sock".into(),
+            reboot: RebootMode::Hard,
+            pools: Vec::new(),
+            peers: KnownPeers::default(),
+        }
+    }
+}
+
+impl LibvirtChoice {
+    /// The hosts that this server drives, with their sockets.
+    fn hosts(&self) -> BTreeMap<String, PathBuf> {
+        let peers = self.peers.0.iter().filter_map(|(name, peer)| Some((name.clone(), peer.socket.clone()?)));
+        peers.chain([(self.host.clone(), self.socket.clone())]).collect()
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct HostLabel {
+    host: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OrderLabel {
+    host: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct LibvirtMetrics {
+    connected: Family<HostLabel, Gauge>,
+    orders: Family<OrderLabel, Counter>,
+}
+
+impl LibvirtMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("libvirt_connected", "Whether libvirtd answers", self.connected.clone());
+        registry.register("orders_ended", "Orders that have ended, by outcome", self.orders.clone());
+    }
+
+    pub fn set_connected(&self, host: &str, connected: bool) {
+        self.connected.get_or_create(&HostLabel { host: host.into() }).set(connected.into());
+    }
+
+    fn count(&self, host: &str, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Done => "done",
+            Outcome::Failed(_) => "failed",
+            Outcome::Gone => "gone",
+            Outcome::Moved { .. } => "moved",
+        };
+        self.orders.get_or_create(&OrderLabel { host: host.into(), outcome }).inc();
+    }
+}
+
+/// Refuses configurations that the libvirt driver cannot work with.
+pub fn check(config: &Config) -> anyhow::Result<()> {
+    let DriverChoice::Libvirt(choice) = &config.driver else { return Ok(()) };
+    if matches!(config.clock, ClockKind::Manual { .. }) {
+        bail!("the libvirt driver needs the real clock: remove --clock manual");
+    }
+    if matches!(config.store, StoreChoice::Memory) {
+        bail!("the libvirt driver needs a data directory for its journal: remove --memory");
+    }
+    if !choice.socket.exists() {
+        tracing::warn!(socket = %choice.socket.display(), "there is no libvirtd yet; orders wait until there is one");
+    }
+    Ok(())
+}
+
+/// Registers the hosts and starts their runners.
+pub async fn start(
+    choice: &LibvirtChoice,
+    data: &Path,
+    engine: &Engine,
+    problems: &HealthProblems,
+    metrics: &LibvirtMetrics,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> anyhow::Result<()> {
+    for (host, socket) in choice.hosts() {
+        let register = Command::RegisterHost { name: host.as_str().into() };
+        engine.submit(register, None).await.with_context(|| format!("cannot register the host '{host}'"))?;
+        let journal = data.join(JOURNAL).join(&host);
+        let driver = Arc::new(
+            LibvirtDriver::open(LibvirtConfig {
+                host: host.clone(),
+                target: Target::qemu(socket),
+                journal: journal.clone(),
+                pools: choice.pools.clone(),
+                peers: Arc::new(choice.peers.clone()),
+                hook: Arc::new(|_| {}),
+            })
+            .with_context(|| format!("cannot open the journal in {}", journal.display()))?,
+        );
+        let book = EngineBook {
+            engine: engine.clone(),
+            host: host.as_str().into(),
+            choice: choice.clone(),
+            metrics: metrics.clone(),
+            revisions: Mutex::new(engine.subscribe()),
+        };
+        tasks.spawn(OrderRunner { driver: driver.clone(), book: Arc::new(book) }.run(stop.clone()));
+        let follower = DomainFollower {
+            engine: engine.clone(),
+            host: host.as_str().into(),
+            driver,
+            problems: problems.clone(),
+            metrics: metrics.clone(),
+        };
+        tasks.spawn(follower.run(stop.clone()));
+    }
+    Ok(())
+}
+
+/// The orders of one host, and the way of its reports into the region.
+struct EngineBook {
+    engine: Engine,
+    host: Name,
+    choice: LibvirtChoice,
+    metrics: LibvirtMetrics,
+    revisions: Mutex<watch::Receiver<u64>>,
+}
+
+impl OrderBook for EngineBook {
+    fn orders(&self) -> Vec<Order> {
+        let region = &self.engine.snapshot().region;
+        let peers = |host: &str| self.choice.peers.address(host);
+        let mut orders = orders_of(region, &self.host, region.meta().term, &peers);
+        for order in &mut orders {
+            if order.action == Action::Reboot(RebootMode::Hard) {
+                order.action = Action::Reboot(self.choice.reboot);
+            }
+        }
+        orders
+    }
+
+    fn term(&self) -> u64 {
+        self.engine.snapshot().region.meta().term
+    }
+
+    fn changed(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            if self.revisions.lock().await.changed().await.is_err() {
+                // The writer has ended, and with it every change.
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
+    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, Reported> {
+        let order = order.clone();
+        Box::pin(async move {
+            let Some(machine) = self.engine.snapshot().region.machine_by_vm_id(order.id.machine) else {
+                return Reported::Settled;
+            };
+            let report = machine_report(outcome);
+            let command = Command::ReportMachine { event: order.id.event, machine, host: self.host.clone(), report };
+            loop {
+                match self.engine.submit(command.clone(), None).await {
+                    Ok(_) => return Reported::Settled,
+                    Err(SubmitError::Rejected(rejection)) => {
+                        tracing::warn!(order = %order.id, name = order.name, %rejection, "the report was refused");
+                        return Reported::Settled;
+                    }
+                    Err(SubmitError::Stopping) => return Reported::Stopping,
+                    Err(SubmitError::Busy | SubmitError::Unavailable) => tokio::time::sleep(REPORT_RETRY).await,
+                }
+            }
+        })
+    }
+
+    fn observe(&self, order: &Order, outcome: &Outcome) {
+        tracing::info!(host = %self.host, order = %order.id, name = order.name, %outcome, "order ended");
+        self.metrics.count(&self.host, outcome);
+    }
+}
+
+fn machine_report(outcome: Outcome) -> MachineReport {
+    match outcome {
+        Outcome::Done => MachineReport::Done,
+        Outcome::Failed(reason) => {
+            MachineReport::Failed(reason.chars().take(REASON_CHARS_MAX).collect::<String>().into())
+        }
+        Outcome::Gone => MachineReport::Gone,
+        Outcome::Moved { to } => MachineReport::Moved { to: to.into() },
+    }
+}
