@@ -5,6 +5,8 @@
 mod access;
 mod credential;
 pub mod digest;
+mod host_access;
+mod host_certificate;
 mod machine;
 mod principal;
 mod random;
@@ -19,6 +21,8 @@ mod token_file;
 
 pub use access::{Access, AccessError, Auth, Stranger};
 pub use credential::{Credential, Holder};
+pub use host_access::{HostAccess, HostAccessError, JOIN_TOKEN_LIFE, JoinToken, Signed};
+pub use host_certificate::{CERTIFICATE_SECS as HOST_CERTIFICATE_SECS, HostKey, LINK_NAME, fingerprint_of};
 pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use principal::{Principal, Subject};
 pub use random::{random_bytes, random_guid};

@@ -10,7 +10,7 @@
 //! leaves the data directory.
 
 mod made;
-mod plan;
+pub(crate) mod plan;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use made::AUTHORITY_FILE;
 use made::Made;
+pub(crate) use made::{named, set_span};
 use plan::Plan;
 
 /// The certificate of the https listener.

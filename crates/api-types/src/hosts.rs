@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventType, HostPhase, Id, Nullable, Number, ResourceName, Text, WaitFor};
+use crate::{EventType, HostPhase, Id, Nullable, Number, ResourceName, Text, Time, WaitFor};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,4 +97,36 @@ pub struct DrainMove {
     pub waits_for: Option<WaitFor>,
     /// Whether a handler gets notice of the move.
     pub has_handler: bool,
+}
+
+/// A token with which a host joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostToken {
+    pub host: String,
+    /// Works once.
+    pub token: String,
+    /// End of its validity.
+    pub expires: Time,
+}
+
+/// A request to join, sent by a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewJoin {
+    pub token: String,
+    /// Certificate request, PEM.
+    pub request: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Joined {
+    pub host: String,
+    /// Certificate of the host, PEM.
+    pub certificate: String,
+    /// Authority of the listener for hosts, PEM.
+    pub authority: String,
+    /// Port of the listener for hosts.
+    pub port: u16,
 }

@@ -4,6 +4,7 @@
 //! Requests refuse unknown fields. Responses ignore them, so that a client can talk to a newer server. The types carry no
 //! rules: the server converts them to the types of `core`, which decides.
 
+pub mod host_link;
 pub mod nearest;
 pub mod object;
 pub mod plain;

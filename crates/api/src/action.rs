@@ -65,6 +65,7 @@ table! {
     DrainHost: "host.drain", Operator;
     ActivateHost: "host.activate", Operator;
     FenceHost: "host.fence", Owner;
+    CreateHostToken: "host.token", Owner;
 
     StartRollout: "rollout.start", Operator;
     PauseRollout: "rollout.pause", Operator;

@@ -36,6 +36,7 @@ mod groups;
 mod guard;
 mod health;
 pub mod history;
+mod host_joins;
 mod hosts;
 mod idempotency;
 mod listener;
@@ -70,7 +71,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use forewarn_access::{Access, Principal};
+use forewarn_access::{Access, HostAccess, Principal};
 use forewarn_core::{Name, OperationId};
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
@@ -145,12 +146,21 @@ pub struct ServiceParts {
     pub webhooks: Arc<Webhooks>,
     pub metrics: Arc<ApiMetrics>,
     pub problems: HealthProblems,
+    /// Enrollment of host agents; None without a listener for them.
+    pub enrollment: Option<HostEnrollment>,
     /// All metrics of the process.
     pub registry: Arc<Registry>,
     /// How metadata documents spell machine names.
     pub names: Names,
     /// Ends streams and runs when the server stops.
     pub stop: CancellationToken,
+}
+
+/// How hosts join.
+pub struct HostEnrollment {
+    pub access: Arc<HostAccess>,
+    /// Port of the listener for hosts.
+    pub port: u16,
 }
 
 impl Service {
@@ -187,6 +197,10 @@ impl Service {
 
     pub fn endpoint(&self) -> &Arc<EndpointState> {
         &self.0.parts.endpoint
+    }
+
+    fn enrollment(&self) -> Option<&HostEnrollment> {
+        self.0.parts.enrollment.as_ref()
     }
 
     /// Counts and logs a failed sign-in, and delays its answer if there were many from the same source. `attempt` names the

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use forewarn_access::{Needs, Role, is_arm_path};
 use forewarn_api_types::{
     ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, DrainPreview, EmptyBody, Event,
-    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, Identity, Listeners, Machine,
-    MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewMachine, NewMaintenance, NewRollout, NewRun,
-    NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions, PolicyChange, PortalLink, Requests, Resend, Resent,
-    Rollout, RolloutPreview, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetTo,
-    SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
+    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostToken, Identity, Joined,
+    Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewJoin, NewMachine, NewMaintenance,
+    NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions, PolicyChange, PortalLink, Requests,
+    Resend, Resent, Rollout, RolloutPreview, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile,
+    ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
 
@@ -29,7 +29,7 @@ use super::openapi::{self, Doc, DocumentedRoute};
 use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
 use super::{
-    Service, changes, clock, events, faults, guard, health, history, hosts, listeners, machine_actions,
+    Service, changes, clock, events, faults, guard, health, history, host_joins, hosts, listeners, machine_actions,
     machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
     scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
 };
@@ -267,6 +267,8 @@ fn host_routes() -> Vec<Route> {
         post("/api/v1/hosts/{host}/drain/preview", Action::DrainHost, hosts::preview_drain, doc("previewDrain", "Show where the machines of a host would go").optional_body::<NewDrain>().response::<DrainPreview>(OK)),
         post("/api/v1/hosts/{host}/activate", Action::ActivateHost, hosts::activate, doc("activateHost", "Make a drained, draining or failed host available again").optional_body::<EmptyBody>().response::<Host>(OK)),
         post("/api/v1/hosts/{host}/fence", Action::FenceHost, hosts::fence, doc("fenceHost", "Record that a host is off; its machines are then stopped").optional_body::<EmptyBody>().response::<Host>(OK)),
+        post("/api/v1/hosts/{host}/token", Action::CreateHostToken, host_joins::create_token, doc("createHostToken", "Create a token with which a host joins; it works once, for an hour").optional_body::<EmptyBody>().response::<HostToken>(CREATED)),
+        post("/api/v1/host-joins", Action::CreateHostToken, host_joins::join, doc("joinHost", "Join as a host, with a token instead of a role").body::<NewJoin>().response::<Joined>(CREATED)).open(),
         delete("/api/v1/hosts/{host}", Action::RemoveHost, hosts::delete, doc("removeHost", "Remove a host without machines").no_content()),
         post("/api/v1/hosts/{host}/hardware-failure", Action::Fail, hosts::fail, doc("failHost", "Simulate a hardware failure of a host (events without notice for all its machines)").optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
         post("/api/v1/maintenance", Action::StartMaintenance, maintenance::start, doc("startMaintenance", "Start or plan maintenance of machines, a host or a group").body::<NewMaintenance>().response::<Operation>(ACCEPTED)),

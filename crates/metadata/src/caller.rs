@@ -33,6 +33,8 @@ pub enum DefaultMachine {
     Named(String),
     /// The machine that an empty store starts with.
     First,
+    /// No machine: local callers are programs of the host itself.
+    None,
 }
 
 /// The other end of a connection.
@@ -151,6 +153,7 @@ impl Client {
         let default = match &self.policy.default {
             _ if !self.peer.is_local() => None,
             DefaultMachine::Named(name) => Some(find_named(region, &NamedMachine::parse(name))?),
+            DefaultMachine::None => None,
             DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
         };
         default.ok_or_else(|| Refusal::UnknownCaller { address: self.peer.describe() })

@@ -59,7 +59,7 @@ pub use metrics::{GaugeGuard, MetadataMetrics};
 use request::Endpoint;
 use requests::Requests;
 use response::Responses;
-pub use source::{BoxFuture, DocumentWatch, Source, SourceError};
+pub use source::{BoxFuture, Coverage, DocumentWatch, Source, SourceError};
 
 /// The most memory that one connection takes in the program: two buffers for a head, and the state of its task. The kernel's
 /// socket buffers come on top.

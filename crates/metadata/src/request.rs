@@ -19,7 +19,7 @@ use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version};
-use http::header::{ETAG, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
+use http::header::{AGE, ETAG, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ use super::limits::{Activity, SourceKey, Sources};
 use super::memo::Memo;
 use super::response::{Response, Responses};
 use super::route::{self, Route, Target};
-use super::source::Source;
+use super::source::{Coverage, HOST_RETRY_AFTER_SECS, Source};
 use crate::faults::{Alter, Document, Facts, Hit, Method};
 use crate::requests::{RequestEntry, shorten};
 
@@ -54,6 +54,8 @@ pub struct Endpoint {
 const METADATA: HeaderName = HeaderName::from_static("metadata");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+const NOT_ON_THIS_HOST: Refusal = Refusal::NotOnThisHost { retry_after_secs: HOST_RETRY_AFTER_SECS };
 
 /// The result of looking at a request.
 pub struct Visit {
@@ -111,7 +113,17 @@ impl Endpoint {
             Err(refusal) if caller.is_some() => refusal,
             Err(refusal) => self.identify_refused(client, request, &mut caller).err().unwrap_or(refusal),
         };
+        let outcome = self.localize(outcome);
         Visit { caller, outcome: Outcome::Respond(self.responses.refusal(&outcome)) }
+    }
+
+    /// On a host, a machine that is not in the copy may be about to arrive.
+    pub fn localize(&self, refusal: Refusal) -> Refusal {
+        let is_unknown = matches!(refusal, Refusal::UnknownCaller { .. } | Refusal::UnknownMachine { .. });
+        match self.source.coverage() {
+            Coverage::Host if is_unknown => NOT_ON_THIS_HOST,
+            Coverage::Region | Coverage::Host | Coverage::Nothing => refusal,
+        }
     }
 
     /// Counts a response, and records the request if its machine is known.
@@ -147,12 +159,19 @@ impl Endpoint {
     ) -> Option<Response> {
         let shown = alter.incarnation(incarnation);
         let is_known = !alter.unconditional && matches_any(known, shown);
-        is_known.then(|| self.responses.not_modified(HeaderValue::from(shown)))
+        is_known.then(|| self.with_age(self.responses.not_modified(HeaderValue::from(shown))))
+    }
+
+    fn with_age(&self, mut response: Response) -> Response {
+        if let Some(secs) = self.source.age_secs() {
+            response.headers_mut().insert(AGE, HeaderValue::from(secs));
+        }
+        response
     }
 
     fn document(&self, region: &Region, scope: &Scope, version: Version, alter: Alter) -> Response {
         if alter == Alter::default() {
-            return self.responses.document(&self.documents.get(region, scope, version));
+            return self.with_age(self.responses.document(&self.documents.get(region, scope, version)));
         }
         let altered = self.documents.render_altered(region, scope, version, alter);
         match alter.events_vanish {
@@ -164,6 +183,9 @@ impl Endpoint {
 
     /// `caller` is set on the way, also for requests that are refused after that.
     fn check<B>(&self, client: &Client, request: &Request<B>, caller: &mut Option<Caller>) -> Result<Outcome, Refusal> {
+        if self.source.coverage() == Coverage::Nothing {
+            return Err(NOT_ON_THIS_HOST);
+        }
         let path = request.uri().path();
         let target = route::parse(path, client.policy.prefix_allowed)
             .ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;

@@ -18,7 +18,7 @@ use super::metrics::GaugeGuard;
 use super::request::{ApprovalRequest, DocumentRequest, Endpoint};
 use super::response::Response;
 use super::socket::count_empty_lines;
-use super::source::SourceError;
+use super::source::{HOST_RETRY_AFTER_SECS, SourceError};
 
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl Completed {
 pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: DocumentRequest) -> Completed {
     match try_get(&endpoint, &activity, &get).await {
         Ok(response) => response.into(),
-        Err(refusal) => endpoint.responses.refusal(&refusal).into(),
+        Err(refusal) => endpoint.responses.refusal(&endpoint.localize(refusal)).into(),
     }
 }
 
@@ -78,6 +78,9 @@ async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -
             Ok(response) => return Ok(response),
             Err(unchanged) => unchanged,
         };
+        if endpoint.source.is_leaving(get.machine) {
+            return Ok(endpoint.responses.closing(unchanged));
+        }
         // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
         if get.wait_secs == 0 || activity.has_more_input() {
             return Ok(unchanged);
@@ -119,7 +122,7 @@ async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incom
     request.activity.skip_heads(count_empty_lines(&body));
     match submit(endpoint, &request.machine, &body).await {
         Ok(approved) => Completed { response: endpoint.responses.accepted(), approved },
-        Err(refusal) => endpoint.responses.refusal(&refusal).into(),
+        Err(refusal) => endpoint.responses.refusal(&endpoint.localize(refusal)).into(),
     }
 }
 
@@ -180,6 +183,7 @@ fn refusal(error: SourceError, machine: &str) -> Refusal {
         }
         SourceError::UnknownMachine => Refusal::UnknownMachine { name: machine.to_owned() },
         SourceError::Overloaded => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::Unreachable => Refusal::ServerUnreachable { retry_after_secs: HOST_RETRY_AFTER_SECS },
         SourceError::OutcomeUnknown => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
         SourceError::Internal => Refusal::Internal,
     }

@@ -11,6 +11,9 @@ use forewarn_access::MachineIdentity;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// The `Retry-After` of a request that a host agent cannot serve: its link is usually back within seconds.
+pub const HOST_RETRY_AFTER_SECS: u32 = 2;
+
 pub trait Source: Send + Sync + 'static {
     /// The newest snapshot, borrowed for the length of one request.
     fn peek(&self) -> Guard<Arc<Snapshot>>;
@@ -33,6 +36,32 @@ pub trait Source: Send + Sync + 'static {
 
     /// The managed identity of a machine, if it has one.
     fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>>;
+
+    /// The machines that the snapshot contains.
+    fn coverage(&self) -> Coverage {
+        Coverage::Region
+    }
+
+    /// Seconds since the snapshot was last known to be current; None while it is. Sent as `Age`.
+    fn age_secs(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a machine is about to move to another host. Its held requests are answered, and their connections closed.
+    fn is_leaving(&self, _machine: MachineId) -> bool {
+        false
+    }
+}
+
+/// The machines that a snapshot contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// All of them.
+    Region,
+    /// Those of one host. Another machine may arrive there at any time.
+    Host,
+    /// None, so that no document can be shown: the agent has no copy, or its host is fenced.
+    Nothing,
 }
 
 pub trait DocumentWatch: Send {
@@ -46,5 +75,7 @@ pub enum SourceError {
     UnknownMachine,
     Overloaded,
     OutcomeUnknown,
+    /// The server that must decide cannot be reached.
+    Unreachable,
     Internal,
 }

@@ -22,6 +22,10 @@ pub struct Config {
     /// The https listener of the management API.
     pub management_tls: ManagementTls,
     pub certificate: Certificate,
+    /// The listener for host agents.
+    pub hosts: Option<SocketAddr>,
+    /// A host whose agent is silent for this long is unreachable.
+    pub host_silence_max: Duration,
     pub auth: Auth,
     pub clock: ClockKind,
     /// The settings of the rules, including the notice scale.
@@ -86,6 +90,8 @@ impl Default for Config {
             management: (Ipv4Addr::LOCALHOST, 8170).into(),
             management_tls: ManagementTls::Off,
             certificate: Certificate::Made,
+            hosts: None,
+            host_silence_max: forewarn_core::settings::HOST_SILENCE_MAX,
             auth: Auth::Token,
             clock: ClockKind::Real,
             rules: Settings::default(),

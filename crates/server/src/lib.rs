@@ -4,6 +4,7 @@
 mod adapters;
 mod config;
 mod drift;
+mod hosts;
 mod libvirt;
 mod peers;
 mod start;

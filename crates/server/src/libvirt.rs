@@ -217,7 +217,9 @@ impl OrderBook for EngineBook {
                         return Reported::Settled;
                     }
                     Err(SubmitError::Stopping) => return Reported::Stopping,
-                    Err(SubmitError::Busy | SubmitError::Unavailable) => tokio::time::sleep(REPORT_RETRY).await,
+                    Err(SubmitError::Busy | SubmitError::Unavailable | SubmitError::NoLeader) => {
+                        tokio::time::sleep(REPORT_RETRY).await
+                    }
                 }
             }
         })

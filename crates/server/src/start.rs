@@ -12,7 +12,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use forewarn_access::tls::hostname;
-use forewarn_access::{Access, Tls, random_guid};
+use forewarn_access::{Access, HostAccess, Tls, random_guid};
 use forewarn_api::webhooks::Webhooks;
 use forewarn_api::{self as api, ApiMetrics, FaultKeeper, HealthProblems};
 use forewarn_arm as arm;
@@ -36,6 +36,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
+use crate::hosts::{self, Beats, HostListener, Links};
 use crate::libvirt::{self, LibvirtMetrics};
 
 /// A running server.
@@ -45,6 +46,8 @@ pub struct Running {
     pub management: SocketAddr,
     /// The https listener.
     pub management_tls: Option<SocketAddr>,
+    /// The listener for host agents.
+    pub hosts: Option<SocketAddr>,
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
     pub faults: FaultKeeper,
@@ -83,10 +86,12 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
     let secure = open_tls(&config).await?;
+    let hosts = open_hosts(&config).await?;
     let (engine, writer, runner) = open_engine(&config, store).await?;
     if !matches!(config.driver, DriverChoice::Libvirt(_)) {
         register_first(&engine, config.first_machine.clone()).await?;
     }
+    load_certificates(&engine, hosts.as_ref()).await?;
     let endpoint = Arc::new(EndpointState::new(config.rate_limit));
     let metrics = Arc::new(ApiMetrics::default());
     let webhooks = Arc::new(Webhooks::open(engine.clone(), config.webhook_timeout, metrics.clone()).await?);
@@ -100,6 +105,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         metadata: listeners.iter().map(BoundListener::address).collect::<Result<_, _>>()?,
         management: management.local_addr()?,
         management_tls: secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
+        hosts: hosts.as_ref().map(|(_, bound)| bound.listener.local_addr()).transpose()?,
         engine: engine.clone(),
         endpoint: endpoint.clone(),
         faults: faults.clone(),
@@ -127,6 +133,18 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults.run(stop.clone()));
     tasks.spawn(webhooks.clone().run(stop.clone()));
+    let beats = Arc::new(Beats::new(engine.clone(), config.host_silence_max));
+    let monitor = beats.clone();
+    let monitor_stop = stop.clone();
+    tasks.spawn(async move { monitor.run(monitor_stop).await });
+    let enrollment = hosts
+        .as_ref()
+        .zip(running.hosts)
+        .map(|((access, _), bound)| api::HostEnrollment { access: access.clone(), port: bound.port() });
+    if let Some((access, bound)) = hosts {
+        let links = Arc::new(Links::new(engine.clone(), access, beats, config.plain_names));
+        tasks.spawn(hosts::serve(bound, links, stop.clone()));
+    }
     let counters = metrics.limits.clone();
     let problems = HealthProblems::default();
     check_store(&config, problems.clone());
@@ -145,6 +163,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         webhooks,
         metrics,
         problems,
+        enrollment,
         registry,
         names,
         stop: stop.clone(),
@@ -334,6 +353,21 @@ async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
     };
     let tls = Tls::new(&config.certificate, directory(config), listener.local_addr()?.ip())?;
     Ok(Some(Secure { listener, tls: Arc::new(tls) }))
+}
+
+/// Binds the listener for host agents.
+async fn open_hosts(config: &Config) -> anyhow::Result<Option<(Arc<HostAccess>, HostListener)>> {
+    let Some(address) = config.hosts else { return Ok(None) };
+    let access = Arc::new(HostAccess::open(directory(config))?);
+    let listener = HostListener::bind(address, &access).await?;
+    Ok(Some((access, listener)))
+}
+
+/// Reads the certificates of the hosts before the first of them connects.
+async fn load_certificates(engine: &Engine, hosts: Option<&(Arc<HostAccess>, HostListener)>) -> anyhow::Result<()> {
+    let Some((access, _)) = hosts else { return Ok(()) };
+    let access = access.clone();
+    Ok(engine.read(move |reader| access.load(reader)).await?)
 }
 
 /// Loads the store, starts the writer and prepares the driver.

@@ -94,6 +94,14 @@ pub enum Refusal {
     Overloaded {
         retry_after_secs: u32,
     },
+    /// The host agent needs the server for this request and cannot reach it.
+    ServerUnreachable {
+        retry_after_secs: u32,
+    },
+    /// The machine is not on the host of this agent, or not yet.
+    NotOnThisHost {
+        retry_after_secs: u32,
+    },
     /// The endpoint is temporarily unavailable, like Azure's endpoint during an update.
     Gone,
     /// It is unknown whether the change was stored.
@@ -144,7 +152,11 @@ impl Refusal {
             Refusal::TooManyRequests { .. } => 429,
             Refusal::HeaderTooLarge => 431,
             Refusal::Internal => 500,
-            Refusal::Starting { .. } | Refusal::Overloaded { .. } | Refusal::OutcomeUnknown { .. } => 503,
+            Refusal::Starting { .. }
+            | Refusal::Overloaded { .. }
+            | Refusal::ServerUnreachable { .. }
+            | Refusal::NotOnThisHost { .. }
+            | Refusal::OutcomeUnknown { .. } => 503,
         }
     }
 
@@ -153,6 +165,8 @@ impl Refusal {
         let (Refusal::TooManyRequests { retry_after_secs }
         | Refusal::Starting { retry_after_secs }
         | Refusal::Overloaded { retry_after_secs }
+        | Refusal::ServerUnreachable { retry_after_secs }
+        | Refusal::NotOnThisHost { retry_after_secs }
         | Refusal::OutcomeUnknown { retry_after_secs }) = self
         else {
             return None;
@@ -293,6 +307,15 @@ impl Refusal {
             }
             Refusal::Overloaded { retry_after_secs } => format!(
                 "Service unavailable. The server is overloaded, and nothing was changed. Try again in {}.",
+                render_seconds(*retry_after_secs)
+            ),
+            Refusal::ServerUnreachable { retry_after_secs } => format!(
+                "Service unavailable. This request needs the Forewarn server, which cannot be reached from this host. Try \
+                 again in {}; repeating the request is safe.",
+                render_seconds(*retry_after_secs)
+            ),
+            Refusal::NotOnThisHost { retry_after_secs } => format!(
+                "Service unavailable. This host does not serve the machine, or not yet. Try again in {}.",
                 render_seconds(*retry_after_secs)
             ),
             Refusal::Gone => {

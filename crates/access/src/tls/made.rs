@@ -135,13 +135,13 @@ fn subtree(name: &str) -> GeneralSubtree {
     }
 }
 
-fn named(name: &str) -> DistinguishedName {
+pub(crate) fn named(name: &str) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, name);
     names
 }
 
-fn set_span(params: &mut CertificateParams, span: Span) {
+pub(crate) fn set_span(params: &mut CertificateParams, span: Span) {
     let at = |secs: i64| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(secs.max(0).unsigned_abs());
     params.not_before = at(span.from);
     params.not_after = at(span.until);

@@ -45,6 +45,11 @@ impl Span {
     pub fn starting(now: i64, length_secs: i64) -> Span {
         Span { from: now - BACKDATE_SECS, until: now + length_secs }
     }
+
+    /// The same, ending no later than `until`.
+    pub fn within(self, until: i64) -> Span {
+        Span { until: self.until.min(until), ..self }
+    }
 }
 
 pub fn plan(have: Option<Have<'_>>, wanted: &[String], now: i64) -> Plan {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use forewarn_access::HostAccess;
 use forewarn_api_types::{
     DrainMove, DrainPreview, FailureOptions, Host, HostChange, NewDrain, Operation, ResourceName,
 };
@@ -104,7 +105,10 @@ impl Actions {
         let permit = self.permit(Action::RemoveHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
         let note = permit.note(name.as_ref());
-        self.submit(Command::RemoveHost { name }, note).await.map(drop)
+        let removed = HostAccess::removals(&name);
+        self.commit(vec![Command::RemoveHost { name: name.clone() }], note, move |_| removed).await?;
+        self.forget_certificates(&name);
+        Ok(())
     }
 
     /// Simulates a hardware failure of a host.

@@ -9,6 +9,7 @@
 //! a snapshot.
 
 mod clock;
+mod enrollment;
 mod events;
 mod faults;
 mod groups;

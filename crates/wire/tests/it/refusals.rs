@@ -54,6 +54,8 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::AmbiguousName { name: text("web"), candidates: vec![text("shop/web"), text("test/web")] },
         Refusal::Starting { retry_after_secs: 2 },
         Refusal::Overloaded { retry_after_secs: 1 },
+        Refusal::ServerUnreachable { retry_after_secs: 2 },
+        Refusal::NotOnThisHost { retry_after_secs: 2 },
         Refusal::OutcomeUnknown { retry_after_secs: 1 },
         Refusal::Internal,
         Refusal::Gone,

@@ -1,0 +1,187 @@
+//! Messages between a server and the agents of its hosts. Not part of the management API: they travel on the listener for
+//! hosts, over mutual TLS, and both ends are of the same release or the one before.
+//!
+//! The server sends lines of JSON ([`StreamLine`]) for as long as the agent is connected. The agent sends requests.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Paths on the listener for hosts.
+pub mod paths {
+    pub const STREAM: &str = "/link/v1/stream";
+    pub const BEAT: &str = "/link/v1/beat";
+    pub const SEEN: &str = "/link/v1/seen";
+    pub const TURN_ON: &str = "/link/v1/turn-on";
+    pub const APPROVE: &str = "/link/v1/approve";
+    pub const REPORT: &str = "/link/v1/report";
+    pub const RENEW: &str = "/link/v1/renew";
+}
+
+/// The query of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenStream {
+    /// Identifies the process of the agent, so that a second one with the same name is refused.
+    pub instance: String,
+    /// Revision of the agent's copy; 0 without one.
+    pub revision: u64,
+    /// Whether the agent omits the `_` before resource names in api-version 2017-03-01, as the server does.
+    pub plain_names: bool,
+}
+
+/// A line that the server sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamLine {
+    /// Everything that the host needs, in place of what it had.
+    Copy { revision: u64, put: Vec<RecordLine> },
+    /// The changes since the line before.
+    Change { revision: u64, put: Vec<RecordLine>, delete: Vec<RecordKey> },
+    /// Nothing that the host needs has changed up to this revision.
+    Unchanged { revision: u64 },
+    /// All orders of the host, as `forewarn-drivers` writes them.
+    Orders { orders: Vec<Value> },
+}
+
+/// An entity of the region, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordLine {
+    pub kind: String,
+    pub key: String,
+    pub version: u32,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RecordKey {
+    pub kind: String,
+    pub key: String,
+}
+
+/// The agent is alive and its copy has this revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beat {
+    pub instance: String,
+    pub revision: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeatAnswer {
+    /// Time on the server's clock, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Machines that have asked for their documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeenMachines {
+    /// IDs of machines in the region.
+    pub machines: Vec<u64>,
+}
+
+/// The first request of a machine whose event group is off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnOn {
+    pub machine: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestApproval {
+    pub machine: u64,
+    /// Event IDs.
+    pub events: Vec<String>,
+}
+
+/// The end of an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderReport {
+    /// Event ID.
+    pub event: String,
+    /// VM ID of the machine.
+    pub machine: String,
+    /// As `forewarn-drivers` writes it.
+    pub outcome: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Renewal {
+    /// Certificate request, PEM.
+    pub request: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// PEM.
+    pub certificate: String,
+}
+
+/// A command was carried out. A copy with this revision shows its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    pub revision: u64,
+}
+
+/// The reason why the server did not carry out a request of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "code")]
+pub enum LinkRefusal {
+    /// These event IDs are not in the document of the machine.
+    UnknownEvents {
+        events: Vec<String>,
+    },
+    UnknownMachine,
+    /// The machine is on another host.
+    OtherHost {
+        message: String,
+    },
+    /// Another agent with the same name is connected.
+    OtherAgent {
+        message: String,
+    },
+    /// The certificate was revoked.
+    Revoked {
+        message: String,
+    },
+    Invalid {
+        message: String,
+    },
+    Overloaded,
+    /// It is unknown whether the change was stored.
+    OutcomeUnknown,
+    Internal,
+}
+
+impl LinkRefusal {
+    pub fn status(&self) -> u16 {
+        match self {
+            LinkRefusal::UnknownEvents { .. } | LinkRefusal::Invalid { .. } => 400,
+            LinkRefusal::Revoked { .. } => 401,
+            LinkRefusal::OtherHost { .. } => 403,
+            LinkRefusal::UnknownMachine => 404,
+            LinkRefusal::OtherAgent { .. } => 409,
+            LinkRefusal::Internal => 500,
+            LinkRefusal::Overloaded | LinkRefusal::OutcomeUnknown => 503,
+        }
+    }
+}
+
+impl std::fmt::Display for LinkRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LinkRefusal::UnknownEvents { .. } => "the document of the machine has no such events",
+            LinkRefusal::UnknownMachine => "the machine does not exist",
+            LinkRefusal::OtherHost { message }
+            | LinkRefusal::OtherAgent { message }
+            | LinkRefusal::Revoked { message }
+            | LinkRefusal::Invalid { message } => message,
+            LinkRefusal::Overloaded => "the server is overloaded",
+            LinkRefusal::OutcomeUnknown => "the server does not know whether the change was stored",
+            LinkRefusal::Internal => "the server has failed; see its log",
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! Starts the agent, and stops it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_access::{SignIn, TokenIssuer, random_guid};
+use forewarn_core::Name;
+use forewarn_metadata::{
+    self as metadata, BoundAddress, BoundListener, CONNECTIONS_PER_SOURCE_DEFAULT, DefaultMachine, EndpointState,
+    HELD_PER_SOURCE_DEFAULT, Limits,
+};
+use forewarn_wire::document::Names;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::HostConfig;
+use crate::copy::Copy;
+use crate::copy_file::{CopyFile, StoredCopy};
+use crate::enroll::Identity;
+use crate::link::Link;
+use crate::local_source::LocalSource;
+use crate::status::Status;
+use crate::upstream::Upstream;
+
+/// How long connections can take to finish when the agent stops.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// A running agent.
+pub struct RunningAgent {
+    /// The metadata listeners, in the order of the configuration.
+    pub metadata: Vec<BoundAddress>,
+    pub endpoint: Arc<EndpointState>,
+    pub status: Arc<Status>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Starts an agent on the current runtime, from its last copy if it has one. It connects to the server in the background.
+pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
+    let identity = Arc::new(Identity::read(&config.data)?);
+    let host = Name::from(identity.host.as_str());
+    let file = Arc::new(CopyFile::in_directory(&config.data));
+    let StoredCopy { copy, age } = read_copy(&file, &host);
+    let status = Arc::new(Status::new(host, copy, age));
+    let upstream = Arc::new(Upstream::default());
+    let endpoint = Arc::new(EndpointState::new(config.rate_limit));
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+
+    let listeners = bind(&config)?;
+    let metadata = listeners.iter().map(BoundListener::address).collect::<io::Result<_>>()?;
+    let source = Arc::new(LocalSource { status: status.clone(), upstream: upstream.clone() });
+    metadata::serve(listeners, source, endpoint.clone(), options(&config), stop.clone(), &tasks);
+
+    let (orders, _) = mpsc::unbounded_channel();
+    let (_, identity) = watch::channel(identity);
+    let link = Link {
+        status: status.clone(),
+        upstream,
+        file,
+        plain_names: config.plain_names,
+        timing: config.timing,
+        identity,
+        orders,
+    };
+    tasks.spawn(link.run(stop.clone()));
+    Ok(RunningAgent { metadata, endpoint, status, stop, tasks })
+}
+
+impl RunningAgent {
+    /// Stops: held requests are answered, connections closed. Orders in progress are taken up at the next start.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if timeout(STOP_GRACE, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some connections did not end in time and were closed");
+        }
+    }
+}
+
+/// The copy on disk. A damaged one is left where it is and replaced by the next one.
+fn read_copy(file: &CopyFile, host: &Name) -> StoredCopy {
+    let nothing = || StoredCopy { copy: Copy::empty(host.clone()), age: Duration::ZERO };
+    file.read(host)
+        .unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot use the stored copy; guests get 503 until the server is reached");
+            None
+        })
+        .unwrap_or_else(nothing)
+}
+
+fn bind(config: &HostConfig) -> anyhow::Result<Vec<BoundListener>> {
+    config.metadata.iter().map(|listener| BoundListener::new(listener, &DefaultMachine::None)).collect()
+}
+
+fn options(config: &HostConfig) -> metadata::Options {
+    metadata::Options {
+        names: if config.plain_names { Names::Plain } else { Names::Original },
+        first_call_delay: Duration::ZERO,
+        seed: random_guid(),
+        // Only the server issues tokens.
+        issuer: TokenIssuer { sign_in: Arc::new(SignIn::in_memory()), is_audience: Arc::new(|_| false) },
+        limits: Limits::new(CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, None),
+    }
+}

@@ -1,0 +1,38 @@
+//! Settings of the agent. The command line reads the file and the flags.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forewarn_metadata::MetadataListener;
+
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The directory of identity, copy and journal.
+    pub data: PathBuf,
+    pub metadata: Vec<MetadataListener>,
+    /// The listener for health checks and metrics.
+    pub health: Option<SocketAddr>,
+    /// Show machine names without the `_` that version 2017-03-01 puts before them. Must be the same as at the server.
+    pub plain_names: bool,
+    /// Requests per second and machine; None: no limit.
+    pub rate_limit: Option<u32>,
+    pub timing: Timing,
+}
+
+/// Intervals of the link. Tests shorten them.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Between beats. The server gives a host up after ten seconds.
+    pub beat: Duration,
+    /// Between reports of machines that asked for their documents.
+    pub seen: Duration,
+    /// The longest pause between attempts to connect.
+    pub pause_max: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing { beat: Duration::from_millis(2500), seen: Duration::from_secs(30), pause_max: Duration::from_secs(5) }
+    }
+}

@@ -1,0 +1,161 @@
+//! Enrollment: how a host gets its certificate, where it keeps it, and how it renews it.
+//!
+//! The key never leaves the host. Key and certificate are in one private file, so that they always match.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use forewarn_access::tls::now;
+use forewarn_access::{HOST_CERTIFICATE_SECS, HostKey, LINK_NAME, secret_file};
+use forewarn_api_types::{ErrorBody, Joined, NewJoin, PREFIX};
+use forewarn_connect::Trust;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde::{Deserialize, Serialize};
+
+use crate::copy_file::CopyFile;
+
+/// Its name in the data directory.
+const FILE: &str = "identity.json";
+
+/// Two certificates and a key take about 3 KB.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// A host and how it proves to be that host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    pub host: String,
+    /// Address of the listener for hosts, with a port.
+    pub server: String,
+    /// PEM.
+    pub certificate: String,
+    pub key: String,
+    /// The authority of the listener for hosts, PEM.
+    pub authority: String,
+    /// When the certificate was issued, in Unix time.
+    pub issued: i64,
+}
+
+impl Identity {
+    /// Reads the identity of a host that has joined.
+    pub fn read(dir: &Path) -> anyhow::Result<Identity> {
+        let path = path(dir);
+        let found = secret_file::read(&path, FILE_BYTES_MAX)?;
+        let (text, _) = found.ok_or_else(|| {
+            anyhow!(
+                "this host has not joined a server: {} does not exist. Run `forewarn host token NAME` on the server and \
+                 `forewarn host join URL --token TOKEN` here",
+                path.display()
+            )
+        })?;
+        serde_json::from_str(&text).with_context(|| format!("{} is invalid. Remove it and join again", path.display()))
+    }
+
+    pub fn write(&self, dir: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(secret_file::replace(&path(dir), &text)?)
+    }
+
+    /// TLS 1.3 with this certificate, and the name that the server must prove.
+    pub fn client_config(&self) -> anyhow::Result<(ClientConfig, ServerName<'static>)> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.authority.as_bytes())?)?;
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![certificate], key)?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok((config, ServerName::try_from(LINK_NAME)?))
+    }
+
+    /// Whether half of the certificate's life is over.
+    pub fn wants_renewal(&self, now: i64) -> bool {
+        now >= self.issued + HOST_CERTIFICATE_SECS / 2
+    }
+}
+
+/// Joins a server: makes a key, has it certified, and stores both. Blocking.
+///
+/// `url`: the management API. The listener for hosts is on the same computer.
+pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> anyhow::Result<Identity> {
+    let key = HostKey::generate()?;
+    let body = NewJoin { token: token.trim().to_owned(), request: key.request()? };
+    let agent = forewarn_connect::agent(trust)?;
+    let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(&body);
+    let mut answer = answer.map_err(|error| {
+        let reason = forewarn_connect::certificate_error(&error).unwrap_or_else(|| error.to_string());
+        anyhow!("cannot reach {url}: {reason}")
+    })?;
+    if !answer.status().is_success() {
+        let refusal = answer.body_mut().read_json::<ErrorBody>();
+        let reason = refusal.map_or_else(|_| answer.status().to_string(), |refusal| refusal.error.message);
+        bail!("{url} refused the request: {reason}");
+    }
+    let joined: Joined = answer.body_mut().read_json().context("the server sent an unknown answer")?;
+    let identity = Identity {
+        server: link_address(url, joined.port)?,
+        host: joined.host,
+        certificate: joined.certificate,
+        key: key.secret(),
+        authority: joined.authority,
+        issued: now(),
+    };
+    identity.write(dir)?;
+    CopyFile::in_directory(dir).remove().context("cannot remove the old copy")?;
+    Ok(identity)
+}
+
+/// The host of a URL, with another port.
+fn link_address(url: &str, port: u16) -> anyhow::Result<String> {
+    let uri: http::Uri = url.parse()?;
+    let host = uri.host().with_context(|| format!("{url} has no host"))?;
+    Ok(format!("{host}:{port}"))
+}
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join(FILE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_listener_for_hosts_is_on_the_same_computer() {
+        for (url, expected) in [
+            ("https://forewarn.example:8171", "forewarn.example:8172"),
+            ("http://127.0.0.1:8170", "127.0.0.1:8172"),
+            ("https://[::1]:8171", "[::1]:8172"),
+        ] {
+            assert_eq!(link_address(url, 8172).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn certificates_are_renewed_halfway() {
+        let identity = Identity {
+            host: "node1".into(),
+            server: "x:1".into(),
+            certificate: String::new(),
+            key: String::new(),
+            authority: String::new(),
+            issued: 1_000,
+        };
+        assert!(!identity.wants_renewal(1_000 + 15 * 86_400 - 1));
+        assert!(identity.wants_renewal(1_000 + 15 * 86_400));
+    }
+
+    #[test]
+    fn a_host_that_has_not_joined_is_told_how() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Identity::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("forewarn host join URL --token TOKEN"), "{error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! The host agent: one per hypervisor. It serves the metadata endpoint to the machines of its host from its own copy, drives
+//! the machines, and is linked to a server.
+//!
+//! ```text
+//!  guests ──▶ metadata ──▶ CopySource ──▶ Copy ◀── link ◀── server: the host's part of the region, orders
+//!                               └─ approvals, first GETs ──▶ link ──▶ server
+//!  machines ◀── MachineDriver ◀── orders ── reports ───────▶ link
+//! ```
+//!
+//! The agent decides nothing. Without contact it goes on to serve its last copy, which is also on disk, finishes the orders
+//! that it has begun, and starts nothing new.
+
+mod agent;
+mod config;
+mod copy;
+mod copy_file;
+mod enroll;
+mod link;
+mod local_source;
+mod status;
+mod upstream;
+
+pub use agent::{RunningAgent, start};
+pub use config::{HostConfig, Timing};
+pub use copy::{Copy, CopyError};
+pub use enroll::{Identity, join};

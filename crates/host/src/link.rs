@@ -1,0 +1,253 @@
+//! The link to the server: one HTTP/2 connection over mutual TLS.
+//!
+//! ```text
+//!  connect ─▶ open the stream ─▶ copy ─▶ disk ─▶ visible ─▶ beat with its revision
+//!     ▲                           └── changes, orders ──┐         └─ every few seconds, and after each change
+//!     └──── pause ◀── the stream ends, or beats fail ◀──┘
+//! ```
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use bytes::{Bytes, BytesMut};
+use forewarn_access::random_guid;
+use forewarn_api_types::host_link::{Beat, BeatAnswer, OpenStream, SeenMachines, StreamLine, paths};
+use forewarn_core::Timestamp;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Timing;
+use crate::copy::Copy;
+use crate::copy_file::CopyFile;
+use crate::enroll::Identity;
+use crate::status::Status;
+use crate::upstream::{Connection, Upstream, UpstreamError, post, read, refusal, url};
+
+/// A whole copy is one line: hundreds of machines with a few kilobytes each.
+const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pauses between attempts to connect.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+pub struct Link {
+    pub status: Arc<Status>,
+    pub upstream: Arc<Upstream>,
+    pub file: Arc<CopyFile>,
+    pub plain_names: bool,
+    pub timing: Timing,
+    /// The identity, which changes when the certificate is renewed.
+    pub identity: watch::Receiver<Arc<Identity>>,
+    /// The orders of the host, whenever the server sends them.
+    pub orders: mpsc::UnboundedSender<Vec<Value>>,
+}
+
+impl Link {
+    /// Keeps the link up until the agent stops.
+    pub async fn run(self, stop: CancellationToken) {
+        let instance = random_guid().to_string();
+        let mut pause = PAUSE_MIN;
+        loop {
+            let Some(ended) = stop.run_until_cancelled(self.hold(&instance)).await else { return self.disconnect() };
+            if self.status.is_connected() {
+                pause = PAUSE_MIN;
+            }
+            self.disconnect();
+            let reason = ended.err().map_or("the server closed the stream".to_owned(), |error| format!("{error:#}"));
+            if self.status.set_problem(reason.clone()) {
+                tracing::warn!(host = %self.status.host, %reason, "no contact with the server");
+            }
+            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                return;
+            }
+            pause = (pause * 2).min(PAUSE_MAX.min(self.timing.pause_max));
+        }
+    }
+
+    fn disconnect(&self) {
+        self.upstream.set(None);
+        self.status.set_connected(false);
+    }
+
+    /// One connection, from its beginning to its end.
+    async fn hold(&self, instance: &str) -> anyhow::Result<()> {
+        let identity = self.identity.borrow().clone();
+        let connection = timeout(CONNECT_TIMEOUT, connect(&identity)).await;
+        let connection = connection.map_err(|_| anyhow!("{} does not answer", identity.server))??;
+        let mut lines = self.open_stream(connection.clone(), instance).await?;
+        let first = lines.next().await?.context("the server sent no copy")?;
+        self.apply(first).await?;
+        self.upstream.set(Some(connection.clone()));
+        self.status.set_connected(true);
+        tracing::info!(host = %self.status.host, server = %identity.server, revision = self.status.copy().revision(), "connected");
+        let mut renewed = self.identity.clone();
+        renewed.mark_unchanged();
+        tokio::select! {
+            ended = self.follow(&mut lines) => ended,
+            ended = self.beat(connection.clone(), instance) => ended,
+            ended = self.report_seen(connection) => ended,
+            _ = renewed.changed() => bail!("the certificate was renewed"),
+        }
+    }
+
+    async fn open_stream(&self, mut connection: Connection, instance: &str) -> anyhow::Result<Lines> {
+        let open = OpenStream {
+            instance: instance.to_owned(),
+            revision: self.status.copy().revision(),
+            plain_names: self.plain_names,
+        };
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("instance", &open.instance)
+            .append_pair("revision", &open.revision.to_string())
+            .append_pair("plain_names", &open.plain_names.to_string())
+            .finish();
+        let request = Request::get(url(&format!("{}?{query}", paths::STREAM))).body(Full::default())?;
+        let response = timeout(CONNECT_TIMEOUT, connection.send_request(request)).await??;
+        let (head, body) = response.into_parts();
+        if !head.status.is_success() {
+            let body = read(body).await.unwrap_or_default();
+            bail!("{}", refusal(head.status, &body));
+        }
+        Ok(Lines { body, buffer: BytesMut::new() })
+    }
+
+    async fn follow(&self, lines: &mut Lines) -> anyhow::Result<()> {
+        while let Some(line) = lines.next().await? {
+            self.apply(line).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a line durable, then visible.
+    async fn apply(&self, line: StreamLine) -> anyhow::Result<()> {
+        let current = self.status.copy();
+        if let Some(copy) = current.apply(&line)? {
+            self.store(copy.clone()).await.context("cannot store the copy")?;
+            self.status.publish(copy);
+            return Ok(());
+        }
+        match line {
+            StreamLine::Unchanged { revision } => self.status.advance(current.at_revision(revision)?),
+            StreamLine::Orders { orders } => drop(self.orders.send(orders)),
+            StreamLine::Copy { .. } | StreamLine::Change { .. } => {}
+        }
+        Ok(())
+    }
+
+    async fn store(&self, copy: Copy) -> anyhow::Result<()> {
+        let (file, host) = (self.file.clone(), self.status.host.clone());
+        tokio::task::spawn_blocking(move || file.write(&host, &copy)).await??;
+        Ok(())
+    }
+
+    /// Beats until one fails: after each change of the copy, and regularly.
+    async fn beat(&self, connection: Connection, instance: &str) -> anyhow::Result<()> {
+        loop {
+            let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
+            match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
+                Ok(BeatAnswer { now_ms }) => self.status.hear(Timestamp(now_ms)),
+                Err(error) => bail!("a beat failed: {error}"),
+            }
+            if let Err(error) = self.file.touch() {
+                tracing::warn!(%error, "cannot record the time of the last contact");
+            }
+            tokio::select! {
+                () = self.status.beat.notified() => {}
+                () = sleep(self.timing.beat) => {}
+            }
+        }
+    }
+
+    /// Reports the machines that have asked for their documents, in batches.
+    async fn report_seen(&self, connection: Connection) -> anyhow::Result<()> {
+        loop {
+            sleep(self.timing.seen).await;
+            let machines = self.status.take_seen();
+            if machines.is_empty() {
+                continue;
+            }
+            let body = SeenMachines { machines: machines.iter().map(|id| id.0).collect() };
+            let sent = post::<Value>(connection.clone(), paths::SEEN, &body).await;
+            if let Err(UpstreamError::Unreachable) = sent {
+                machines.into_iter().for_each(|machine| self.status.note_seen(machine));
+                bail!("a report failed: the server did not answer");
+            }
+        }
+    }
+}
+
+/// Connects with mutual TLS: the server must have a certificate of the hosts' authority, and wants one from us.
+async fn connect(identity: &Identity) -> anyhow::Result<Connection> {
+    let mut last = None;
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(&identity.server)
+        .await
+        .with_context(|| format!("cannot find the server {}", identity.server))?
+        .collect();
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return secure(stream, identity).await,
+            Err(error) => last = Some(error),
+        }
+    }
+    let reason = last.map_or_else(|| "it has no address".to_owned(), |error| error.to_string());
+    bail!("cannot connect to {}: {reason}", identity.server)
+}
+
+async fn secure(stream: TcpStream, identity: &Identity) -> anyhow::Result<Connection> {
+    stream.set_nodelay(true)?;
+    let (config, name) = identity.client_config()?;
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    let stream = stream.with_context(|| format!("the TLS handshake with {} failed", identity.server))?;
+    let (connection, driver) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .handshake(TokioIo::new(stream))
+        .await
+        .with_context(|| format!("{} refused the connection; is this host's certificate revoked?", identity.server))?;
+    tokio::spawn(async move {
+        if let Err(error) = driver.await {
+            tracing::debug!(%error, "the connection to the server ended");
+        }
+    });
+    Ok(connection)
+}
+
+/// The lines of a stream.
+struct Lines {
+    body: Incoming,
+    buffer: BytesMut,
+}
+
+impl Lines {
+    /// The next line; None at the end of the stream.
+    async fn next(&mut self) -> anyhow::Result<Option<StreamLine>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end + 1);
+                return Ok(Some(serde_json::from_slice(&line).context("the server sent an unknown message")?));
+            }
+            if self.buffer.len() > LINE_BYTES_MAX {
+                bail!("the server sent a message of more than {LINE_BYTES_MAX} bytes");
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    let data: Bytes = frame.context("the stream broke off")?.into_data().unwrap_or_default();
+                    self.buffer.extend_from_slice(&data);
+                }
+            }
+        }
+    }
+}

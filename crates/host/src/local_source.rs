@@ -1,0 +1,123 @@
+//! The metadata endpoint's view of the agent: documents come from the copy, commands go to the server.
+//!
+//! A command is answered only when the copy shows its result, so that the guest's next request does too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use forewarn_access::MachineIdentity;
+use forewarn_api_types::host_link::{Committed, GuestApproval, LinkRefusal, TurnOn, paths};
+use forewarn_core::{EventId, Guid, Machine, MachineId, ScopeId, Snapshot, Timestamp};
+use forewarn_metadata::{BoxFuture, Coverage, DocumentWatch, Source, SourceError};
+use forewarn_wire::guid;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::status::Status;
+use crate::upstream::{Upstream, UpstreamError};
+
+/// How long a commit may take to reach the copy. Usually milliseconds.
+const COPY_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub struct LocalSource {
+    pub status: Arc<Status>,
+    pub upstream: Arc<Upstream>,
+}
+
+impl Source for LocalSource {
+    fn peek(&self) -> Guard<Arc<Snapshot>> {
+        self.status.peek()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.status.now()
+    }
+
+    /// Every change of the copy wakes all watches: a host has few machines, and its copy changes rarely.
+    fn watch(&self, _: ScopeId) -> Box<dyn DocumentWatch> {
+        Box::new(CopyWatch(self.status.content()))
+    }
+
+    fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
+        let events = events.iter().map(Guid::to_string).collect();
+        Box::pin(self.command(paths::APPROVE, GuestApproval { machine: machine.id.0, events }))
+    }
+
+    fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>> {
+        Box::pin(async move {
+            let is_on = {
+                let snapshot = self.status.peek();
+                let region = &snapshot.region;
+                region.machine(machine).is_some_and(|machine| region.is_on(machine.scope))
+            };
+            if is_on {
+                self.status.note_seen(machine);
+                return Ok(());
+            }
+            self.command(paths::TURN_ON, TurnOn { machine: machine.0 }).await
+        })
+    }
+
+    /// Identities are not in the copy: a compromised host could use them.
+    fn identity(&self, _: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn coverage(&self) -> Coverage {
+        if self.status.is_serving() { Coverage::Host } else { Coverage::Nothing }
+    }
+
+    fn age_secs(&self) -> Option<u64> {
+        (!self.status.is_connected()).then(|| self.status.silence_secs())
+    }
+
+    fn is_leaving(&self, machine: MachineId) -> bool {
+        self.status.is_leaving(machine)
+    }
+}
+
+impl LocalSource {
+    async fn command(&self, path: &str, body: impl serde::Serialize) -> Result<(), SourceError> {
+        let Committed { revision } = self.upstream.post(path, &body).await.map_err(source_error)?;
+        let mut revisions = self.status.revisions();
+        let reached = timeout(COPY_TIMEOUT, revisions.wait_for(|have| *have >= revision)).await;
+        match reached {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(SourceError::OutcomeUnknown),
+        }
+    }
+}
+
+fn source_error(error: UpstreamError) -> SourceError {
+    match error {
+        UpstreamError::Unreachable => SourceError::Unreachable,
+        UpstreamError::Refused(LinkRefusal::UnknownEvents { events }) => {
+            SourceError::UnknownEvents(events.iter().filter_map(|id| guid::parse(id)).map(Guid).collect())
+        }
+        UpstreamError::Refused(LinkRefusal::UnknownMachine | LinkRefusal::OtherHost { .. }) => {
+            SourceError::UnknownMachine
+        }
+        UpstreamError::Refused(LinkRefusal::Overloaded) => SourceError::Overloaded,
+        UpstreamError::Refused(LinkRefusal::OutcomeUnknown) => SourceError::OutcomeUnknown,
+        UpstreamError::Refused(LinkRefusal::OtherAgent { .. } | LinkRefusal::Revoked { .. }) => {
+            SourceError::Unreachable
+        }
+        UpstreamError::Refused(refusal @ (LinkRefusal::Invalid { .. } | LinkRefusal::Internal)) => {
+            tracing::error!(%refusal, "the server refused a guest's request");
+            SourceError::Internal
+        }
+    }
+}
+
+struct CopyWatch(watch::Receiver<u64>);
+
+impl DocumentWatch for CopyWatch {
+    fn changed(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if self.0.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}

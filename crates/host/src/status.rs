@@ -1,0 +1,193 @@
+//! What the tasks of the agent share: the newest copy, and the state of the link.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::{ArcSwap, Guard};
+use forewarn_core::{MachineId, Name, Snapshot, Timestamp};
+use tokio::sync::{Notify, watch};
+
+use crate::copy::Copy;
+
+pub struct Status {
+    pub host: Name,
+    copy: Mutex<Copy>,
+    snapshot: ArcSwap<Snapshot>,
+    serving: AtomicBool,
+    revision: watch::Sender<u64>,
+    /// Changes with the content of the copy, and when a machine is about to leave.
+    content: watch::Sender<u64>,
+    link: LinkClock,
+    problem: Mutex<Option<String>>,
+    leaving: Mutex<HashSet<MachineId>>,
+    /// Machines whose requests are still to be reported.
+    seen: Mutex<HashSet<MachineId>>,
+    /// The copy has changed: the next beat is due.
+    pub beat: Notify,
+}
+
+/// When the server was last heard from, and its time.
+struct LinkClock {
+    started: Instant,
+    connected: AtomicBool,
+    /// Milliseconds after `started`; negative if it was before.
+    heard_ms: AtomicI64,
+    /// The server's time at `started`.
+    epoch_ms: AtomicI64,
+    contacts: AtomicU64,
+}
+
+impl Status {
+    /// `age`: the time since the server was last heard from.
+    pub fn new(host: Name, copy: Copy, age: Duration) -> Status {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Status {
+            host,
+            snapshot: ArcSwap::new(copy.snapshot().clone()),
+            serving: AtomicBool::new(copy.is_serving()),
+            revision: watch::Sender::new(copy.revision()),
+            content: watch::Sender::new(0),
+            copy: Mutex::new(copy),
+            link: LinkClock {
+                started: Instant::now(),
+                connected: AtomicBool::new(false),
+                heard_ms: AtomicI64::new(-to_ms(age)),
+                epoch_ms: AtomicI64::new(to_ms(wall)),
+                contacts: AtomicU64::new(0),
+            },
+            problem: Mutex::new(None),
+            leaving: Mutex::default(),
+            seen: Mutex::default(),
+            beat: Notify::new(),
+        }
+    }
+
+    // --- the copy ----------------------------------------------------------------------------------
+
+    pub fn copy(&self) -> Copy {
+        lock(&self.copy).clone()
+    }
+
+    pub fn peek(&self) -> Guard<Arc<Snapshot>> {
+        self.snapshot.load()
+    }
+
+    pub fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Relaxed)
+    }
+
+    /// Makes a copy with other content visible. It is on disk already.
+    pub fn publish(&self, copy: Copy) {
+        self.serving.store(copy.is_serving(), Ordering::Relaxed);
+        self.replace(copy);
+        self.content.send_modify(|count| *count += 1);
+        self.beat.notify_one();
+    }
+
+    /// Makes a copy with the same content and a later revision visible.
+    pub fn advance(&self, copy: Copy) {
+        self.replace(copy);
+    }
+
+    fn replace(&self, copy: Copy) {
+        let mut current = lock(&self.copy);
+        self.snapshot.store(copy.snapshot().clone());
+        self.revision.send_replace(copy.revision());
+        *current = copy;
+    }
+
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        self.revision.subscribe()
+    }
+
+    pub fn content(&self) -> watch::Receiver<u64> {
+        self.content.subscribe()
+    }
+
+    // --- the link ----------------------------------------------------------------------------------
+
+    /// The server was heard from; `now` is its time.
+    pub fn hear(&self, now: Timestamp) {
+        let elapsed = to_ms(self.link.started.elapsed());
+        self.link.epoch_ms.store(now.0 - elapsed, Ordering::Relaxed);
+        self.link.heard_ms.store(elapsed, Ordering::Relaxed);
+        self.link.contacts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn set_connected(&self, connected: bool) {
+        if connected {
+            self.link.heard_ms.store(to_ms(self.link.started.elapsed()), Ordering::Relaxed);
+            *lock(&self.problem) = None;
+        }
+        self.link.connected.store(connected, Ordering::Relaxed);
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.link.connected.load(Ordering::Relaxed)
+    }
+
+    /// Seconds since the server was last heard from.
+    pub fn silence_secs(&self) -> u64 {
+        let since = to_ms(self.link.started.elapsed()) - self.link.heard_ms.load(Ordering::Relaxed);
+        u64::try_from(since / 1000).unwrap_or(0)
+    }
+
+    /// The number of answered beats.
+    pub fn contacts(&self) -> u64 {
+        self.link.contacts.load(Ordering::Relaxed)
+    }
+
+    /// The server's time, as far as it is known.
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.link.epoch_ms.load(Ordering::Relaxed)) + self.link.started.elapsed()
+    }
+
+    /// Records why there is no contact. Returns whether this is new.
+    pub fn set_problem(&self, problem: String) -> bool {
+        let mut known = lock(&self.problem);
+        let is_new = known.as_ref() != Some(&problem);
+        *known = Some(problem);
+        is_new
+    }
+
+    pub fn problem(&self) -> Option<String> {
+        lock(&self.problem).clone()
+    }
+
+    // --- machines ----------------------------------------------------------------------------------
+
+    /// Notes that a machine has asked for its document.
+    pub fn note_seen(&self, machine: MachineId) {
+        lock(&self.seen).insert(machine);
+    }
+
+    pub fn take_seen(&self) -> Vec<MachineId> {
+        lock(&self.seen).drain().collect()
+    }
+
+    /// A machine is about to move: its held requests are answered now.
+    pub fn set_leaving(&self, machine: MachineId, leaving: bool) {
+        let mut machines = lock(&self.leaving);
+        if leaving {
+            machines.insert(machine);
+        } else {
+            machines.remove(&machine);
+        }
+        drop(machines);
+        self.content.send_modify(|count| *count += 1);
+    }
+
+    pub fn is_leaving(&self, machine: MachineId) -> bool {
+        lock(&self.leaving).contains(&machine)
+    }
+}
+
+fn to_ms(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

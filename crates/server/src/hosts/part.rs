@@ -1,0 +1,62 @@
+//! The part of the region that one host needs: its machines, their event groups and what these show. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forewarn_api_types::host_link::{RecordKey, RecordLine, StreamLine};
+use forewarn_core::{Contact, Entity, Host, Key, Meta, Name, Region, ScopeId};
+use forewarn_store::record;
+
+/// The entities of a host, by key.
+pub type Part = BTreeMap<Key, Entity>;
+
+/// The part of a host. It does not contain what changes with every command, nor what only the rules need.
+pub fn part_of(region: &Region, host: &Name) -> Part {
+    let mut part = Part::new();
+    let mut put = |entity: Entity| part.insert(entity.key(), entity);
+    let Some(found) = region.host(host) else { return part };
+    put(Entity::Host(Arc::new(Host { contact: Contact::None, ..(**found).clone() })));
+    let meta = region.meta();
+    put(Entity::Meta(Meta { downtime_ms: meta.downtime_ms, resumed: meta.resumed, ..Meta::default() }));
+    let mut scopes: Vec<ScopeId> = Vec::new();
+    for machine in region.machines_on(host) {
+        put(Entity::Machine(machine.clone()));
+        let group = machine.seat.group().and_then(|id| region.group(id));
+        group.map(|group| put(Entity::Group(group.clone())));
+        // The switch of a placement group is that of the first one.
+        scopes.extend([machine.scope, region.switch_of(machine.scope)]);
+    }
+    scopes.sort();
+    scopes.dedup();
+    for scope in scopes.into_iter().filter_map(|id| region.scope(id)) {
+        put(Entity::Scope(scope.clone()));
+        region.document(scope.id).for_each(|event| drop(put(Entity::Event(event.clone()))));
+    }
+    part
+}
+
+/// The line with a whole part.
+pub fn whole(revision: u64, part: &Part) -> StreamLine {
+    StreamLine::Copy { revision, put: part.values().map(to_line).collect() }
+}
+
+/// The line with the difference between two parts; None if they are equal.
+pub fn difference(revision: u64, before: &Part, after: &Part) -> Option<StreamLine> {
+    let put: Vec<_> = after
+        .iter()
+        .filter(|(key, entity)| before.get(key) != Some(entity))
+        .map(|(_, entity)| to_line(entity))
+        .collect();
+    let delete: Vec<_> = before.keys().filter(|key| !after.contains_key(key)).map(to_key).collect();
+    (!put.is_empty() || !delete.is_empty()).then_some(StreamLine::Change { revision, put, delete })
+}
+
+fn to_line(entity: &Entity) -> RecordLine {
+    let record::Record { kind, key, version, body } = record::encode(entity);
+    RecordLine { kind: kind.to_owned(), key, version, body }
+}
+
+fn to_key(key: &Key) -> RecordKey {
+    let (kind, key) = record::name_of(key);
+    RecordKey { kind: kind.to_owned(), key }
+}

@@ -1,0 +1,94 @@
+//! The stream to one agent: its part of the region first, then every change of it.
+//!
+//! An agent that comes back and still has what it was sent last gets only the changes since.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use forewarn_api_types::host_link::StreamLine;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::links::{Sent, Session};
+use super::part::{difference, part_of, whole};
+
+/// Lines that are queued for the connection.
+pub const LINES_QUEUED_MAX: usize = 4;
+
+/// An agent that reads nothing for this long is disconnected. It can reconnect and continue.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
+
+/// How often an agent learns of a revision that changes nothing for it, unless it waits for one.
+const UNCHANGED_EVERY: Duration = Duration::from_secs(1);
+
+pub struct Stream {
+    pub session: Session,
+    /// The certificate with which the agent connected.
+    pub fingerprint: String,
+    pub lines: mpsc::Sender<Bytes>,
+}
+
+/// The agent is gone, or another stream has taken over.
+struct Ended;
+
+impl Stream {
+    /// Serves until the agent is gone. `sent`: what the agent has.
+    pub async fn run(self, sent: Option<Sent>) {
+        let _ = self.serve(sent).await;
+    }
+
+    async fn serve(&self, mut sent: Option<Sent>) -> Result<(), Ended> {
+        let links = self.session.links().clone();
+        let mut revisions = links.engine.subscribe();
+        let mut certificates = links.access.changes();
+        let mut is_first = true;
+        let mut last_line = Instant::now();
+        loop {
+            revisions.mark_unchanged();
+            self.check(&links)?;
+            let snapshot = links.engine.snapshot();
+            let revision = snapshot.region.meta().revision;
+            let part = Arc::new(part_of(&snapshot.region, &self.session.host));
+            drop(snapshot);
+            let line = match &sent {
+                None => Some(whole(revision, &part)),
+                Some(Sent { part: before, .. }) => difference(revision, before, &part),
+            };
+            let is_due = last_line + UNCHANGED_EVERY <= Instant::now();
+            let behind = sent.as_ref().is_some_and(|sent| sent.revision < revision);
+            let is_wanted = sent.as_ref().is_some_and(|sent| sent.revision < self.session.wanted());
+            let unchanged = (is_first || behind && (is_due || is_wanted)).then_some(StreamLine::Unchanged { revision });
+            if let Some(line) = line.or(unchanged) {
+                self.send(&line).await?;
+                let now_sent = Sent { revision, part };
+                self.session.remember(now_sent.clone());
+                sent = Some(now_sent);
+                last_line = Instant::now();
+                is_first = false;
+            }
+            let is_behind = sent.as_ref().is_some_and(|sent| sent.revision < revision);
+            tokio::select! {
+                _ = revisions.changed() => {}
+                () = self.session.wake.notified() => {}
+                _ = certificates.changed() => {}
+                () = sleep_until(last_line + UNCHANGED_EVERY), if is_behind => {}
+                () = self.lines.closed() => return Err(Ended),
+            }
+        }
+    }
+
+    fn check(&self, links: &super::Links) -> Result<(), Ended> {
+        let is_valid = links.access.host_of(&self.fingerprint).as_deref() == Some(&*self.session.host);
+        if self.session.is_current() && is_valid { Ok(()) } else { Err(Ended) }
+    }
+
+    async fn send(&self, line: &StreamLine) -> Result<(), Ended> {
+        let mut bytes = serde_json::to_vec(line).map_err(|_| Ended)?;
+        bytes.push(b'\n');
+        match timeout(STALLED_AFTER, self.lines.send(bytes.into())).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Ended),
+        }
+    }
+}
