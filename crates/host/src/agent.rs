@@ -22,6 +22,7 @@ use crate::copy_file::{CopyFile, StoredCopy};
 use crate::enroll::Identity;
 use crate::link::Link;
 use crate::local_source::LocalSource;
+use crate::renew::Renewer;
 use crate::status::Status;
 use crate::upstream::Upstream;
 
@@ -55,7 +56,9 @@ pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
     metadata::serve(listeners, source, endpoint.clone(), options(&config), stop.clone(), &tasks);
 
     let (orders, _) = mpsc::unbounded_channel();
-    let (_, identity) = watch::channel(identity);
+    let (renewals, identity) = watch::channel(identity);
+    let renewer = Renewer { dir: config.data.clone(), upstream: upstream.clone(), identity: renewals };
+    tasks.spawn(renewer.run(stop.clone()));
     let link = Link {
         status: status.clone(),
         upstream,

@@ -17,6 +17,7 @@ mod copy_file;
 mod enroll;
 mod link;
 mod local_source;
+mod renew;
 mod status;
 mod upstream;
 

@@ -1,0 +1,6 @@
+//! A server and the agents of its hosts, in one process, on loopback. The link of an agent goes through a proxy that a test cuts.
+
+mod enrollment;
+mod fleet;
+mod link;
+mod proxy;
