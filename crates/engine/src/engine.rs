@@ -248,6 +248,12 @@ impl Engine {
         !health.stopping.load(Ordering::Relaxed) && !health.store_fails.load(Ordering::Relaxed)
     }
 
+    /// Whether commands can be carried out here: not while another server of the cluster leads.
+    pub fn accepts_commands(&self) -> bool {
+        let health = &self.inner.health;
+        !health.stopping.load(Ordering::Relaxed) && !health.follows.load(Ordering::Relaxed)
+    }
+
     /// Problems of a server that still accepts changes, for its health report.
     pub fn problems(&self) -> Vec<String> {
         clock::describe_difference(self.inner.clock.ahead_ms()).into_iter().collect()

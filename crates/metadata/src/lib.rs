@@ -31,7 +31,7 @@ mod source;
 mod spoil;
 mod token;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forewarn_access::TokenIssuer;
@@ -73,15 +73,25 @@ pub struct EndpointState {
     pub requests: Requests,
     pub faults: Faults,
     pub metrics: MetadataMetrics,
+    /// Whether the data is too old to answer guests. Not set: never.
+    pub staleness: OnceLock<Staleness>,
 }
 
+/// Tells whether the data behind an endpoint is too old to answer guests.
+pub type Staleness = Box<dyn Fn() -> bool + Send + Sync>;
+
 impl EndpointState {
+    pub(crate) fn is_stale(&self) -> bool {
+        self.staleness.get().is_some_and(|is_stale| is_stale())
+    }
+
     /// `rate_limit`: requests per second and machine; None: no limit.
     pub fn new(rate_limit: Option<u32>) -> EndpointState {
         EndpointState {
             requests: Requests::new(rate_limit),
             faults: Faults::default(),
             metrics: MetadataMetrics::default(),
+            staleness: OnceLock::new(),
         }
     }
 }

@@ -104,6 +104,9 @@ pub struct TokenRequest {
     pub client_id: Option<String>,
 }
 
+/// When a guest should ask again that was refused because the data is too old.
+const STALE_RETRY_SECS: u32 = 1;
+
 impl Endpoint {
     pub fn visit<B>(&self, client: &Client, request: &Request<B>) -> Visit {
         let mut caller = None;
@@ -192,6 +195,9 @@ impl Endpoint {
         let method = check_method(&target.route, request.method())?;
         check_browser(client, request.headers())?;
         let query = check_head(request, method)?;
+        if self.state.is_stale() {
+            return Err(Refusal::Overloaded { retry_after_secs: STALE_RETRY_SECS });
+        }
         let given = query.api_version.as_deref();
         match (&target.route, method) {
             (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, request, &query, caller),

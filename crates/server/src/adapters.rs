@@ -17,40 +17,56 @@ use forewarn_engine::ScopeWatch;
 use forewarn_engine::{Engine, SubmitError};
 use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
+use crate::cluster::{Cluster, GuestAct, GuestCommand};
+
 /// The pause before a report that the writer could not take is sent again.
 pub const REPORT_RETRY: Duration = Duration::from_secs(1);
 
 /// The metadata endpoint's view of the engine.
-pub struct EngineSource(pub Engine);
+pub struct EngineSource {
+    pub engine: Engine,
+    /// Carries out commands of guests while another server leads.
+    pub cluster: Option<Arc<Cluster>>,
+}
+
+impl EngineSource {
+    async fn submit(&self, command: Command, forwarded: impl FnOnce() -> GuestCommand) -> Result<(), SourceError> {
+        match (self.engine.submit(command, None).await, &self.cluster) {
+            (Err(SubmitError::NoLeader), Some(cluster)) => cluster.forward_guest(&forwarded()).await,
+            (result, _) => result.map(drop).map_err(source_error),
+        }
+    }
+}
 
 impl Source for EngineSource {
     fn peek(&self) -> Guard<Arc<Snapshot>> {
-        self.0.publisher().peek()
+        self.engine.publisher().peek()
     }
 
     fn now(&self) -> Timestamp {
-        self.0.now()
+        self.engine.now()
     }
 
     fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch> {
-        Box::new(EngineWatch(self.0.publisher().watch(scope)))
+        Box::new(EngineWatch(self.engine.publisher().watch(scope)))
     }
 
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
         Box::pin(async move {
             let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
-            let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
-            self.0.submit(approve, None).await.map(drop).map_err(source_error)
+            let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events: events.clone() };
+            let forwarded = || GuestCommand { machine: machine.id, act: GuestAct::Approve(events) };
+            self.submit(approve, forwarded).await
         })
     }
 
     fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>> {
-        Box::pin(async move { self.0.submit(Command::Seen { machine }, None).await.map(drop).map_err(source_error) })
+        Box::pin(self.submit(Command::Seen { machine }, move || GuestCommand { machine, act: GuestAct::Seen }))
     }
 
     fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {
         Box::pin(async move {
-            self.0.read(move |reader| MachineIdentity::read(reader, machine)).await.map_err(|error| {
+            self.engine.read(move |reader| MachineIdentity::read(reader, machine)).await.map_err(|error| {
                 tracing::error!(%error, "cannot read the identity of a machine");
                 SourceError::Internal
             })

@@ -44,10 +44,23 @@ pub struct Config {
     /// The time for a webhook delivery, from name resolution to the head of the response.
     pub webhook_timeout: Duration,
     pub driver: DriverChoice,
+    /// None: a single server.
+    pub cluster: Option<ClusterConfig>,
     /// The machine that loopback callers are treated as; a name as in `/vm/…`. None: the first machine.
     pub default_machine: Option<String>,
     /// The name of the first machine, which an empty store starts with; None: this computer's name.
     pub first_machine: Option<String>,
+}
+
+/// The place of a server in a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// `etcd://HOST:PORT,…/REGION`.
+    pub address: String,
+    /// The name of this server, unique in the region.
+    pub node: String,
+    /// Where the other servers reach this one's management API.
+    pub advertise: String,
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +117,7 @@ impl Default for Config {
             // The Standard Webhooks specification recommends 15 to 30 seconds.
             webhook_timeout: Duration::from_secs(20),
             driver: DriverChoice::Simulated(Impacts::default()),
+            cluster: None,
             default_machine: None,
             first_machine: None,
         }

@@ -2,6 +2,11 @@
 //! running server.
 
 mod adapters;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "cluster_absent.rs"]
+mod cluster;
 mod config;
 mod drift;
 mod hosts;

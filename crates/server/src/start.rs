@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use forewarn_metadata::{
     listen_error,
 };
 use forewarn_portal::{self as portal, Portal};
-use forewarn_store::{MemoryStore, SqliteStore, Store};
+use forewarn_store::{MemoryStore, Replicated, SqliteStore, Store};
 use forewarn_wire::document::Names;
 use prometheus_client::registry::Registry;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
+use crate::cluster::{self, Cluster, Preparation};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
 use crate::hosts::{self, Beats, HostListener, Links};
 use crate::libvirt::{self, LibvirtMetrics};
@@ -71,15 +72,34 @@ const STOP_COMMIT: Duration = Duration::from_millis(1500);
 /// Starts a server on the current runtime. All listeners are bound and the store is loaded and writable before the first
 /// request is accepted.
 pub async fn start(config: Config) -> anyhow::Result<Running> {
-    let store: Box<dyn Store> = match &config.store {
+    let mut store: Box<dyn Replicated> = match &config.store {
         StoreChoice::Memory => Box::new(MemoryStore::new()),
         StoreChoice::Directory(directory) => Box::new(SqliteStore::open(directory)?),
     };
+    if config.cluster.is_some() {
+        return start_on(config, OpenStore::Copy(store)).await;
+    }
+    if store.position()?.is_some() {
+        bail!(
+            "this data directory is a copy of a cluster's region. Start with --cluster, or export it with `forewarn export` \
+             and import it into another directory"
+        );
+    }
     start_with(config, store).await
 }
 
-/// Starts a server on an open store.
+/// Starts a single server on an open store.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
+    start_on(config, OpenStore::Single(store)).await
+}
+
+enum OpenStore {
+    Single(Box<dyn Store>),
+    /// One server's copy of a region that several servers share.
+    Copy(Box<dyn Replicated>),
+}
+
+async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
     check(&config)?;
     let access = Arc::new(open_access(&config)?);
     let descriptors = raise_file_limit();
@@ -87,8 +107,8 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let management = bind_management(&config).await?;
     let secure = open_tls(&config).await?;
     let hosts = open_hosts(&config).await?;
-    let (engine, writer, runner) = open_engine(&config, store).await?;
-    if !matches!(config.driver, DriverChoice::Libvirt(_)) {
+    let (engine, writer, runner, cluster) = open_engine(&config, store).await?;
+    if cluster.is_none() && !matches!(config.driver, DriverChoice::Libvirt(_)) {
         register_first(&engine, config.first_machine.clone()).await?;
     }
     load_certificates(&engine, hosts.as_ref()).await?;
@@ -129,10 +149,18 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         issuer: api::token_issuer(&access, &addresses),
         limits: Limits::new(config.connections_per_source, config.held_per_source, descriptors),
     };
-    let source = Arc::new(EngineSource(engine.clone()));
+    let source = Arc::new(EngineSource { engine: engine.clone(), cluster: cluster.clone() });
+    if let Some(cluster) = cluster.clone() {
+        let _ = endpoint.staleness.set(Box::new(move || cluster.is_stale()));
+    }
     metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults.run(stop.clone()));
-    tasks.spawn(webhooks.clone().run(stop.clone()));
+    match cluster.clone() {
+        None => tasks.spawn(webhooks.clone().run(stop.clone())),
+        Some(cluster) => {
+            tasks.spawn(cluster::supervise(cluster, webhooks.clone(), config.first_machine.clone(), stop.clone()))
+        }
+    };
     let beats = Arc::new(Beats::new(engine.clone(), config.host_silence_max));
     let monitor = beats.clone();
     let monitor_stop = stop.clone();
@@ -168,7 +196,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         names,
         stop: stop.clone(),
     });
-    let router = router(service);
+    let router = router(service, cluster.as_ref());
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), counters.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
@@ -213,9 +241,14 @@ pub fn plain_http_warning(management: SocketAddr) -> Option<String> {
 }
 
 /// Everything on the management listener: the native API and ARM behind the guard, and the portal beside them.
-fn router(service: api::Service) -> Router {
+fn router(service: api::Service, cluster: Option<&Arc<Cluster>>) -> Router {
     let portal = Portal::new(service.clone());
-    api::guarded(arm::mount(api::routes()), &service)
+    let mut routes = arm::mount(api::routes());
+    if let Some(cluster) = cluster {
+        let forward = middleware::from_fn_with_state(cluster.clone(), cluster::forward);
+        routes = routes.merge(cluster::routes(cluster)).layer(forward);
+    }
+    api::guarded(routes, &service)
         .layer(middleware::from_fn_with_state(portal.clone(), portal::or_page))
         .merge(portal::routes(&portal))
         .layer(middleware::map_response(portal::with_policy))
@@ -282,6 +315,9 @@ fn check(config: &Config) -> anyhow::Result<()> {
     }
     if config.metadata.len() > LISTENERS_MAX {
         bail!("there can be at most {LISTENERS_MAX} metadata listeners");
+    }
+    if let (Some(_), DriverChoice::Command(_)) = (&config.cluster, &config.driver) {
+        bail!("a server in a cluster cannot run a driver command, because another server may take over while it runs");
     }
     if config.rules.notice_scale == 0 {
         bail!("the notice scale must be a whole number of at least 1");
@@ -373,8 +409,8 @@ async fn load_certificates(engine: &Engine, hosts: Option<&(Arc<HostAccess>, Hos
 /// Loads the store, starts the writer and prepares the driver.
 async fn open_engine(
     config: &Config,
-    store: Box<dyn Store>,
-) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>)> {
+    store: OpenStore,
+) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>, Option<Arc<Cluster>>)> {
     let options = EngineOptions {
         clock: config.clock,
         system_clocks: Arc::new(HostClocks::new()),
@@ -385,8 +421,28 @@ async fn open_engine(
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
     };
     let mut runner = None;
-    let (engine, writer) = engine::open(options, store, |engine| driver(config, engine, &mut runner)).await?;
-    Ok((engine, writer, runner))
+    let driver = |engine: &Engine| driver(config, engine, &mut runner);
+    match (store, &config.cluster) {
+        (OpenStore::Copy(store), Some(place)) => {
+            let prepared = Preparation::new(place, &*store, scratch(config))?;
+            let (engine, writer) = engine::open_in_cluster(options, store, prepared.engine_options()?, driver).await?;
+            let cluster = prepared.finish(&engine)?;
+            Ok((engine, writer, None, Some(cluster)))
+        }
+        (OpenStore::Copy(store), None) => {
+            let (engine, writer) = engine::open(options, store, driver).await?;
+            Ok((engine, writer, runner, None))
+        }
+        (OpenStore::Single(store), _) => {
+            let (engine, writer) = engine::open(options, store, driver).await?;
+            Ok((engine, writer, runner, None))
+        }
+    }
+}
+
+/// Where copies of the region are kept while they are sent or received.
+fn scratch(config: &Config) -> PathBuf {
+    directory(config).map_or_else(std::env::temp_dir, Path::to_owned)
 }
 
 /// The writer's end of the driver; `runner` becomes the other end, for drivers that have one.
@@ -412,7 +468,7 @@ fn command_runner(engine: &Engine, command: &CommandDriver, signal: Arc<Notify>)
 }
 
 /// Registers a machine in an empty store, so that the first request works.
-async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
+pub async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
     if engine.snapshot().region.meta().next_id != 0 {
         return Ok(());
     }

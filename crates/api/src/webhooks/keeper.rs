@@ -93,6 +93,16 @@ impl Webhooks {
         runners.wait().await;
     }
 
+    /// Loads the webhooks again, because another server may have changed them. The runners of the old ones end.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let _guard = self.lock().await;
+        let hooks = self.engine.read(load).await?;
+        let before = std::mem::replace(&mut *self.hooks(), hooks);
+        before.values().for_each(|hook| hook.gone.cancel());
+        self.added.notify_one();
+        Ok(())
+    }
+
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }

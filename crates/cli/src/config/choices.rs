@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, LibvirtChoice, ListenAddress, ManagementTls,
-    StoreChoice,
+    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, Impacts, LibvirtChoice, ListenAddress,
+    ManagementTls, StoreChoice,
 };
 
 use super::{ConfigError, executable, settings, tls};
@@ -24,6 +24,9 @@ pub struct Choices {
     pub tls_key: Option<PathBuf>,
     pub clock: ClockMode,
     pub clock_start: Option<jiff::Timestamp>,
+    pub cluster: Option<String>,
+    pub node: Option<String>,
+    pub advertise: Option<String>,
     pub driver: Option<DriverMode>,
     pub driver_command: Option<PathBuf>,
     pub driver_arguments: Vec<String>,
@@ -69,6 +72,9 @@ impl Default for Choices {
             tls_key: None,
             clock: ClockMode::Real,
             clock_start: None,
+            cluster: None,
+            node: None,
+            advertise: None,
             driver: None,
             driver_command: None,
             driver_arguments: Vec::new(),
@@ -107,6 +113,7 @@ impl Choices {
         config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
         config.clock = self.clock_kind()?;
         config.driver = self.driver_choice()?;
+        config.cluster = self.cluster_place()?;
         Ok(config)
     }
 
@@ -184,6 +191,24 @@ impl Choices {
             )),
             (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(to_rules_time).transpose()? }),
         }
+    }
+
+    fn cluster_place(&self) -> Result<Option<ClusterConfig>, ConfigError> {
+        let Some(address) = self.cluster.clone() else {
+            let unused = [("node", &self.node), ("advertise", &self.advertise)].into_iter();
+            let unused = unused.filter(|(_, value)| value.is_some()).map(|(key, _)| key).next();
+            return unused.map_or(Ok(None), |key| {
+                Err(ConfigError(format!(
+                    "{key} requires a cluster: set cluster to etcd://HOST/REGION, or remove {key}"
+                )))
+            });
+        };
+        if self.advertise.is_none() && self.config.management.port() == 0 {
+            return Err(ConfigError("a cluster requires a fixed port: set management or advertise".into()));
+        }
+        let node = self.node.clone().unwrap_or_else(forewarn_access::tls::hostname);
+        let advertise = self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.config.management));
+        Ok(Some(ClusterConfig { address, node, advertise }))
     }
 
     fn driver_choice(&self) -> Result<DriverChoice, ConfigError> {

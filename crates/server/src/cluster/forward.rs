@@ -1,0 +1,154 @@
+//! Forwards changes from a follower to the leader. The guard of this server has admitted the request before, and the leader
+//! checks its credentials again.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use forewarn_api::{ApiError, BODY_BYTES_MAX, is_api_path};
+use forewarn_engine::{LeaderAddress, SubmitError};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request as HttpRequest};
+use tokio::time::Instant;
+
+use super::peer::{FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
+use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading, PEER_PREFIX};
+
+/// State that only the leader has, so that reading it needs the leader too.
+const LEADER_PATHS: [&str; 3] = ["/api/v1/webhooks", "/api/v1/scenario-runs", "/api/v1/faults"];
+
+/// Paths that change nothing but this server's own state.
+const LOCAL_PATHS: [&str; 1] = ["/api/v1/portal-links"];
+
+/// Headers of one connection.
+const HOP_HEADERS: [header::HeaderName; 7] = [
+    header::CONNECTION,
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+];
+
+/// Middleware that lets the leader answer requests that change something.
+pub async fn forward(State(cluster): State<Arc<Cluster>>, request: Request, next: Next) -> Response {
+    if !needs_leader(request.method(), request.uri().path()) {
+        return next.run(request).await;
+    }
+    if request.headers().contains_key(FORWARDED_BY) {
+        return answer_forwarded(&cluster, request, next).await;
+    }
+    if cluster.engine.accepts_commands() {
+        return next.run(request).await;
+    }
+    pass_on(&cluster, request, next).await
+}
+
+fn needs_leader(method: &Method, path: &str) -> bool {
+    if path.starts_with(PEER_PREFIX) || LOCAL_PATHS.contains(&path) {
+        return false;
+    }
+    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_read { LEADER_PATHS.iter().any(|leader| path.starts_with(leader)) } else { is_api_path(path) }
+}
+
+/// Answers a request of another server, with the revision that its copy must reach.
+async fn answer_forwarded(cluster: &Cluster, request: Request, next: Next) -> Response {
+    if !cluster.engine.accepts_commands() {
+        let mut response = ApiError::from(SubmitError::NoLeader).into_response();
+        response.headers_mut().insert(NOT_LEADING, HeaderValue::from_static("true"));
+        return response;
+    }
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(REVISION, cluster.engine.snapshot().revision.into());
+    response
+}
+
+/// Sends a request to the leader, or carries it out if this server becomes the leader meanwhile.
+async fn pass_on(cluster: &Cluster, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
+        // The handler has the right error for a body that is too large or breaks off.
+        return ApiError::from(SubmitError::NoLeader).into_response();
+    };
+    let until = Instant::now() + LEADER_WAIT_MAX;
+    while let Some(leading) = cluster.find_leader(until).await {
+        let leader = match leading {
+            Leading::Here => return next.run(Request::from_parts(parts, Body::from(body))).await,
+            Leading::At(leader) => leader,
+        };
+        match send(cluster, &leader, &parts, &body).await {
+            Ok(Some(response)) => return response,
+            Ok(None) => {}
+            Err(PeerError::Connect(..)) => tracing::debug!(leader = leader.node, "the leader cannot be reached"),
+            Err(error @ PeerError::Broken(..)) => {
+                tracing::warn!(%error, "the outcome of a forwarded request is unknown");
+                return ApiError::from(SubmitError::Unavailable).into_response();
+            }
+        }
+        if Instant::now() >= until {
+            break;
+        }
+        tokio::time::sleep(LEADER_POLL).await;
+    }
+    ApiError::from(SubmitError::NoLeader).into_response()
+}
+
+/// None: the server does not lead (any more), and nothing has happened.
+async fn send(
+    cluster: &Cluster,
+    leader: &LeaderAddress,
+    parts: &Parts,
+    body: &Bytes,
+) -> Result<Option<Response>, PeerError> {
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let mut request = HttpRequest::new(body.clone());
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = path.parse().map_err(|error| PeerError::Connect(leader.node.clone(), format!("{error}")))?;
+    *request.headers_mut() = end_to_end(&parts.headers);
+    request.headers_mut().remove(header::ORIGIN);
+    let response = cluster.peers.send(&leader.address, request).await?;
+    if response.headers().contains_key(NOT_LEADING) {
+        return Ok(None);
+    }
+    let (parts, body) = response.into_parts();
+    if let Some(revision) = parts.headers.get(REVISION).and_then(|value| value.to_str().ok()?.parse().ok()) {
+        cluster.wait_for_copy(revision).await;
+    }
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = end_to_end(&parts.headers);
+    Ok(Some(response))
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    HOP_HEADERS.iter().for_each(|name| drop(headers.remove(name)));
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_and_the_leaders_own_state_need_the_leader() {
+        for (method, path, expected) in [
+            (Method::GET, "/api/v1/machines", false),
+            (Method::HEAD, "/api/v1/machines", false),
+            (Method::GET, "/api/v1/changes", false),
+            (Method::POST, "/api/v1/machines", true),
+            (Method::PUT, "/subscriptions/s/resourceGroups/g", true),
+            (Method::GET, "/api/v1/webhooks/ops", true),
+            (Method::POST, "/api/v1/portal-links", false),
+            (Method::POST, "/cluster/v1/guest", false),
+            (Method::POST, "/tenant/oauth2/v2.0/token", false),
+        ] {
+            assert_eq!(needs_leader(&method, path), expected, "{method} {path}");
+        }
+    }
+}

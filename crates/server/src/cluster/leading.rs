@@ -1,0 +1,43 @@
+//! What only a leader does: webhooks, and the first machine of a new region.
+
+use std::sync::Arc;
+
+use forewarn_api::webhooks::Webhooks;
+use tokio_util::sync::CancellationToken;
+
+use super::Cluster;
+use crate::start::register_first;
+
+/// Runs the leader's tasks whenever this server leads, until it stops.
+pub async fn supervise(
+    cluster: Arc<Cluster>,
+    webhooks: Arc<Webhooks>,
+    first_machine: Option<String>,
+    stop: CancellationToken,
+) {
+    let leading = async {
+        loop {
+            if cluster.engine.accepts_commands() {
+                lead(&cluster, &webhooks, first_machine.clone(), &stop).await;
+            }
+            tokio::time::sleep(super::LEADER_POLL).await;
+        }
+    };
+    let _: Option<()> = stop.run_until_cancelled(leading).await;
+}
+
+async fn lead(cluster: &Cluster, webhooks: &Arc<Webhooks>, first_machine: Option<String>, stop: &CancellationToken) {
+    if let Err(error) = register_first(&cluster.engine, first_machine).await {
+        tracing::warn!(error = format!("{error:#}"), "cannot register the first machine");
+    }
+    if let Err(error) = webhooks.reload().await {
+        tracing::error!(%error, "cannot load the webhooks");
+    }
+    let term = stop.child_token();
+    let deliveries = tokio::spawn(webhooks.clone().run(term.clone()));
+    while cluster.engine.accepts_commands() {
+        tokio::time::sleep(super::LEADER_POLL).await;
+    }
+    term.cancel();
+    let _ = deliveries.await;
+}

@@ -1,0 +1,172 @@
+//! A server in a cluster: opens the log, forwards writes to the leader, copies snapshots, and starts what only a leader does.
+//!
+//! ```text
+//!   follower:  request ─▶ guard ─▶ forward ──HTTP──▶ leader ─▶ engine ─▶ log
+//!                                     ▲                                   │
+//!                                     └── the local copy has it ◀─────────┘
+//! ```
+//!
+//! Reads are answered from the local copy.
+
+mod forward;
+mod guests;
+mod leading;
+mod operators;
+mod peer;
+mod transfer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use forewarn_api as api;
+use forewarn_cluster::machine::Settings;
+use forewarn_cluster::{EtcdLog, EtcdOptions, Log, LogError};
+use forewarn_engine::{ClusterMonitor, ClusterOptions, Engine, LeaderAddress};
+use forewarn_store::{Copier, Replicated};
+use tokio::time::Instant;
+
+use crate::config::ClusterConfig;
+pub use forward::forward;
+pub use guests::{GuestAct, GuestCommand};
+pub use leading::supervise;
+use peer::PeerClient;
+
+/// The longest time for which a change waits for a leader. A takeover takes about 1.5 s.
+const LEADER_WAIT_MAX: Duration = Duration::from_secs(4);
+
+/// Guests get no answer from a copy whose leader was last heard of longer ago than this: events may have started meanwhile.
+const GUEST_STALE_MAX: Duration = Duration::from_secs(10);
+
+/// How often a waiting request looks for a leader.
+const LEADER_POLL: Duration = Duration::from_millis(50);
+
+/// How long a forwarded change waits until the local copy has it.
+const COPY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The paths that servers of a cluster use among themselves.
+pub const PEER_PREFIX: &str = "/cluster/v1/";
+
+/// This server's place in its cluster, for requests.
+pub struct Cluster {
+    region: String,
+    node: String,
+    engine: Engine,
+    monitor: Arc<ClusterMonitor>,
+    peers: PeerClient,
+    /// A connection of its own, for operators: the writer's must not wait.
+    log: Mutex<EtcdLog>,
+    copier: Arc<dyn Copier>,
+    /// Where copies are kept while they are sent or received.
+    scratch: PathBuf,
+}
+
+/// What is needed before there is an engine.
+pub struct Preparation {
+    config: ClusterConfig,
+    etcd: EtcdOptions,
+    copier: Arc<dyn Copier>,
+    scratch: PathBuf,
+}
+
+impl Preparation {
+    pub fn new(config: &ClusterConfig, store: &dyn Replicated, scratch: PathBuf) -> anyhow::Result<Preparation> {
+        let etcd = EtcdOptions::parse(&config.address)?;
+        peer::parse_address(&config.advertise)?;
+        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), scratch })
+    }
+
+    fn open_log(&self) -> anyhow::Result<EtcdLog> {
+        EtcdLog::new(self.etcd.clone()).context("cannot start the connection to etcd")
+    }
+
+    pub fn engine_options(&self) -> anyhow::Result<ClusterOptions> {
+        let peers = PeerClient::new(&self.config.node);
+        let transfer = transfer::Transfer::new(self.open_log()?, peers, &self.config.node, self.scratch.clone());
+        Ok(ClusterOptions {
+            node: self.config.node.clone(),
+            address: self.config.advertise.trim_end_matches('/').to_owned(),
+            settings: Settings::default(),
+            log: Box::new(self.open_log()?),
+            transfer: transfer.into_closure(),
+        })
+    }
+
+    pub fn finish(self, engine: &Engine) -> anyhow::Result<Arc<Cluster>> {
+        let monitor = engine.cluster().context("the engine is not in a cluster")?.clone();
+        let log = Mutex::new(self.open_log()?);
+        Ok(Arc::new(Cluster {
+            region: self.etcd.region,
+            peers: PeerClient::new(&self.config.node),
+            node: self.config.node,
+            engine: engine.clone(),
+            monitor,
+            log,
+            copier: self.copier,
+            scratch: self.scratch,
+        }))
+    }
+}
+
+impl Cluster {
+    /// Whether the local copy is too old to answer guests.
+    pub fn is_stale(&self) -> bool {
+        self.monitor.beat_age().is_none_or(|age| age > GUEST_STALE_MAX)
+    }
+
+    /// The leader, if it is another server.
+    fn other_leader(&self) -> Option<LeaderAddress> {
+        self.monitor.status().leader.clone().filter(|leader| leader.node != self.node)
+    }
+
+    /// Waits until this server leads or knows who does. None: there is no leader.
+    async fn find_leader(&self, until: Instant) -> Option<Leading> {
+        loop {
+            if self.engine.accepts_commands() {
+                return Some(Leading::Here);
+            }
+            if let Some(leader) = self.other_leader() {
+                return Some(Leading::At(leader));
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            tokio::time::sleep(LEADER_POLL).await;
+        }
+    }
+
+    /// Waits until the local copy has this revision, so that the caller reads what it has written.
+    async fn wait_for_copy(&self, revision: u64) {
+        let mut revisions = self.engine.subscribe();
+        let has_it = revisions.wait_for(|newest| *newest >= revision);
+        if tokio::time::timeout(COPY_WAIT_MAX, has_it).await.is_err() {
+            tracing::warn!(revision, "the local copy did not get a forwarded change in time");
+        }
+    }
+
+    /// Uses the log on a thread that may block.
+    async fn with_log<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut dyn Log) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let cluster = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&mut *cluster.lock_log())).await;
+        done.unwrap_or_else(|_| Err(LogError::Unavailable("the request was interrupted".into())))
+    }
+
+    fn lock_log(&self) -> MutexGuard<'_, EtcdLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Leading {
+    Here,
+    At(LeaderAddress),
+}
+
+/// The routes of servers and operators.
+pub fn routes(cluster: &Arc<Cluster>) -> Router<api::Service> {
+    operators::routes().merge(guests::routes()).merge(transfer::routes()).with_state(cluster.clone())
+}

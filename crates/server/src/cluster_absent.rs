@@ -1,0 +1,72 @@
+//! Stands in for `cluster` in programs that are built without the feature of that name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::bail;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use forewarn_api as api;
+use forewarn_api::webhooks::Webhooks;
+use forewarn_core::{EventId, MachineId};
+use forewarn_engine::{ClusterOptions, Engine};
+use forewarn_metadata::SourceError;
+use forewarn_store::Replicated;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::ClusterConfig;
+
+/// There is none.
+pub enum Cluster {}
+
+pub enum Preparation {}
+
+pub struct GuestCommand {
+    pub machine: MachineId,
+    pub act: GuestAct,
+}
+
+pub enum GuestAct {
+    Seen,
+    Approve(Vec<EventId>),
+}
+
+impl Preparation {
+    pub fn new(_: &ClusterConfig, _: &dyn Replicated, _: PathBuf) -> anyhow::Result<Preparation> {
+        bail!(
+            "this program was built without clusters: build it with the feature 'cluster', or start without --cluster"
+        )
+    }
+
+    pub fn engine_options(&self) -> anyhow::Result<ClusterOptions> {
+        match *self {}
+    }
+
+    pub fn finish(self, _: &Engine) -> anyhow::Result<Arc<Cluster>> {
+        match self {}
+    }
+}
+
+impl Cluster {
+    pub async fn forward_guest(&self, GuestCommand { machine: _, act: _ }: &GuestCommand) -> Result<(), SourceError> {
+        match *self {}
+    }
+
+    pub fn is_stale(&self) -> bool {
+        match *self {}
+    }
+}
+
+pub fn routes(cluster: &Arc<Cluster>) -> Router<api::Service> {
+    match **cluster {}
+}
+
+pub async fn forward(State(cluster): State<Arc<Cluster>>, _: Request, _: Next) -> Response {
+    match *cluster {}
+}
+
+pub async fn supervise(cluster: Arc<Cluster>, _: Arc<Webhooks>, _: Option<String>, _: CancellationToken) {
+    match *cluster {}
+}
