@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Policy, ResourceName, object};
+use crate::{Policy, ResourceName, Time, object};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +21,9 @@ pub struct Group {
     pub event_groups: Vec<EventGroup>,
     /// Whether the group is being deleted.
     pub deleting: bool,
+    /// How its handlers poll. Only in lists and in the response for a single group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handlers: Option<GroupHandlers>,
 }
 
 /// An event group: the machines that share one document.
@@ -56,4 +59,38 @@ pub struct NewGroup {
 pub struct PolicyChange {
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
+}
+
+/// How the handlers of a group poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupHandlers {
+    /// Number of machines with a handler that polls.
+    pub polling: u32,
+    /// Number of polls of all machines.
+    pub polls: u64,
+    /// The first poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_poll: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_approval: Option<Time>,
+}
+
+/// How the handler of a machine polls. Counts across restarts of the server; after a day of silence, it begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandlerHealth {
+    /// Whether it has polled within three of its intervals, and at least within the last minute.
+    pub polling: bool,
+    pub polls: u64,
+    /// The first poll.
+    pub since: Time,
+    pub last_poll: Time,
+    /// Median interval between the latest polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_milliseconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_approval: Option<Time>,
 }

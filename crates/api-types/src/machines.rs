@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    EventId, FailureType, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Number, Policy, PowerState,
-    ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
+    EventId, FailureType, HandlerHealth, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Number, Policy,
+    PowerState, ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -21,6 +21,9 @@ pub struct Machine {
     pub event_group: u64,
     /// Whether a handler is connected: a machine of the event group requests the document.
     pub handler_connected: bool,
+    /// How its own handler polls; absent if it never has. Only in lists and in the response for a single machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<HandlerHealth>,
     pub incarnation: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_set: Option<String>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{NewGroup, Page, PolicyChange};
+use forewarn_api_types::{Group, NewGroup, Page, PolicyChange};
 use forewarn_core as core;
 use forewarn_core::{GroupId, Region};
 use serde::Serialize;
@@ -25,7 +25,11 @@ macro_rules! resource {
             const KIND: PlainGroup = PlainGroup::$kind;
 
             pub async fn list(actions: Actions, query: Params<Paging>) -> Result<Response, ApiError> {
-                list_of(KIND.group_type(), &actions, query, |region, group| Ok(render_group(region, group)))
+                let handlers = actions.service().handlers();
+                list_of(KIND.group_type(), &actions, query, |region, group| {
+                    let handlers = Some(handlers.render_group(region, group));
+                    Ok(Group { handlers, ..render_group(region, group) })
+                })
             }
 
             pub async fn get(
@@ -35,7 +39,8 @@ macro_rules! resource {
             ) -> Result<Response, ApiError> {
                 let snapshot = actions.engine().snapshot();
                 let group = within.named_group(name).find(&snapshot.region, KIND.group_type())?;
-                Ok(extract::ok(render_group(&snapshot.region, &group)))
+                let handlers = Some(actions.service().handlers().render_group(&snapshot.region, &group));
+                Ok(extract::ok(Group { handlers, ..render_group(&snapshot.region, &group) }))
             }
 
             pub async fn create(
@@ -77,7 +82,7 @@ pub fn list_of<T: Serialize>(
     kind: GroupType,
     actions: &Actions,
     Params(query): Params<Paging>,
-    render: fn(&Region, &core::Group) -> Result<T, ApiError>,
+    render: impl Fn(&Region, &core::Group) -> Result<T, ApiError>,
 ) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let after = extract::numeric_cursor(query.after.as_deref())?.map(GroupId);

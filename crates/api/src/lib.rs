@@ -34,6 +34,7 @@ mod fault_keeper;
 mod faults;
 mod groups;
 mod guard;
+mod handlers;
 mod health;
 pub mod history;
 mod host_joins;
@@ -97,6 +98,7 @@ pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use forewarn_api_types::PREFIX;
 pub use guard::check_host_and_origin;
+pub use handlers::{HandlerRecord, Handlers};
 pub use health::HealthProblems;
 pub use listener::{Transport, Via, serve};
 pub use metrics::{ApiMetrics, render_metrics};
@@ -144,6 +146,7 @@ pub struct ServiceParts {
     pub metadata_listeners: Vec<ListenerInfo>,
     pub endpoint: Arc<EndpointState>,
     pub webhooks: Arc<Webhooks>,
+    pub handlers: Arc<Handlers>,
     pub metrics: Arc<ApiMetrics>,
     pub problems: HealthProblems,
     /// Enrollment of host agents; None without a listener for them.
@@ -193,6 +196,11 @@ impl Service {
 
     pub fn faults(&self) -> &FaultKeeper {
         &self.0.faults
+    }
+
+    /// How the handlers of machines poll.
+    pub fn handlers(&self) -> &Handlers {
+        &self.0.parts.handlers
     }
 
     pub fn endpoint(&self) -> &Arc<EndpointState> {

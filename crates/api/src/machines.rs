@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{MachineChange, NewMachine, Number, Page};
+use forewarn_api_types::{Machine, MachineChange, NewMachine, Number, Page};
 use forewarn_core as core;
 use forewarn_core::{Found, MachineId, Name, Region, Seat};
 use serde::Deserialize;
@@ -54,7 +54,12 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
         (None, None) => Box::new(region.machines_after(after)),
     };
     let cursor = |machine: &&Arc<core::Machine>| machine.id.0.to_string();
-    let page = Page::cut(found.filter(wanted), limit, cursor, |machine| render_machine(region, machine));
+    let handlers = actions.service().handlers();
+    let render = |machine: &&Arc<core::Machine>| Machine {
+        handler: handlers.render(machine.id),
+        ..render_machine(region, machine)
+    };
+    let page = Page::cut(found.filter(wanted), limit, cursor, render);
     Ok(extract::ok(page))
 }
 
@@ -65,7 +70,8 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
     let machine = names::find_machine(&snapshot.region, &name, within.group.as_deref())?;
-    Ok(extract::ok(render_machine(&snapshot.region, &machine)))
+    let handler = actions.service().handlers().render(machine.id);
+    Ok(extract::ok(Machine { handler, ..render_machine(&snapshot.region, &machine) }))
 }
 
 pub async fn register(

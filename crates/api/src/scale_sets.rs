@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{DeleteInstances, NewScaleSet, Page, ScaleSet, ScaleSetChange, SomeInstances, Upgrade};
+use forewarn_api_types::{
+    DeleteInstances, Machine, NewScaleSet, Page, ScaleSet, ScaleSetChange, SomeInstances, Upgrade,
+};
 use forewarn_core as core;
 use forewarn_core::{MachineId, Region};
 use serde::Deserialize;
@@ -13,6 +15,7 @@ use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, Body, GroupQuery, NoQuery, OptionalBody, Paging, Params, Segment};
 use super::groups::list_of;
+use super::handlers::Handlers;
 use super::machine_actions::DeleteQuery;
 use super::names::{self, GroupType, scale_set_of};
 use super::render::{render_machine, render_scale_set};
@@ -31,7 +34,8 @@ pub struct InstancesQuery {
 }
 
 pub async fn list(actions: Actions, query: Params<Paging>) -> Result<Response, ApiError> {
-    list_of(GroupType::ScaleSet, &actions, query, render)
+    let handlers = actions.service().handlers();
+    list_of(GroupType::ScaleSet, &actions, query, |region, group| render(handlers, region, group))
 }
 
 pub async fn get(
@@ -41,7 +45,7 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
     let set = within.named_group(name).find(&snapshot.region, GroupType::ScaleSet)?;
-    render(&snapshot.region, &set).map(extract::ok)
+    render(actions.service().handlers(), &snapshot.region, &set).map(extract::ok)
 }
 
 pub async fn create(
@@ -86,7 +90,12 @@ pub async fn instances(
     // Members are grouped by placement group; pages are ordered by registration.
     members.sort_unstable_by_key(|machine| machine.id);
     let cursor = |machine: &&Arc<core::Machine>| machine.id.0.to_string();
-    Ok(extract::ok(Page::cut(members.into_iter(), limit, cursor, |machine| render_machine(region, machine))))
+    let handlers = actions.service().handlers();
+    let render = |machine: &&Arc<core::Machine>| Machine {
+        handler: handlers.render(machine.id),
+        ..render_machine(region, machine)
+    };
+    Ok(extract::ok(Page::cut(members.into_iter(), limit, cursor, render)))
 }
 
 pub async fn upgrade(
@@ -127,6 +136,8 @@ pub async fn delete_instances(
     Ok(actions.respond_started(operation))
 }
 
-fn render(region: &Region, group: &core::Group) -> Result<ScaleSet, ApiError> {
-    Ok(render_scale_set(region, group, scale_set_of(group)?))
+fn render(handlers: &Handlers, region: &Region, group: &core::Group) -> Result<ScaleSet, ApiError> {
+    let mut set = render_scale_set(region, group, scale_set_of(group)?);
+    set.group.handlers = Some(handlers.render_group(region, group));
+    Ok(set)
 }

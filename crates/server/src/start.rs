@@ -115,6 +115,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
     let endpoint = Arc::new(EndpointState::new(config.rate_limit));
     let metrics = Arc::new(ApiMetrics::default());
     let webhooks = Arc::new(Webhooks::open(engine.clone(), config.webhook_timeout, metrics.clone()).await?);
+    let handlers = Arc::new(api::Handlers::open(engine.clone(), endpoint.clone()).await?);
     let faults = FaultKeeper::new(engine.clone(), endpoint.clone());
     let libvirt_metrics = LibvirtMetrics::default();
     let registry = Arc::new(registry(&engine, &endpoint, &metrics, &libvirt_metrics));
@@ -173,6 +174,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
         let links = Arc::new(Links::new(engine.clone(), access, beats, config.plain_names));
         tasks.spawn(hosts::serve(bound, links, stop.clone()));
     }
+    tasks.spawn(handlers.clone().run(stop.clone()));
     let counters = metrics.limits.clone();
     let problems = HealthProblems::default();
     check_store(&config, problems.clone());
@@ -189,6 +191,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
         metadata_listeners,
         endpoint,
         webhooks,
+        handlers,
         metrics,
         problems,
         enrollment,

@@ -18,6 +18,7 @@ pub fn render_group(region: &Region, group: &core::Group) -> Group {
         machines: region.group_members(group).count(),
         event_groups: group.scopes.iter().map(|id| render_event_group(region, *id)).collect(),
         deleting: group.leaving,
+        handlers: None,
     }
 }
 

@@ -21,6 +21,7 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         resource_group: machine.home.resource_group.to_string(),
         event_group: machine.scope.0,
         handler_connected: region.is_on(machine.scope),
+        handler: None,
         incarnation: scope.map_or(0, |scope| scope.incarnation),
         availability_set: seat(|seat| matches!(seat, Seat::AvailabilitySet(_))),
         cloud_service: seat(|seat| matches!(seat, Seat::RoleInstance { .. })),

@@ -118,6 +118,9 @@ impl Logs {
         if entry.is_poll() {
             log.polls.count(entry.at);
         }
+        if status == Some(200) && entry.extra.as_ref().is_some_and(|extra| !extra.approved.is_empty()) {
+            log.polls.record_approval(entry.at);
+        }
         if log.entries.len() == REQUESTS_KEPT_MAX {
             log.entries.pop_front();
         }

@@ -14,6 +14,8 @@ pub struct PollSummary {
     pub interval_median: Option<Duration>,
     /// Of all of them.
     pub gap_longest: Option<Duration>,
+    /// The last accepted approval.
+    pub last_approval: Option<Timestamp>,
 }
 
 /// Counted at each poll, because the polls themselves are not kept.
@@ -23,9 +25,14 @@ pub(super) struct PollCounter {
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     gap_longest: Option<Duration>,
+    last_approval: Option<Timestamp>,
 }
 
 impl PollCounter {
+    pub fn record_approval(&mut self, at: Timestamp) {
+        self.last_approval = self.last_approval.max(Some(at));
+    }
+
     pub fn count(&mut self, at: Timestamp) {
         self.polls += 1;
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
@@ -43,6 +50,7 @@ impl PollCounter {
             last_poll: self.last,
             interval_median: interval_median(kept),
             gap_longest: self.gap_longest,
+            last_approval: self.last_approval,
         }
     }
 }

@@ -19,6 +19,7 @@ mod careless;
 mod driver;
 mod faults;
 mod fuzz;
+mod handlers;
 mod hostile;
 mod https;
 mod management;
