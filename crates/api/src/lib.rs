@@ -186,6 +186,10 @@ impl Service {
         &self.0.parts.access
     }
 
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.0.parts.webhooks
+    }
+
     pub fn stopping(&self) -> &CancellationToken {
         &self.0.parts.stop
     }

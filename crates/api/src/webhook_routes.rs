@@ -9,11 +9,7 @@ use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
 
 pub async fn list(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let mut value = Vec::new();
-    for hook in actions.webhooks().list() {
-        value.push(actions.render_webhook(&hook, None).await?);
-    }
-    Ok(extract::ok(Page::whole(value)))
+    Ok(extract::ok(Page::whole(actions.list_webhooks().await?)))
 }
 
 pub async fn create(

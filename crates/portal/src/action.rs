@@ -22,6 +22,8 @@ pub struct Button {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Normal,
+    /// The most likely action of a page.
+    Primary,
     /// Something is lost.
     Danger,
 }
@@ -76,6 +78,10 @@ impl Button {
 
     fn is_danger(&self) -> bool {
         self.tone == Tone::Danger
+    }
+
+    fn is_primary(&self) -> bool {
+        self.tone == Tone::Primary
     }
 }
 

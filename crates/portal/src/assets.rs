@@ -9,16 +9,19 @@ use http::{HeaderMap, StatusCode, header};
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type, text.
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("portal.css", "text/css; charset=utf-8", include_str!("assets/portal.css")),
+    ("console.css", "text/css; charset=utf-8", include_str!("assets/console.css")),
     ("portal.js", SCRIPT, include_str!("assets/portal.js")),
     ("theme.js", SCRIPT, include_str!("assets/theme.js")),
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("fragments.js", SCRIPT, include_str!("assets/fragments.js")),
-    ("chunks.js", SCRIPT, include_str!("assets/chunks.js")),
+    ("keys.js", SCRIPT, include_str!("assets/keys.js")),
+    ("soft.js", SCRIPT, include_str!("assets/soft.js")),
     ("forms.js", SCRIPT, include_str!("assets/forms.js")),
     ("time.js", SCRIPT, include_str!("assets/time.js")),
     ("timeline.js", SCRIPT, include_str!("assets/timeline.js")),
+    ("icon-down.svg", "image/svg+xml", include_str!("assets/icon-down.svg")),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
 

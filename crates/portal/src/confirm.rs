@@ -25,7 +25,7 @@ impl Confirmation<'_> {
     pub fn render(&self) -> PageContent {
         // Above the list and not in it, so that live updates of the page behind do not replace it.
         let panel = Panel::new("confirm", "Preview", Vec::new()).with_html_before(html::render(self));
-        PageContent { title: self.title.clone(), lead: String::new(), panels: vec![panel] }
+        PageContent { title: self.title.clone(), lead: String::new(), panels: vec![panel], aside: Vec::new() }
     }
 
     fn is_danger(&self) -> bool {

@@ -4,9 +4,12 @@ use askama::Template;
 use axum::response::Html;
 use forewarn_engine::clock::Kind;
 
-use super::html;
-use super::panel::{PageContent, Panel};
+use super::flash::Flash;
+use super::panel::{PageContent, Panel, Shape};
+use super::query::PageQuery;
 use super::scene::Scene;
+use super::{html, words};
+use forewarn_core::{Region, Status};
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -14,6 +17,8 @@ struct Frame<'a> {
     title: &'a str,
     lead: &'a str,
     panels: &'a [Panel],
+    /// The columns: class and panels.
+    columns: Vec<(&'static str, &'a [Panel])>,
     name: &'a str,
     role: &'a str,
     csrf: &'a str,
@@ -25,6 +30,53 @@ struct Frame<'a> {
     manual: bool,
     problem: &'a str,
     section: &'a str,
+    nav: Vec<(&'static str, &'static str)>,
+    more: Vec<(&'static str, &'static str)>,
+    /// Machines that are down, for the title of the tab.
+    down: usize,
+    flash: Option<Flash>,
+    /// The time in UTC, for browsers without JavaScript.
+    clock: String,
+    search: String,
+}
+
+/// Pages in the navigation: section and label.
+const NAV: [(&str, &str); 5] = [
+    ("", "Overview"),
+    ("operations", "Operations"),
+    ("groups", "Groups"),
+    ("hosts", "Hosts"),
+    ("webhooks", "Webhooks"),
+];
+
+/// Pages in the menu.
+const MORE: [(&str, &str); 6] = [
+    ("machines", "Machines"),
+    ("scale-sets", "Scale sets"),
+    ("calendar", "Calendar"),
+    ("history", "History"),
+    ("maintenance", "Maintenance"),
+    ("test-kit", "Test kit"),
+];
+
+impl Frame<'_> {
+    fn is_split(&self) -> bool {
+        self.columns.iter().all(|(_, panels)| !panels.is_empty())
+    }
+
+    fn is_current(&self, section: &str) -> bool {
+        self.section == section
+    }
+
+    fn is_in_menu(&self) -> bool {
+        self.more.iter().any(|(section, _)| *section == self.section)
+    }
+}
+
+/// Machines with an event in progress.
+pub fn count_down(region: &Region) -> usize {
+    let started = region.events().filter(|event| matches!(event.status, Status::Started { .. }));
+    started.map(|event| event.resources.len()).sum()
 }
 
 /// A complete page. `problem` is an error message above the content, or empty.
@@ -34,6 +86,7 @@ pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -
         title: &content.title,
         lead: &content.lead,
         panels: &content.panels,
+        columns: vec![("panels", content.panels.as_slice()), ("panels aside", content.aside.as_slice())],
         name: &principal.name,
         role: principal.role.word(),
         csrf: &scene.visitor.session.csrf,
@@ -42,6 +95,23 @@ pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -
         revision: scene.snapshot.revision,
         manual: scene.portal.engine().clock_kind() == Kind::Manual,
         problem,
-        section: here.split(['/', '?']).nth(1).unwrap_or_default(),
+        section: match here.split(['/', '?']).nth(1).unwrap_or_default() {
+            "rollouts" => "operations",
+            other => other,
+        },
+        nav: NAV.to_vec(),
+        more: MORE.to_vec(),
+        down: count_down(scene.region()),
+        flash: scene.portal.shared.flashes.take(&scene.visitor.cookie),
+        clock: words::utc(scene.now),
+        search: find_search(here),
     }))
+}
+
+/// The text in the search box.
+fn find_search(here: &str) -> String {
+    match here.split_once('?') {
+        Some(("/search", query)) => PageQuery::parse(query).text("q").to_owned(),
+        Some(_) | None => String::new(),
+    }
 }

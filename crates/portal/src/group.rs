@@ -11,8 +11,9 @@ use super::fragment::Fragment;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
-use super::scope::{Chip, chip_of};
-use super::{address, history, html, plan, policy, scale_set, selection, timeline, words};
+use super::chip::{Chip, chip_of};
+use super::query::PageQuery;
+use super::{address, fleet, group_table, history, html, plan, policy, scale_set, selection, timeline, words};
 use forewarn_api::{Action, GroupType, delete_action};
 
 /// Machines per page.
@@ -90,12 +91,43 @@ pub async fn render(
     ));
     panels.push(timeline::render_panel(scene, &events));
     panels.push(render_machines(scene, group, from, &here));
+    let members: std::collections::BTreeSet<_> = region.group_members(group).map(|machine| machine.id).collect();
     let is_of_group = |row: &forewarn_store::HistoryRow| {
-        row.scope.is_some_and(|scope| numbers.contains(&scope)) || row.target.as_deref() == Some(&*group.name)
+        row.scope.is_some_and(|scope| numbers.contains(&scope))
+            || row.target.as_deref() == Some(&*group.name)
+            || row.machine_ids.iter().any(|machine| members.contains(machine))
     };
     panels.push(history::render_filtered_panel(scene, is_of_group).await);
     let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", words::group_kind(group));
-    Ok(PageContent { title: group.name.to_string(), lead, panels })
+    Ok(PageContent { title: group.name.to_string(), lead, panels, aside: Vec::new() })
+}
+
+/// The table of all groups.
+pub fn render_all(scene: &Scene, query: &PageQuery) -> PageContent {
+    let kind = query.text("kind");
+    let mut groups = fleet::list_groups(scene);
+    let kinds = [
+        ("", "All kinds"),
+        ("Scale set", "Scale sets"),
+        ("Availability set", "Availability sets"),
+        ("Cloud service", "Cloud services"),
+        ("Standalone", "Standalone VMs"),
+    ];
+    let links = kinds.map(|(word, label)| {
+        format!(
+            r#"<a href="{}" data-soft{}>{label} <span class="n">{}</span></a>"#,
+            query.with("kind", word).with("from", "").address("/groups").replace('&', "&amp;"),
+            if word == kind { r#" aria-current="true""# } else { "" },
+            groups.iter().filter(|group| group.kind.starts_with(word)).count()
+        )
+    });
+    groups.retain(|group| group.kind.starts_with(kind));
+    let lead = format!(
+        r#"<p class="row"><span class="seg" role="group" aria-label="Filter by kind">{}</span> <a class="button" href="/scale-sets/add">Add a scale set</a></p>"#,
+        links.concat()
+    );
+    let panel = group_table::render_panel(scene, &groups, query, "/groups", group_table::ROWS_MAX);
+    PageContent::new("Groups", vec![panel]).with_lead(lead)
 }
 
 pub fn render_scale_sets(scene: &Scene) -> PageContent {
@@ -119,7 +151,7 @@ pub fn render_scale_sets(scene: &Scene) -> PageContent {
     });
     let panel = Panel::new("sets", "Scale sets", rows.collect()).or_empty_text("No scale sets yet.");
     let add = r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#;
-    PageContent { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel] }
+    PageContent { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel], aside: Vec::new() }
 }
 
 fn list_facts(scene: &Scene, group: &Group) -> Facts {
@@ -155,6 +187,7 @@ fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {
             "Plan maintenance",
             &plan::address_with("group", &format!("{}/{}", group.home.resource_group, group.name)),
         )
+        .link("rollout", "Plan a rollout", &format!("/rollouts/plan?groups={}", address::encode_segment(&group.name)))
         .button(delete.with_fields(kind))
         .into_panel()
 }

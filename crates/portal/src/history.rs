@@ -13,6 +13,9 @@ use super::words;
 /// Rows per page.
 const ROWS_SHOWN: usize = 50;
 
+/// Rows on the page of the whole history.
+const ROWS_FOUND: usize = 200;
+
 /// Rows that are read to find those of a group, host or machine.
 const ROWS_READ: u32 = 1000;
 
@@ -24,7 +27,8 @@ struct HistoryLine {
     at: String,
     kind: String,
     what: String,
-    event: Option<String>,
+    /// The page of the event, operation or rollout; empty if there is none.
+    href: String,
 }
 
 pub async fn render_panel(scene: &Scene, query: HistoryQuery) -> Panel {
@@ -39,6 +43,13 @@ pub async fn render_machine_panel(scene: &Scene, machine: &Machine) -> Panel {
         ..HistoryQuery::default()
     };
     render_panel(scene, query).await
+}
+
+/// The rows of a query that are wanted, in a table of their own.
+pub async fn render_search_panel(scene: &Scene, query: HistoryQuery, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
+    let rows = read(scene, HistoryQuery { limit: Some(ROWS_READ), ..query }).await;
+    let rows = rows.iter().rev().filter(|row| wanted(row)).take(ROWS_FOUND);
+    Panel::new("history", "History", rows.map(render_row).collect()).or_empty_text("No matching history.")
 }
 
 /// The wanted rows among the most recent ones.
@@ -69,6 +80,8 @@ fn render_row(row: &HistoryRow) -> Fragment {
         "ended" => format!("ended: {outcome}{actor}"),
         "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
         "operation-ended" => format!("operation {outcome}"),
+        "rollout" => describe_rollout(row, outcome),
+        "host" => format!("host {} is {}", row.target.as_deref().unwrap_or_default(), outcome.to_lowercase()),
         other => format!("{} {machines}", other.replace('-', " ")),
     };
     let sort = format!("{:016}", u64::MAX - row.number);
@@ -79,7 +92,25 @@ fn render_row(row: &HistoryRow) -> Fragment {
         at: words::time(row.at),
         kind: row.kind.clone(),
         what,
-        event: row.event.map(words::event_name),
+        href: match (row.event, row.operation, row.kind.as_str()) {
+            (Some(event), _, _) => format!("/events/{}", words::event_name(event)),
+            (None, _, "rollout") => format!("/rollouts/{}", row.target.as_deref().unwrap_or_default()),
+            (None, Some(operation), _) => format!("/operations/{operation}"),
+            (None, None, _) => String::new(),
+        },
     };
     Fragment::render(id, sort, &line)
+}
+
+/// `rollout: step started, host r05-n01`
+fn describe_rollout(row: &HistoryRow, change: &str) -> String {
+    let detail: serde_json::Value = serde_json::from_str(&row.detail).unwrap_or_default();
+    let step = match (detail["host"].as_str(), detail["domain"].as_u64()) {
+        (Some(host), _) => format!(", host {host}"),
+        (None, Some(domain)) => format!(", update domain {domain}"),
+        (None, None) => String::new(),
+    };
+    let result = detail["step_state"].as_str().filter(|_| change == "step-ended").map_or_else(String::new, |state| format!(": {state}"));
+    let wait = detail["waits_for"].as_str().map_or_else(String::new, |reason| format!(" for {reason}"));
+    format!("rollout: {}{step}{result}{wait}", change.replace('-', " "))
 }

@@ -1,44 +1,89 @@
-//! The list of hosts with the registration form, and the page of a host: machines by event group, operations, timeline,
-//! history; actions.
+//! The table of hosts with the registration form: state, machines, the worst group affected and the next maintenance. Selected
+//! hosts can be drained, activated, or planned for a rollout.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_core::{EventKind, Host, Machine, Operation, Request, ScopeId, Target};
+use forewarn_core::{Host, HostState, Name, Region, Status};
 use http::StatusCode;
 
-use super::action::{Button, ButtonPanel, Tone};
-use super::facts::Facts;
+use super::activity::{self, ActivityId};
 use super::field::{self, Field, Problems};
+use super::flash::Flash;
+use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
 use super::fragment::Fragment;
 use super::html::RenderMode;
-use super::maintenance::render_operations;
-use super::panel::{NotFound, PageContent, Panel};
-use super::preview::Preview;
+use super::operations::SelectionBar;
+use super::panel::{PageContent, Panel};
+use super::query::PageQuery;
 use super::scene::Scene;
-use super::scope::{Chip, chip_of};
+use super::severity::Severity;
+use super::status::count;
+use super::table::{self, Column, SortOrder};
 use super::visitor::Form;
-use super::{Portal, address, frame, history, html, plan, timeline, words};
+use super::{Portal, address, frame, group_table, host_selection, html, words};
 use forewarn_api::Action;
 
 const HERE: &str = "/hosts";
 
-/// Hosts per page. Others are reached by the name in the address.
-const HOSTS_MAX: usize = 1000;
+/// Hosts per page.
+const ROWS_MAX: usize = 200;
 
-/// Machines per page.
-const MACHINES_MAX: usize = 1000;
+const COLUMNS: [Column; 8] = [
+    Column { key: "", label: "", class: "w4 all" },
+    Column { key: "name", label: "Name", class: "" },
+    Column { key: "pool", label: "Pool", class: "" },
+    Column { key: "state", label: "State", class: "" },
+    Column { key: "machines", label: "Machines", class: "r" },
+    Column { key: "worst", label: "Worst group affected", class: "" },
+    Column { key: "", label: "If the host goes down", class: "" },
+    Column { key: "next", label: "Next maintenance", class: "" },
+];
+
+const STATES: [(&str, &str); 6] = [
+    ("", "All"),
+    ("active", "Active"),
+    ("draining", "Draining"),
+    ("drained", "Drained"),
+    ("failed", "Failed"),
+    ("unreachable", "Unreachable"),
+];
+
+/// A host with what the table shows about it.
+struct HostFacts<'r> {
+    host: &'r Arc<Host>,
+    machines: usize,
+    worst: Option<WorstGroup>,
+    next: Option<NextEvent>,
+}
+
+/// The group that would suffer most if the host went down.
+struct WorstGroup {
+    name: String,
+    href: String,
+    up: usize,
+    after: usize,
+    floor: usize,
+}
 
 #[derive(Template)]
 #[template(path = "host_row.html")]
-struct HostRow {
-    id: String,
-    sort: String,
-    link: String,
+struct HostRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    name: &'a str,
+    href: String,
+    pool: &'a str,
+    /// HTML.
+    state: String,
     machines: usize,
-    events: usize,
+    worst: &'a Option<WorstGroup>,
+    /// HTML.
+    next: String,
+    selectable: bool,
 }
 
 #[derive(Template)]
@@ -50,130 +95,243 @@ struct RegistrationForm<'a> {
 }
 
 #[derive(Template)]
-#[template(path = "host_scope.html")]
-struct HostScope {
-    id: String,
-    sort: String,
-    scope: words::ScopeName,
-    has_handler: bool,
-    chips: Vec<(u32, Chip)>,
+#[template(path = "host_filters.html")]
+struct HostFilters<'a> {
+    /// Address, label, number, and whether it is selected.
+    states: Vec<(String, &'static str, usize, bool)>,
+    pools: Vec<String>,
+    pool: &'a str,
+    search: &'a str,
+    others: Vec<(&'a str, &'a str)>,
 }
 
-pub fn render_all(scene: &Scene, name: &str, problems: &Problems) -> PageContent {
-    let rows = scene.region().hosts().take(HOSTS_MAX).map(|host| render_row(scene, host)).collect();
+pub fn render(scene: &Scene, query: &PageQuery, name: &str, problems: &Problems) -> PageContent {
+    let region = scene.region();
+    let facts = list_facts(scene);
+    let hosts: Vec<&HostFacts<'_>> = facts.iter().filter(|facts| is_wanted(facts.host, query)).collect();
+    let order = SortOrder::of(query, &COLUMNS, "state");
+    let mut found = hosts;
+    sort(&mut found, order);
+    let from = query.number("from");
+    let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
+    let rows = rows.map(|(number, facts)| render_row(scene, facts, number)).collect();
+    let panel = Panel::new("hosts", "Hosts", rows)
+        .with_table(render_head(order, query))
+        .with_html_before(html::render(&filters(region, query)))
+        .with_html_after(
+            group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(scene),
+        )
+        .or_empty_text("No matching hosts. Register one below, or name a host when you register a machine.");
     let field = Field::new("name", "Name", name, problems).render();
     let form =
         RegistrationForm { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.may(Action::RegisterHost) };
-    let panel = Panel::new("hosts", "Hosts", rows)
-        .or_empty_text("No hosts. Register one here, or name a host when you register a machine.");
     let register = Panel::new("register", "Register a host", Vec::new()).with_html_before(html::render(&form));
-    PageContent { title: "Hosts".into(), lead: String::new(), panels: vec![panel, register] }
+    PageContent::new("Hosts", vec![panel, register]).with_lead(describe_fleet(region))
 }
 
-fn render_row(scene: &Scene, host: &Host) -> Fragment {
-    let region = scene.region();
-    let machines = || region.machines_on(&host.name);
-    let id = format!("host-{}", address::encode_segment(&host.name));
-    let row = HostRow {
-        id: id.clone(),
-        sort: host.name.to_string(),
-        link: words::host_link(&host.name),
-        machines: machines().count(),
-        events: machines().filter(|machine| region.events_of(machine.id).next().is_some()).count(),
-    };
-    Fragment::render(id, host.name.to_string(), &row)
+fn render_head(order: SortOrder<'_>, query: &PageQuery) -> String {
+    let head = table::render_head(&COLUMNS, order, query, HERE);
+    let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all hosts">"#;
+    head.replacen(r#"<span class="vh">Select</span>"#, all, 1)
 }
 
-pub async fn render_one(scene: &Scene, name: &str) -> Result<PageContent, NotFound> {
-    let region = scene.region();
-    let host =
-        region.host(name).ok_or_else(|| NotFound(format!("Host '{name}' does not exist or has been removed.")))?;
-    let here = address::of_host(name);
-    let is_on = |machine: &Machine| machine.host.as_ref() == Some(&host.name);
-    let names: Vec<(Option<u64>, &str)> =
-        region.machines_on(&host.name).map(|machine| (Some(machine.scope.0), &*machine.name)).collect();
-    let of_host = |event: &forewarn_core::Event| {
-        event.resources.iter().any(|resource| region.machine(resource.machine).is_some_and(|machine| is_on(machine)))
-    };
-    let is_named = |row: &forewarn_store::HistoryRow| {
-        row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
-    };
-    let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
-    let operations = region.operations().filter(|operation| targets_host(operation, host));
-    let panels = vec![
-        Panel::with_content("facts", "Details", &list_facts(scene, host)),
-        render_actions(scene, host, &here),
-        render_machines(scene, host),
-        render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
-        timeline::render_panel(scene, &events),
-        history::render_filtered_panel(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
+fn describe_fleet(region: &Region) -> String {
+    let pools: std::collections::BTreeSet<&Name> = region.hosts().map(|host| &host.pool).collect();
+    let mut facts = vec![
+        count(region.hosts().count(), "host"),
+        count(region.machines().filter(|machine| machine.host.is_some()).count(), "machine"),
+        count(pools.len(), "pool"),
     ];
-    let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
-    Ok(PageContent { title: name.to_owned(), lead, panels })
+    for rollout in region.live_rollouts() {
+        facts.push(format!(
+            r#"rollout in progress: <a href="{}">{}</a>"#,
+            ActivityId::Rollout(rollout.id).href(),
+            words::escape_html(activity::name_rollout(region, rollout))
+        ));
+    }
+    let facts: Vec<String> = facts.into_iter().map(|fact| format!("<span>{fact}</span>")).collect();
+    format!(r#"<p class="head-facts">{}</p>"#, facts.join(" "))
 }
 
-fn targets_host(operation: &Operation, host: &Host) -> bool {
-    match &operation.request {
-        Request::Maintain { target, .. } | Request::Fail { target, .. } => *target == Target::Host(host.name.clone()),
-        Request::Drain(plan) => plan.host == host.name,
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::Delete { .. } => false,
+fn render_selection_bar(scene: &Scene) -> String {
+    let offered = [
+        ("plan", "Plan rollout", "primary", Action::StartRollout),
+        ("drain", "Drain…", "", Action::DrainHost),
+        ("activate", "Activate…", "", Action::ActivateHost),
+    ];
+    let buttons: Vec<_> = offered
+        .into_iter()
+        .filter(|(_, _, _, needs)| scene.visitor.may(*needs))
+        .map(|(act, label, class, _)| (act, label, class))
+        .collect();
+    if buttons.is_empty() {
+        return format!(r#"<p class="foot">{}</p>"#, words::role_needed(Action::DrainHost.role()));
+    }
+    html::render(&SelectionBar {
+        action: "/portal/hosts",
+        csrf: &scene.visitor.session.csrf,
+        back: HERE,
+        label: "Actions on selected hosts",
+        buttons,
+    })
+}
+
+fn state_word(host: &Host) -> &'static str {
+    match (host.is_unreachable(), host.state) {
+        (true, _) => "unreachable",
+        (false, HostState::Active) => "active",
+        (false, HostState::Draining) => "draining",
+        (false, HostState::Drained) => "drained",
+        (false, HostState::Failed) => "failed",
     }
 }
 
-fn list_facts(scene: &Scene, host: &Host) -> Facts {
-    let region = scene.region();
-    let machines = || region.machines_on(&host.name);
-    let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
-    let on = scopes.iter().filter(|scope| region.is_on(**scope)).count();
-    Facts {
-        facts: vec![
-            ("Machines", machines().count().to_string()),
-            ("Event groups", format!("{}, {on} with a handler", scopes.len())),
-        ],
-    }
-}
-
-fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
-    let is_empty = scene.region().machines_on(&host.name).next().is_none();
-    if is_empty {
-        let consequences = format!("{} is removed. It has no machines.", words::escape_html(&host.name));
-        let remove = Button::new("remove-host", "Remove", consequences, Action::RemoveHost, Tone::Danger);
-        return ButtonPanel::new(scene, &*host.name, HERE).button(remove).into_panel();
-    }
-    let fail = |act, label, kind| {
-        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Action::Fail, Tone::Danger)
+fn is_wanted(host: &Host, query: &PageQuery) -> bool {
+    let (state, pool, search) = (query.text("state"), query.text("pool"), query.text("q").to_lowercase());
+    let has_state = match state {
+        "bad" => matches!(state_word(host), "failed" | "unreachable"),
+        state => !STATES.iter().any(|(known, _)| *known == state && !known.is_empty()) || state_word(host) == state,
     };
-    ButtonPanel::new(scene, &*host.name, here)
-        .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
-        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot))
-        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy))
-        .into_panel()
+    let name = host.name.to_lowercase();
+    let has_name = match search.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name.contains(&search),
+    };
+    has_state && has_name && (pool.is_empty() || *host.pool == *pool)
 }
 
-/// Machines by event group.
-fn render_machines(scene: &Scene, host: &Host) -> Panel {
-    let region = scene.region();
-    let mut scopes: BTreeMap<ScopeId, Vec<&Machine>> = BTreeMap::new();
-    for machine in region.machines_on(&host.name).take(MACHINES_MAX) {
-        scopes.entry(machine.scope).or_default().push(machine);
+fn filters<'a>(region: &Region, query: &'a PageQuery) -> HostFilters<'a> {
+    let selected = query.text("state");
+    let number = |word: &str| region.hosts().filter(|host| word.is_empty() || state_word(host) == word).count();
+    let pools: std::collections::BTreeSet<String> = region.hosts().map(|host| host.pool.to_string()).collect();
+    HostFilters {
+        states: STATES
+            .map(|(word, label)| {
+                let href = query.with("state", word).with("from", "").address(HERE);
+                (href, label, number(word), word == selected)
+            })
+            .into(),
+        pools: pools.into_iter().collect(),
+        pool: query.text("pool"),
+        search: query.text("q"),
+        others: query.fields_except("q").into_iter().filter(|(name, _)| *name != "pool").collect(),
     }
-    let scopes = scopes.into_iter().filter_map(|(id, machines)| Some((region.scope(id)?, machines)));
-    let rows = scopes.map(|(scope, machines)| {
-        let (id, name) = (format!("scope-{}", scope.id.0), words::scope(region, scope));
-        let on_host = HostScope {
-            id: id.clone(),
-            sort: name.name.clone(),
-            has_handler: region.is_on(scope.id),
-            chips: machines.iter().map(|machine| (machine.update_domain, chip_of(region, machine))).collect(),
-            scope: name,
-        };
-        Fragment::render(id, on_host.sort.clone(), &on_host)
+}
+
+/// All hosts, with one pass over the machines.
+fn list_facts(scene: &Scene) -> Vec<HostFacts<'_>> {
+    let region = scene.region();
+    let groups: BTreeMap<GroupKey, FleetGroup> =
+        fleet::list_groups(scene).into_iter().map(|group| (group.key, group)).collect();
+    let mut machines: BTreeMap<&Name, BTreeMap<GroupKey, usize>> = BTreeMap::new();
+    let mut next: BTreeMap<&Name, NextEvent> = BTreeMap::new();
+    for machine in region.machines() {
+        let Some(host) = &machine.host else { continue };
+        *machines.entry(host).or_default().entry(fleet::key_of(machine)).or_default() += 1;
+        for event in region.events_of(machine.id) {
+            let due = (event.status == Status::Scheduled).then_some(event.not_before);
+            let found = NextEvent { kind: event.kind, due };
+            let known = next.entry(host).or_insert(found);
+            if found.rank() < known.rank() {
+                *known = found;
+            }
+        }
+    }
+    let facts = region.hosts().map(|host| {
+        let on_host = machines.get(&host.name);
+        HostFacts {
+            host,
+            machines: on_host.map_or(0, |groups| groups.values().sum()),
+            worst: on_host.and_then(|on_host| find_worst(on_host, &groups)),
+            next: next.get(&host.name).copied(),
+        }
     });
-    Panel::new("machines", "Machines by event group", rows.collect()).or_empty_text("No machines on this host.")
+    facts.collect()
+}
+
+/// The group with the fewest machines above its floor after the loss of the host.
+fn find_worst(on_host: &BTreeMap<GroupKey, usize>, groups: &BTreeMap<GroupKey, FleetGroup>) -> Option<WorstGroup> {
+    let after = |group: &FleetGroup, lost: usize| group.up.saturating_sub(lost);
+    let candidates = on_host.iter().filter_map(|(key, lost)| Some((groups.get(key)?, *lost)));
+    let (group, lost) = candidates.min_by_key(|(group, lost)| {
+        let left = after(group, *lost);
+        (left as i64 - group.floor() as i64, left)
+    })?;
+    Some(WorstGroup {
+        name: group.name.clone(),
+        href: group.href.clone(),
+        up: group.up,
+        after: after(group, lost),
+        floor: group.floor(),
+    })
+}
+
+fn sort(found: &mut [&HostFacts<'_>], order: SortOrder<'_>) {
+    let worst = |facts: &&HostFacts<'_>| {
+        facts.worst.as_ref().map_or(i64::MAX, |worst| worst.after as i64 - worst.floor as i64)
+    };
+    let rank = |host: &Host| match state_word(host) {
+        "failed" => 0,
+        "unreachable" => 1,
+        "draining" => 2,
+        "drained" => 3,
+        _ => 4,
+    };
+    match order.key {
+        "name" => found.sort_by_key(|facts| facts.host.name.clone()),
+        "pool" => found.sort_by_key(|facts| (facts.host.pool.clone(), facts.host.name.clone())),
+        "machines" => found.sort_by_key(|facts| std::cmp::Reverse(facts.machines)),
+        "worst" => found.sort_by_key(worst),
+        "next" => found.sort_by_key(|facts| facts.next.map_or(i64::MAX, NextEvent::rank)),
+        _ => found.sort_by_key(|facts| {
+            let next = facts.next.map_or(i64::MAX, NextEvent::rank);
+            (rank(facts.host), next, facts.host.name.clone())
+        }),
+    }
+    if order.is_descending {
+        found.reverse();
+    }
+}
+
+fn render_row(scene: &Scene, facts: &HostFacts<'_>, number: usize) -> Fragment {
+    let host = facts.host;
+    let (id, sort) = (format!("host-{}", address::encode_segment(&host.name)), table::row_key(number));
+    let row = HostRow {
+        id: &id,
+        sort: &sort,
+        name: &host.name,
+        href: address::of_host(&host.name),
+        pool: &host.pool,
+        state: host_selection::render_state(host),
+        machines: facts.machines,
+        worst: &facts.worst,
+        next: describe_next(scene.region(), facts),
+        selectable: scene.visitor.may(Action::DrainHost),
+    };
+    Fragment::render(id.as_str(), sort.as_str(), &row)
+}
+
+fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
+    let rollout = region.rollout_of_host(&facts.host.name).map(|rollout| {
+        format!(
+            r#" <a class="q" href="{}">{}</a>"#,
+            ActivityId::Rollout(rollout.id).href(),
+            words::escape_html(activity::name_rollout(region, rollout))
+        )
+    });
+    let rollout = rollout.unwrap_or_default();
+    match facts.next {
+        Some(NextEvent { kind, due }) => {
+            let class = Severity::of(kind).class();
+            let when = due.map_or_else(
+                || "in progress".into(),
+                |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
+            );
+            format!(r#"<span class="b b-{class}">{}</span> {when}{rollout}"#, kind.as_str())
+        }
+        None if rollout.is_empty() => r#"<span class="qq">none</span>"#.into(),
+        None => format!("waits in{rollout}"),
+    }
 }
 
 /// Registers a host.
@@ -182,11 +340,15 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let mut problems = Problems::default();
     if problems.take("name", field::parse_name(name)).is_some() {
         match portal.actions(form.visitor.principal()).register_host(name).await {
-            Ok(_) => return Redirect::to(&address::of_host(name)).into_response(),
+            Ok(_) => {
+                let flash = Flash::new(format!("Registered host {name}."));
+                portal.shared.flashes.set(&form.visitor.cookie, flash.with_link(HERE, "All hosts"));
+                return Redirect::to(&address::of_host(name)).into_response();
+            }
             Err(refused) => problems.add("name", refused.message),
         }
     }
     let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    let content = render_all(&scene, name, &problems);
+    let content = render(&scene, &PageQuery::default(), name, &problems);
     (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response()
 }

@@ -1,10 +1,9 @@
-//! The web console. ChannelBody are rendered on the server and kept current by one stream per page. There is no framework and no
+//! The web console. Pages are rendered on the server and kept current by one stream per page. There is no framework and no
 //! build step; scripts and styles are embedded in the binary.
 //!
 //! ```text
 //!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ page ─▶ panels of fragments ─▶ HTML
-//!                                        │                            └─▶ live: changed fragments that are on
-//!                                        │                                screen (view)
+//!                                        │                            └─▶ live: changed fragments
 //!                                        └─▶ submit (CSRF token) ─▶ native API, with the visitor's role
 //! ```
 //!
@@ -15,42 +14,62 @@
 //! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `scene` into `panel`s.
 
 mod action;
+mod activity;
 mod address;
 mod assets;
-mod chunk;
+mod attention;
+mod calendar;
+mod chip;
 mod confirm;
 mod event;
 mod facts;
 mod field;
+mod flash;
+mod fleet;
 mod fragment;
 mod frame;
 mod group;
+mod group_table;
 mod history;
+mod history_page;
+mod host;
+mod host_selection;
 mod hosts;
 mod html;
 mod live;
 mod machine;
+mod machines;
 mod maintenance;
+mod operation;
+mod operations;
 mod overview;
 mod page;
 mod panel;
 mod plan;
 mod policy;
 mod preview;
+mod query;
 mod refusal;
+mod rollout;
+mod rollout_chart;
+mod rollout_plan;
 mod scale_set;
 mod scale_set_wizard;
 mod scene;
-mod scope;
+mod search;
 mod selection;
+mod severity;
 mod shared;
 mod sign_in;
 mod sign_in_page;
+mod status;
+mod streams;
 mod submit;
+mod table;
 mod test_kit;
 mod timeline;
-mod view;
 mod visitor;
+mod webhooks;
 mod words;
 
 use std::ops::Deref;
@@ -61,7 +80,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use http::{HeaderValue, Method, header};
 
 use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
@@ -111,9 +130,11 @@ pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
         .route("/scale-sets/add", get(page::get).post(scale_set_wizard::submit))
         .route("/maintenance", get(page::get).post(maintenance::submit))
         .route("/hosts", get(page::get).post(hosts::submit))
+        .route("/rollouts", get(operations::redirect).post(rollout_plan::submit))
         .route("/test-kit", get(page::get).post(test_kit::submit))
         .route("/portal/live", get(live::open_stream))
-        .route("/portal/view", post(live::set_view))
+        .route("/portal/hosts", get(page::redirect_to_overview).post(host_selection::submit))
+        .route("/portal/operations", get(page::redirect_to_overview).post(operations::submit))
         .route("/portal/assets/{file}", get(assets::get))
         .layer(middleware::from_fn_with_state(portal.clone(), check_request))
         .with_state(portal.clone())

@@ -2,10 +2,10 @@
 //! have changed since they were last sent. It remembers hashes of fragments, not their text.
 //!
 //! ```text
-//!   render ─▶ compare ─▶ send changes ─▶ wait for a commit, another view, a metadata request or a heartbeat ─▶ render
+//!   render ─▶ compare ─▶ send changes ─▶ wait for a commit, a metadata request or a heartbeat ─▶ render
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use http::{StatusCode, header};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
-use super::Portal;
+use super::{Portal, frame};
 use super::html::RenderMode;
 use super::page::{self, Page};
-use super::panel::{NotFound, Panel};
+use super::panel::{NotFound, PageContent};
 use super::scene::Scene;
-use super::view::View;
-use super::visitor::{Form, Visitor};
+use super::visitor::Visitor;
 use forewarn_api::ChannelBody;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
@@ -57,20 +57,11 @@ pub async fn open_stream(
     let (messages, body) = mpsc::channel(1);
     let commits = portal.engine().subscribe();
     let since = query.get("since").and_then(|since| since.parse().ok());
-    let field = |name: &str| query.get(name).map_or("", String::as_str);
-    let view = query.get("chunks").map(|chunks| View::parse(chunks, field("opened"), field("closed")));
-    let (name, views) = portal.shared.streams.open(&visitor.cookie, view);
-    let feed = Feed { portal, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
+    let (number, end) = portal.shared.streams.open(&visitor.cookie);
+    let feed = Feed { portal, visitor, page, messages, commits, end, number, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::new(ChannelBody(body))).into_response()
-}
-
-/// Handles a page's report of what is on screen.
-pub async fn set_view(State(portal): State<Portal>, form: Form) -> StatusCode {
-    let view = View::parse(form.text("chunks"), form.text("opened"), form.text("closed"));
-    let is_open = portal.shared.streams.set_view(&form.visitor.cookie, form.text("stream"), view);
-    if is_open { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }
 
 struct Feed {
@@ -79,9 +70,9 @@ struct Feed {
     page: Page,
     messages: mpsc::Sender<Bytes>,
     commits: watch::Receiver<u64>,
-    views: watch::Receiver<Option<View>>,
-    /// The page uses this name to report its view.
-    name: String,
+    /// Canceled when the session ends.
+    end: CancellationToken,
+    number: u64,
     /// The revision that the page was rendered from.
     since: Option<u64>,
     /// `None` before the first message.
@@ -94,18 +85,15 @@ struct Feed {
 struct Sent {
     /// The hash of each fragment.
     fragments: HashMap<String, u64>,
-    /// The number of chunks of each long list.
-    chunks: BTreeMap<&'static str, usize>,
+    /// The number of machines that are down, which the title of the tab shows.
+    down: usize,
 }
 
 impl Sent {
     /// The new state, and the fragments that are new or have changed.
-    fn compare(&self, panels: &[Panel]) -> (Sent, Vec<Value>) {
-        let (mut now, mut put) = (Sent::default(), Vec::new());
-        for panel in panels {
-            if !panel.chunks.is_empty() || self.chunks.contains_key(panel.id) {
-                now.chunks.insert(panel.id, panel.chunks.len());
-            }
+    fn compare(&self, content: &PageContent, down: usize) -> (Sent, Vec<Value>) {
+        let (mut now, mut put) = (Sent { down, ..Sent::default() }, Vec::new());
+        for panel in content.all_panels() {
             for (list, fragment) in panel.rendered_fragments() {
                 let hash = hash_of(list, &fragment.html);
                 if self.fragments.get(&fragment.id) != Some(&hash) {
@@ -120,65 +108,56 @@ impl Sent {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.portal.shared.streams.close(&self.name);
+        self.portal.shared.streams.close(self.number);
     }
 }
 
 impl Feed {
     async fn run(mut self) {
-        let stop = self.portal.stopping().clone();
-        let _ = stop.run_until_cancelled(self.feed()).await;
+        let (stop, end) = (self.portal.stopping().clone(), self.end.clone());
+        let _ = stop.run_until_cancelled(end.run_until_cancelled(self.feed())).await;
     }
 
     async fn feed(&mut self) -> Option<Infallible> {
-        self.send(&json!({ "stream": self.name }).to_string()).await?;
         loop {
             self.commits.borrow_and_update();
             // A session can end without signing out: its token is rotated, or it expires.
             self.portal.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
-            let mut scene = Scene::now(&self.portal, &self.visitor, RenderMode::Update);
-            scene.view = self.views.borrow_and_update().clone();
+            let scene = Scene::now(&self.portal, &self.visitor, RenderMode::Update);
             match self.page.render(&scene).await {
-                Ok(content) => self.send_changes(&content.panels, &scene).await?,
+                Ok(content) => self.send_changes(&content, &scene).await?,
                 Err(NotFound(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
             }
-            self.pause(begun.elapsed() * RENDER_SHARE).await?;
+            self.pause(begun.elapsed() * RENDER_SHARE).await;
             self.wait().await?;
         }
     }
 
-    async fn send_changes(&mut self, panels: &[Panel], scene: &Scene) -> Option<()> {
+    async fn send_changes(&mut self, content: &PageContent, scene: &Scene) -> Option<()> {
         let before = self.sent.take();
         let is_first = before.is_none();
         let before = before.unwrap_or_default();
-        let (now, put) = before.compare(panels);
+        let down = frame::count_down(scene.region());
+        let (now, put) = before.compare(content, down);
         let gone: Vec<&String> = before.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
-        let chunks = (before.chunks != now.chunks).then_some(&now.chunks);
         // A page that was rendered from this revision is complete.
         let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.shows_requests();
-        let is_change = is_first || !put.is_empty() || !gone.is_empty() || chunks.is_some();
+        let is_change = is_first || !put.is_empty() || !gone.is_empty() || before.down != now.down;
         // Otherwise the first message lists all fragments, so that the page removes those that are gone.
         let all: Option<Vec<&String>> = is_first.then(|| now.fragments.keys().collect());
         let message = if has_all {
-            json!({ "now": scene.now.0 })
+            json!({ "now": scene.now.0, "down": down })
         } else {
-            json!({ "now": scene.now.0, "put": put, "drop": gone, "all": all, "chunks": chunks })
+            json!({ "now": scene.now.0, "down": down, "put": put, "drop": gone, "all": all })
         };
         self.sent = Some(now);
         if is_change { self.send(&message.to_string()).await } else { Some(()) }
     }
 
-    /// Limits the share of a core that rendering takes, then the rate of updates. A new view ends the second wait.
-    async fn pause(&mut self, share: Duration) -> Option<()> {
-        sleep(share).await;
-        tokio::select! {
-            changed = self.views.changed() => {
-                self.views.mark_changed();
-                changed.ok()
-            }
-            () = sleep(UPDATE_INTERVAL_MIN.saturating_sub(share)) => Some(()),
-        }
+    /// Limits the share of a core that rendering takes, and the rate of updates.
+    async fn pause(&mut self, share: Duration) {
+        sleep(share.max(UPDATE_INTERVAL_MIN)).await;
     }
 
     async fn wait(&mut self) -> Option<()> {
@@ -186,7 +165,6 @@ impl Feed {
         loop {
             tokio::select! {
                 changed = self.commits.changed() => return changed.ok(),
-                changed = self.views.changed() => return changed.ok(),
                 () = self.messages.closed() => return None,
                 () = sleep(REQUESTS_INTERVAL) => quiet += REQUESTS_INTERVAL,
             }

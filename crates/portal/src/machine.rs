@@ -68,7 +68,7 @@ pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<Page
         panels.insert(2, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
     let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", render_parent(region, machine));
-    Ok(PageContent { title: name, lead, panels })
+    Ok(PageContent { title: name, lead, panels, aside: Vec::new() })
 }
 
 /// The group or resource group of a machine.

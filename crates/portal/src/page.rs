@@ -4,34 +4,57 @@ use std::collections::HashMap;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_core::{GroupId, Guid};
+use forewarn_api::parse_operation_id;
+use forewarn_core::{GroupId, Guid, OperationId, RolloutId};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
 use super::field::Problems;
 use super::html::RenderMode;
-use super::overview::ListOffsets;
 use super::panel::{NotFound, PageContent};
 use super::plan::PlanFields;
+use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::test_kit::TestKitFields;
-use super::timeline::StageFilter;
 use super::visitor::Visitor;
 use super::{Portal, address, frame, words};
-use super::{event, group, hosts, machine, maintenance, overview, scale_set_wizard, test_kit};
+use super::{calendar, event, group, history_page, host, hosts, machine, machines, maintenance, operation, operations};
+use super::{overview, rollout, rollout_plan, scale_set_wizard, search, test_kit, webhooks};
 
 /// Paths of the pages without a form of their own; those with one are in the route table.
-pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
+pub const PATHS: [&str; 15] = [
+    "/",
+    "/operations",
+    "/operations/{operation}",
+    "/rollouts/plan",
+    "/rollouts/{rollout}",
+    "/groups",
+    "/machines",
+    "/machines/{machine}",
+    "/events/{event}",
+    "/scale-sets",
+    "/hosts/{host}",
+    "/webhooks",
+    "/history",
+    "/calendar",
+    "/search",
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
-    Overview {
-        search: String,
-        filter: StageFilter,
-        offsets: ListOffsets,
-    },
+    Overview(PageQuery),
+    Operations(PageQuery),
+    Operation(OperationId),
+    PlanRollout(PageQuery),
+    Rollout(RolloutId),
+    Groups(PageQuery),
+    Machines(PageQuery),
+    Webhooks,
+    History(PageQuery),
+    Calendar,
+    Search(String),
     Machine {
         vm_id: Guid,
         version: Version,
@@ -43,7 +66,7 @@ pub enum Page {
     Event(Guid),
     ScaleSets,
     AddScaleSet,
-    Hosts,
+    Hosts(PageQuery),
     Host(String),
     /// With initial values for the form.
     Maintenance(HashMap<String, String>),
@@ -56,14 +79,21 @@ impl Page {
         let query: HashMap<String, String> =
             form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
         let text = |name: &str| query.get(name).cloned().unwrap_or_default();
-        let from = text("from").parse().unwrap_or(0);
+        let fields = PageQuery::parse(uri.query().unwrap_or_default());
+        let from = fields.number("from");
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         match parts[..] {
-            [] => Some(Page::Overview {
-                search: text("search"),
-                filter: StageFilter::parse(&text("show")),
-                offsets: ListOffsets { scopes: from, scope_groups: text("events").parse().unwrap_or(0) },
-            }),
+            [] => Some(Page::Overview(fields)),
+            ["operations"] => Some(Page::Operations(fields)),
+            ["operations", id] => Some(Page::Operation(parse_operation_id(id).ok()?)),
+            ["rollouts", "plan"] => Some(Page::PlanRollout(fields)),
+            ["rollouts", id] => Some(Page::Rollout(parse_operation_id(id).ok()?)),
+            ["groups"] => Some(Page::Groups(fields)),
+            ["machines"] => Some(Page::Machines(fields)),
+            ["webhooks"] => Some(Page::Webhooks),
+            ["history"] => Some(Page::History(fields)),
+            ["calendar"] => Some(Page::Calendar),
+            ["search"] => Some(Page::Search(text("q"))),
             ["machines", id] => {
                 let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
                 let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
@@ -73,7 +103,7 @@ impl Page {
             ["events", id] => Some(Page::Event(Guid(guid::parse(id)?))),
             ["scale-sets"] => Some(Page::ScaleSets),
             ["scale-sets", "add"] => Some(Page::AddScaleSet),
-            ["hosts"] => Some(Page::Hosts),
+            ["hosts"] => Some(Page::Hosts(fields)),
             ["hosts", name] => Some(Page::Host(address::decode_segment(name)?)),
             ["maintenance"] => Some(Page::Maintenance(query)),
             ["test-kit"] => Some(Page::TestKit(query)),
@@ -85,12 +115,22 @@ impl Page {
     pub fn shows_requests(&self) -> bool {
         match self {
             Page::Machine { .. } | Page::TestKit(_) => true,
-            Page::Overview { .. }
+            Page::Overview(_)
+            | Page::Operations(_)
+            | Page::Operation(_)
+            | Page::PlanRollout(_)
+            | Page::Rollout(_)
+            | Page::Groups(_)
+            | Page::Machines(_)
+            | Page::Webhooks
+            | Page::History(_)
+            | Page::Calendar
+            | Page::Search(_)
             | Page::Group { .. }
             | Page::Event(_)
             | Page::ScaleSets
             | Page::AddScaleSet
-            | Page::Hosts
+            | Page::Hosts(_)
             | Page::Host(_)
             | Page::Maintenance(_) => false,
         }
@@ -98,14 +138,24 @@ impl Page {
 
     pub async fn render(&self, scene: &Scene) -> Result<PageContent, NotFound> {
         match self {
-            Page::Overview { search, filter, offsets } => Ok(overview::render(scene, search, *filter, *offsets).await),
+            Page::Overview(query) => Ok(overview::render(scene, query).await),
+            Page::Operations(query) => Ok(operations::render(scene, query)),
+            Page::Operation(id) => operation::render(scene, *id).await,
+            Page::PlanRollout(query) => Ok(rollout_plan::render(scene, query, &Problems::default())),
+            Page::Rollout(id) => rollout::render(scene, *id).await,
+            Page::Groups(query) => Ok(group::render_all(scene, query)),
+            Page::Machines(query) => Ok(machines::render(scene, query)),
+            Page::Webhooks => Ok(webhooks::render(scene).await),
+            Page::History(query) => Ok(history_page::render(scene, query).await),
+            Page::Calendar => Ok(calendar::render(scene)),
+            Page::Search(text) => Ok(search::render(scene, text)),
             Page::Machine { vm_id, version } => machine::render(scene, *vm_id, *version).await,
             Page::Group { id, from } => group::render(scene, *id, *from, None).await,
             Page::Event(id) => event::render(scene, *id).await,
             Page::ScaleSets => Ok(group::render_scale_sets(scene)),
             Page::AddScaleSet => Ok(scale_set_wizard::render(scene)),
-            Page::Hosts => Ok(hosts::render_all(scene, "", &Problems::default())),
-            Page::Host(name) => hosts::render_one(scene, name).await,
+            Page::Hosts(query) => Ok(hosts::render(scene, query, "", &Problems::default())),
+            Page::Host(name) => host::render(scene, name).await,
             Page::Maintenance(query) => Ok(maintenance::render(scene, &PlanFields::from_query(query))),
             Page::TestKit(query) => Ok(test_kit::render(scene, &TestKitFields::from_query(query))),
         }
@@ -138,7 +188,7 @@ pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: 
         Ok(content) => (StatusCode::OK, content),
         Err(NotFound(why)) => (
             StatusCode::NOT_FOUND,
-            PageContent { title: "Not found".into(), lead: words::paragraph(&why), panels: Vec::new() },
+            PageContent { title: "Not found".into(), lead: words::paragraph(&why), panels: Vec::new(), aside: Vec::new() },
         ),
     };
     let status = refused.map_or(status, |refused| refused.status);

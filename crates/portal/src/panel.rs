@@ -3,7 +3,6 @@
 
 use askama::Template;
 
-use super::chunk::Chunk;
 use super::fragment::Fragment;
 
 pub struct Panel {
@@ -15,10 +14,24 @@ pub struct Panel {
     /// Static HTML in the same scrolling box as the list, above it.
     pub inside: String,
     pub fragments: Vec<Fragment>,
-    /// Used instead of `fragments` for lists that can be long.
-    pub chunks: Vec<Chunk>,
     /// Text for an empty list.
     pub empty: &'static str,
+    /// The head of the table whose rows are the fragments; empty for other lists.
+    pub head: String,
+    /// Static HTML below the list.
+    pub after: String,
+    pub shape: Shape,
+}
+
+/// How a panel looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A card.
+    Card,
+    /// Without a frame, and with a heading for screen readers only.
+    Plain,
+    /// A card without padding, whose fragments are list items.
+    List,
 }
 
 /// A page without header and navigation.
@@ -27,6 +40,8 @@ pub struct PageContent {
     /// HTML above the panels.
     pub lead: String,
     pub panels: Vec<Panel>,
+    /// Panels in a second column.
+    pub aside: Vec<Panel>,
 }
 
 /// The page does not exist, with the reason.
@@ -41,8 +56,10 @@ impl Panel {
             before: String::new(),
             inside: String::new(),
             fragments,
-            chunks: Vec::new(),
             empty: "",
+            head: String::new(),
+            after: String::new(),
+            shape: Shape::Card,
         }
     }
 
@@ -68,15 +85,52 @@ impl Panel {
         self
     }
 
-    pub fn with_chunks(mut self, chunks: Vec<Chunk>) -> Panel {
-        self.chunks = chunks;
+    /// Adds static HTML below the list.
+    pub fn with_html_after(mut self, after: String) -> Panel {
+        self.after = after;
         self
     }
 
-    /// All rendered fragments, each with the ID of its list.
+    /// Makes the fragments rows of a table with this head.
+    pub fn with_table(mut self, head: String) -> Panel {
+        self.head = head;
+        self
+    }
+
+    pub fn as_plain(mut self) -> Panel {
+        self.shape = Shape::Plain;
+        self
+    }
+
+    pub fn as_list(mut self) -> Panel {
+        self.shape = Shape::List;
+        self
+    }
+
+    /// All fragments, each with the ID of its list.
     pub fn rendered_fragments(&self) -> impl Iterator<Item = (&str, &Fragment)> {
-        let chunks = self.chunks.iter().filter_map(|chunk| Some((chunk.id.as_str(), chunk.fragments.as_ref()?)));
-        let lists = std::iter::once((self.id, &self.fragments)).chain(chunks);
-        lists.flat_map(|(list, fragments)| fragments.iter().map(move |fragment| (list, fragment)))
+        self.fragments.iter().map(move |fragment| (self.id, fragment))
+    }
+}
+
+impl PageContent {
+    pub fn new(title: impl Into<String>, panels: Vec<Panel>) -> PageContent {
+        PageContent { title: title.into(), lead: String::new(), panels, aside: Vec::new() }
+    }
+
+    /// Adds HTML above the panels.
+    pub fn with_lead(mut self, lead: impl Into<String>) -> PageContent {
+        self.lead = lead.into();
+        self
+    }
+
+    /// Adds panels in a second column.
+    pub fn with_aside(mut self, aside: Vec<Panel>) -> PageContent {
+        self.aside = aside;
+        self
+    }
+
+    pub fn all_panels(&self) -> impl Iterator<Item = &Panel> {
+        self.panels.iter().chain(&self.aside)
     }
 }

@@ -159,7 +159,7 @@ fn render_step(scene: &Scene, fields: &NewScaleSetFields, problems: &Problems, r
         Panel::new("wizard", if review { "Review + create" } else { "Create a scale set" }, Vec::<Fragment>::new());
     let panel = panel.with_html_before(html::render(&wizard));
     let lead = "<p class=\"crumbs\"><a href=\"/scale-sets\">Virtual machine scale sets</a> / Add</p>".to_owned();
-    PageContent { title: "Create a virtual machine scale set".into(), lead, panels: vec![panel] }
+    PageContent { title: "Create a virtual machine scale set".into(), lead, panels: vec![panel], aside: Vec::new() }
 }
 
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {

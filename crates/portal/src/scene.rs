@@ -6,7 +6,6 @@ use forewarn_core::{Region, Snapshot, Timestamp};
 
 use super::Portal;
 use super::html::RenderMode;
-use super::view::View;
 use super::visitor::Visitor;
 
 pub struct Scene {
@@ -15,8 +14,6 @@ pub struct Scene {
     pub now: Timestamp,
     pub visitor: Visitor,
     pub mode: RenderMode,
-    /// `None` for a complete page, which starts with the first chunks of its lists.
-    pub view: Option<View>,
 }
 
 impl Scene {
@@ -24,7 +21,7 @@ impl Scene {
         // The snapshot first, so that nothing in it is later than the time.
         let snapshot = portal.engine().snapshot();
         let now = portal.engine().now();
-        Scene { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode, view: None }
+        Scene { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode }
     }
 
     pub fn region(&self) -> &Region {

@@ -6,22 +6,28 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
 use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
-    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewRun, Nullable, Operation, OperationPhase,
-    Policy, PolicyChange, PowerState, ScaleSetChange, Upgrade,
+    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation, OperationPhase, PauseOptions,
+    Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
 };
+use forewarn_core::{Guid, Within};
+use forewarn_wire::guid;
 use http::StatusCode;
 
+use super::flash::Flash;
 use super::html::RenderMode;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, address, frame, group, page, scale_set, selection, test_kit};
+use super::{Portal, address, frame, group, operation, page, scale_set, selection, test_kit};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
     match perform(&portal, &form, &back).await {
-        Ok(next) => Redirect::to(&next).into_response(),
+        Ok(next) => {
+            portal.shared.flashes.set(&form.visitor.cookie, confirm(&portal, &form, &next));
+            Redirect::to(&next).into_response()
+        }
         Err(refused) => page::render_at(&portal, &form.visitor, &back, Some(&refused)).await,
     }
 }
@@ -72,6 +78,25 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Ref
         }
         "fail-host" => actions.fail_host(target, failure(FailureType::Reboot)).await.map(drop)?,
         "lose-host" => actions.fail_host(target, failure(FailureType::Redeploy)).await.map(drop)?,
+        "drain-host" => {
+            let operation = actions.drain_host(target, NewDrain::default()).await?;
+            return Ok(format!("/operations/{}", operation.id));
+        }
+        "activate-host" => actions.activate_host(target).await.map(drop)?,
+        "pause-rollout" => {
+            actions.pause_rollout(target, PauseOptions { now: form.is_checked("now") }).await.map(drop)?;
+        }
+        "resume-rollout" => actions.resume_rollout(target).await.map(drop)?,
+        "stop-rollout" => actions.stop_rollout(target).await.map(drop)?,
+        "approve-operation" => approve_operation(portal, &actions, target).await?,
+        "test-webhook" => {
+            let test = actions.test_webhook(target).await?;
+            if !test.delivered {
+                return Err(Refusal::form(format!("The test message was not delivered: {}", test.message)));
+            }
+        }
+        "resend-webhook" => actions.resend_messages(target, Resend { ids: None }).await.map(drop)?,
+        "delete-webhook" => actions.delete_webhook(target).await?,
         "remove-host" => actions.remove_host(target).await?,
         "approve" => actions.approve_event(parse_event_id(target)?).await.map(drop)?,
         "cancel" => actions.cancel_event(parse_event_id(target)?).await.map(drop)?,
@@ -98,6 +123,62 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Ref
         other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
     }
     Ok(back.to_owned())
+}
+
+/// Approves all events of an operation that wait for an approval.
+async fn approve_operation(portal: &Portal, actions: &Actions, target: &str) -> Result<(), Refusal> {
+    let snapshot = portal.engine().snapshot();
+    let found = snapshot.region.operation(parse_operation_id(target)?);
+    let found = found.ok_or_else(|| Refusal::form("This operation no longer exists."))?;
+    let events = operation::find_unapproved(&operation::events_of(&snapshot.region, found));
+    if events.is_empty() {
+        return Err(Refusal::form("No approvals are missing."));
+    }
+    actions.approve_events(Within::Region, events).await.map(drop).map_err(Refusal::from)
+}
+
+/// The confirmation of an action, with a link to what it created or changed.
+fn confirm(portal: &Portal, form: &Form, next: &str) -> Flash {
+    let snapshot = portal.engine().snapshot();
+    let named = |target: &str| {
+        let machine = guid::parse(target).and_then(|id| snapshot.region.machine_by_vm_id(Guid(id)));
+        let machine = machine.and_then(|id| snapshot.region.machine(id));
+        machine.map_or_else(|| target.replace('~', "/"), |machine| machine.name.to_string())
+    };
+    let text = match form.text("act") {
+        "restart" => "Requested a restart of",
+        "redeploy" => "Requested a redeploy of",
+        "perform-maintenance" => "Requested maintenance of",
+        "evict" => "Requested the eviction of",
+        "delete-machine" | "delete-group" => "Requested the deletion of",
+        "fail" | "lose" | "fail-host" | "lose-host" => "Simulated a failure of",
+        "start" => "Started",
+        "stop" => "Stopped",
+        "deallocate" => "Deallocated",
+        "drain-host" => "Draining host",
+        "activate-host" => "Activated host",
+        "remove-host" => "Removed host",
+        "pause-rollout" => "Paused rollout",
+        "resume-rollout" => "Resumed rollout",
+        "stop-rollout" => "Stopped rollout",
+        "approve" => "Approved event",
+        "approve-operation" => "Approved all events of operation",
+        "cancel" => "Canceled event",
+        "cancel-operation" => "Canceled operation",
+        "test-webhook" => "Delivered a test message to webhook",
+        "resend-webhook" => "Resending the messages of webhook",
+        "delete-webhook" => "Deleted webhook",
+        "policy" | "machine-policy" => "Changed the approval policy of",
+        "upgrade" => "Upgrading the instances of",
+        "run" => "Started scenario",
+        "stop-run" => "Stopped run",
+        "clear-fault" => "Cleared fault",
+        "advance-next" => return Flash::new("Advanced the clock to the next deadline."),
+        _ => "Changed",
+    };
+    let flash = Flash::new(format!("{text} {}.", named(form.text("target"))));
+    let is_elsewhere = next.starts_with("/events/") || next.starts_with("/operations/");
+    if is_elsewhere { flash.with_link("/operations", "All operations") } else { flash.with_link(next, "Open") }
 }
 
 /// Starts an operation on one machine; None if the button is another one.

@@ -109,7 +109,7 @@ pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
             .with_html_before(form(fields.fault_form(csrf)))
             .or_empty_text("No faults. All requests get normal responses."),
     ];
-    PageContent { title: "Test kit".into(), lead: String::new(), panels }
+    PageContent { title: "Test kit".into(), lead: String::new(), panels, aside: Vec::new() }
 }
 
 /// The address of a part of this page.

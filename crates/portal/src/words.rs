@@ -158,14 +158,14 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
 }
 
 /// The name, with the resource group if the name is not unique.
-fn machine_name(region: &Region, machine: &Machine) -> String {
+pub fn machine_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, None) {
         Found::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
         Found::One(_) | Found::Nothing => machine.name.to_string(),
     }
 }
 
-fn group_name(region: &Region, group: &Group) -> String {
+pub fn group_name(region: &Region, group: &Group) -> String {
     match region.groups_named(&group.name).nth(1) {
         Some(_) => format!("{}/{}", group.home.resource_group, group.name),
         None => group.name.to_string(),

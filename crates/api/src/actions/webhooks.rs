@@ -47,6 +47,14 @@ impl Actions {
         self.render_webhook(&hook, generated).await
     }
 
+    pub async fn list_webhooks(&self) -> Result<Vec<Webhook>, ApiError> {
+        let mut found = Vec::new();
+        for hook in self.webhooks().list() {
+            found.push(self.render_webhook(&hook, None).await?);
+        }
+        Ok(found)
+    }
+
     pub async fn change_webhook(&self, name: &str, given: WebhookChange) -> Result<Webhook, ApiError> {
         let permit = self.permit(Action::ChangeWebhook)?;
         let (secret, generated) = match given.secret {

@@ -3,8 +3,41 @@
 export function forms() {
   for (const field of document.querySelectorAll("input[data-utc]")) useLocalZone(field);
   for (const form of document.querySelectorAll("form:has([data-only-for])")) showFieldsOfChoice(form);
+  for (const form of document.querySelectorAll("form:has([name=notification]):has([name=delay])")) disableDelayWhileOff(form);
   const text = document.getElementById("field-text");
   if (text) addFileInput(text);
+}
+
+// The termination delay has no effect while the notification is off.
+function disableDelayWhileOff(form) {
+  const update = () => (form.elements.delay.disabled = form.elements.notification.value !== "on");
+  for (const choice of form.querySelectorAll("[name=notification]")) choice.addEventListener("change", update);
+  update();
+}
+
+// The bar with actions on the selected rows: shows how many there are, and is hidden while there are none.
+export function selectionBar() {
+  const bar = document.querySelector(".selbar");
+  if (!bar) return;
+  const boxes = () => [...document.querySelectorAll("input[form=selection][type=checkbox]:not(#select-all)")];
+  const all = document.getElementById("select-all");
+  const update = () => {
+    const selected = boxes().filter((box) => box.checked);
+    const machines = selected.reduce((sum, box) => sum + Number(box.dataset.machines || 0), 0);
+    bar.hidden = selected.length === 0;
+    bar.querySelector("[data-selected]").textContent = `${selected.length} selected` + (machines ? ` · ${machines} machines` : "");
+    for (const box of boxes()) box.closest("tr").classList.toggle("sel", box.checked);
+    if (all) {
+      all.checked = selected.length > 0 && selected.length === boxes().length;
+      all.indeterminate = selected.length > 0 && !all.checked;
+    }
+  };
+  all?.addEventListener("change", () => {
+    for (const box of boxes()) box.checked = all.checked;
+    update();
+  });
+  document.getElementById("main").addEventListener("change", update);
+  update();
 }
 
 // Sends UTC to the server and shows both.

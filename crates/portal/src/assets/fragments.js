@@ -2,7 +2,6 @@
 
 import { countdowns, localTimes } from "./time.js";
 import { layout } from "./timeline.js";
-import { onFilled } from "./chunks.js";
 
 export function place({ list, id, sort, html }) {
   const template = document.createElement("template");
@@ -22,7 +21,6 @@ export function place({ list, id, sort, html }) {
     return;
   }
   old?.remove();
-  onFilled(home);
   home.insertBefore(fresh, follower(home, fresh, sort));
 }
 
@@ -64,5 +62,5 @@ export function remove(id) {
 // Removes all fragments except these.
 export function removeExcept(ids) {
   const known = new Set(ids);
-  for (const child of document.querySelectorAll(".list > [id]:not(.chunk), .chunk > [id]")) if (!known.has(child.id)) child.remove();
+  for (const child of document.querySelectorAll(".list > [id]")) if (!known.has(child.id)) child.remove();
 }

@@ -1,7 +1,6 @@
 // The stream of changes. Shows when the connection is lost, and reconnects.
 
 import { place, remove, removeExcept } from "./fragments.js";
-import { currentView, setChunkCounts, setStream } from "./chunks.js";
 import { now, clockTime, setNow } from "./time.js";
 
 // The server sends a heartbeat every ten seconds. A longer silence means that it is gone, whatever the socket says.
@@ -17,30 +16,39 @@ let wait = WAIT_MS_MIN;
 let revision = body.dataset.revision;
 if (connection.dataset.state === "connecting") connection.textContent = "connecting";
 
+let current = null;
+let changedHook = () => {};
+
+// Starts the stream of the page that is shown now.
+export function restart() {
+  current?.close();
+  revision = body.dataset.revision;
+  connect(changedHook);
+}
+
 export function connect(changed) {
-  const view = currentView();
-  const address = new URLSearchParams(view);
-  address.set("page", body.dataset.page);
+  changedHook = changed;
+  const address = new URLSearchParams({ page: body.dataset.page });
   if (revision) address.set("since", revision);
   revision = "";
   const stream = new EventSource("/portal/live?" + address);
+  current = stream;
   let timer;
   const restartTimer = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => reconnect(stream, changed), SILENCE_MS);
+    timer = setTimeout(() => current === stream && reconnect(stream, changed), SILENCE_MS);
   };
   restartTimer();
   stream.onmessage = (event) => {
     restartTimer();
     wait = WAIT_MS_MIN;
-    const message = JSON.parse(event.data);
-    if (message.stream) setStream(message.stream, view.toString());
-    else apply(message);
+    if (current !== stream) return;
+    apply(JSON.parse(event.data));
     changed();
   };
   stream.onerror = () => {
     clearTimeout(timer);
-    reconnect(stream, changed);
+    if (current === stream) reconnect(stream, changed);
   };
 }
 
@@ -51,10 +59,18 @@ function apply(message) {
   }
   showState("live", "live");
   if (message.now) setNow(message.now);
-  if (message.chunks) setChunkCounts(message.chunks);
+  if (message.down !== undefined) showDown(message.down);
   for (const id of message.drop || []) remove(id);
   for (const fragment of message.put || []) place(fragment);
   if (message.all) removeExcept(message.all);
+}
+
+// The title and the icon of the tab show how many machines are down.
+function showDown(count) {
+  document.title = (count > 0 ? `(${count} down) ` : "") + body.dataset.title;
+  const icon = document.getElementById("icon");
+  const href = `/portal/assets/${count > 0 ? "icon-down" : "icon"}.svg`;
+  if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
 }
 
 function showState(state, text) {
@@ -70,6 +86,7 @@ async function reconnect(stream, changed) {
   stream.close();
   showState("lost", "disconnected");
   setTimeout(async () => {
+    if (current !== stream) return;
     // A stream does not report why it failed. If the session has ended, do not retry.
     const answer = await fetch("/portal/session", { cache: "no-store" }).catch(() => null);
     if (answer && answer.status === 401) {

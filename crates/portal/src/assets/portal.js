@@ -1,13 +1,17 @@
 // The entry point. Pages arrive rendered; scripts keep them current and add time zones, themes and tabs.
 
-import { forms } from "./forms.js";
+import { forms, selectionBar } from "./forms.js";
+import { shortcuts } from "./keys.js";
 import { connect } from "./live.js";
-import { watchChunks } from "./chunks.js";
-import { clockTime, countdowns, localTimes, manual, now, timesAhead } from "./time.js";
+import { softLinks } from "./soft.js";
+import { clockTime, countdowns, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
+// Confirmations disappear after this time. They stay in the history.
+const TOAST_MS = 8_000;
+
 function tick() {
-  document.getElementById("clock").textContent = clockTime(new Date(now())) + (manual ? " (manual)" : "");
+  document.getElementById("clock").textContent = `${clockTime(new Date(now()))} ${zoneName()}${manual ? " (manual)" : ""}`;
   countdowns();
   timesAhead();
   tickTimeline();
@@ -48,11 +52,19 @@ function tabs() {
   show(wrong ? all.find((tab) => wrong.closest(".step").id === tab.getAttribute("aria-controls")) : all[0]);
 }
 
-localTimes(document);
-controls();
-tabs();
-forms();
-tick();
-watchChunks();
+// Prepares the content of the page, also after it was replaced.
+function init() {
+  localTimes(document);
+  controls();
+  tabs();
+  forms();
+  selectionBar();
+  tick();
+}
+
+init();
+shortcuts();
+softLinks(init);
 setInterval(tick, 1000);
+setTimeout(() => document.getElementById("toast")?.remove(), TOAST_MS);
 if (document.getElementById("connection").dataset.state !== "gone") connect(tick);

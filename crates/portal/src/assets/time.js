@@ -16,6 +16,12 @@ export function setNow(ms) {
 const pad = (number) => String(number).padStart(2, "0");
 export const clockTime = (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 
+// The abbreviation of the reader's time zone, such as CET or GMT+9.
+export const zoneName = () => {
+  const parts = new Intl.DateTimeFormat([], { timeZoneName: "short" }).formatToParts(new Date(now()));
+  return parts.find((part) => part.type === "timeZoneName")?.value ?? "UTC";
+};
+
 export function localTimes(root) {
   for (const time of root.querySelectorAll("time[data-ms]")) {
     show(time, new Date(Number(time.dataset.ms)));

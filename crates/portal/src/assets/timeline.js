@@ -1,12 +1,12 @@
 // Lays out the timeline. Shapes carry times; this computes their positions in the visible window. The window stands still while
 // the line of the current time moves through it, and moves on by a quarter when the line has reached the second half.
 
-import { now } from "./time.js";
+import { now, zoneName } from "./time.js";
 
-const axis = document.getElementById("axis");
-const zoom = document.getElementById("zoom");
-const present = document.getElementById("present");
-let span = axis ? Number(axis.dataset.span) : 0;
+let axis = null;
+let zoom = null;
+let present = null;
+let span = 0;
 // Offset of the window, in spans. Zero follows the current time.
 let moved = 0;
 // Start of the window that the page is laid out for.
@@ -46,6 +46,7 @@ export function layout(root) {
     line.setAttribute("x1", x);
     line.setAttribute("x2", x);
   }
+  for (const text of root.querySelectorAll("text[data-at]")) text.setAttribute("x", percent(text.dataset.at) + "%");
   for (const mark of root.querySelectorAll("circle[data-at]")) mark.setAttribute("cx", percent(mark.dataset.at) + "%");
 }
 
@@ -66,6 +67,7 @@ function ticks() {
     text += `<line x1="${x}%" x2="${x}%" y1="15" y2="20"></line><text x="${x}%" y="12">${label(at, step)}</text>`;
   }
   axis.innerHTML = text;
+  document.getElementById("zone").textContent = zoneName();
 }
 
 function label(at, step) {
@@ -103,24 +105,36 @@ const KEYS = {
   0: () => move(0),
 };
 
+// Finds the timeline of the page, which may have been replaced. Its controls are either links, or buttons beside a list of spans.
 export function controls() {
+  axis = document.getElementById("axis");
+  zoom = document.getElementById("zoom");
+  present = document.getElementById("present");
+  from = NaN;
   if (!axis) return;
-  zoom.addEventListener("change", selectSpan);
+  span = Number(axis.dataset.span);
+  moved = Number(axis.dataset.moved) / 4;
+  zoom?.addEventListener("change", selectSpan);
   for (const button of document.querySelectorAll("[data-move]")) button.addEventListener("click", () => move(Number(button.dataset.move)));
   for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => scale(Number(button.dataset.zoom)));
   document.getElementById("panel-timeline").addEventListener("keydown", (event) => {
-    const act = !event.ctrlKey && !event.metaKey && !event.altKey && event.target !== zoom && KEYS[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target === zoom) return;
+    const key = event.key === "=" ? "+" : event.key;
+    const link = document.querySelector(`#panel-timeline a[data-key="${CSS.escape(key)}"]`);
+    const act = link ? () => link.click() : zoom && KEYS[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   });
-  addEventListener("resize", () => ticks());
   tips();
 }
+
+addEventListener("resize", () => axis && ticks());
 
 // --- details of a lane, in a tooltip that stays within the window ---
 
 function tips() {
+  document.querySelector(".tip")?.remove();
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use forewarn_core::{
-    Approver, Command, Event, EventKind, Operation, Outcome, Region, Status, Transition, What, Within,
+    Approver, Command, Event, EventId, EventKind, Operation, Outcome, Region, Status, Transition, What, Within,
 };
 
-use super::{Preview, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
+use super::{Preview, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
 use crate::words::{self, escape_html, join_names};
 
 impl Preview<'_> {
@@ -33,6 +33,33 @@ impl Preview<'_> {
                 format!("{} ends immediately: none of its machines is running.", event_title(event))
             }
         }
+    }
+
+    /// Approves several events at once.
+    pub fn describe_approvals(&self, events: &[EventId]) -> String {
+        let by = Approver::Management(no_actor());
+        let command = Command::Approve { by, within: Within::Region, events: events.to_vec() };
+        let trial = match self.region.apply(&command, self.now) {
+            Ok(trial) => trial,
+            Err(rejection) => return escape_html(rejection),
+        };
+        let starting: Vec<String> = started(&trial).flat_map(machine_names).collect();
+        let waiting: Vec<String> = events
+            .iter()
+            .filter_map(|id| trial.region.event(*id))
+            .filter(|event| event.status == Status::Scheduled)
+            .flat_map(|event| machine_names(event))
+            .collect();
+        let mut sentences = Vec::new();
+        if !starting.is_empty() {
+            let names = join_names(&starting);
+            sentences.push(format!("The impact on {} starts now: {names}.", count_machines(starting.len())));
+        }
+        if !waiting.is_empty() {
+            let names = join_names(&waiting);
+            sentences.push(format!("Approved, but not starting yet: {names}."));
+        }
+        sentences.join(" ")
     }
 
     /// An approved event that does not start yet.

@@ -10,13 +10,6 @@ use crate::html::RenderMode;
 use crate::scene::Scene;
 use crate::words;
 
-/// Whether a lane names its event group. Lanes below the header of the group do not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ScopeLabel {
-    Shown,
-    Hidden,
-}
-
 #[derive(Template)]
 #[template(path = "lane.html")]
 struct EventLane<'a> {
@@ -77,12 +70,6 @@ impl Shapes {
         }
     }
 
-    /// Equal for events that look the same.
-    pub fn key(&self) -> [i64; 6] {
-        let or = |at: Option<i64>| at.unwrap_or(-1);
-        [self.from, self.to, self.due, or(self.approved), or(self.started), or(self.ended)]
-    }
-
     fn bar(&self, begin: &i64, end: &i64) -> String {
         self.window.map_or_else(String::new, |window| window.bar(*begin, *end))
     }
@@ -97,23 +84,16 @@ impl Shapes {
 }
 
 impl EventTimeline {
-    pub fn render_lane(&self, scene: &Scene, sort: &str, label: ScopeLabel) -> Fragment {
+    pub fn render_lane(&self, scene: &Scene, sort: &str) -> Fragment {
         let id = words::event_name(self.id);
         let names = words::join_names(&self.names);
-        let indent = match label {
-            ScopeLabel::Shown => "",
-            ScopeLabel::Hidden => " below",
-        };
         let current_scope = self.current_scope_name(scene.region());
-        let scope = match label {
-            ScopeLabel::Shown if current_scope != names => current_scope.as_str(),
-            ScopeLabel::Shown | ScopeLabel::Hidden => "",
-        };
+        let scope = if current_scope == names { "" } else { current_scope.as_str() };
         let lane = EventLane {
             id: &id,
             sort,
             event: self,
-            class: format!("{} {}{indent}", self.kind.to_lowercase(), self.stage().class()),
+            class: format!("{} {}", self.kind.to_lowercase(), self.stage().class()),
             names,
             scope,
             scope_detail: &current_scope,

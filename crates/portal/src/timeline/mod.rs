@@ -4,29 +4,27 @@
 //! ```text
 //!   region: live events ────┐
 //!                           ├─▶ events ─▶ render_panel: one lane each
-//!   past: finished events ──┘        └──▶ render_scope_groups: by event group, collapsed if there are many
+//!   past: finished events ──┘        └──▶ operation_lanes: one lane per operation, expandable to groups and machines
 //! ```
 
 mod expected;
-mod filter;
 mod lane;
+mod operation_lanes;
 mod past;
-mod scope_groups;
 mod window;
 
 use std::sync::Arc;
 
 use askama::Template;
-use forewarn_core::{Event, EventId, Outcome, Region, ScopeId, Status, Timestamp};
+use forewarn_core::{Event, EventId, MachineId, OperationId, Outcome, Region, ScopeId, Status, Timestamp, Visibility};
 use forewarn_store::{Actor, EventTimeline as RecordedEvent, HistoryRow};
 
 use super::panel::Panel;
 use super::scene::Scene;
 use super::{html, words};
-pub use filter::{EventFilter, StageFilter};
+pub use operation_lanes::{LaneView, clock_span, render_operation_lanes};
 pub use past::Past;
-pub use scope_groups::{CHUNK_SIZE, render_scope_groups};
-use window::Window;
+pub use window::Window;
 
 /// Lanes per page. More are not readable; the overview has a search.
 const LANES_MAX: usize = 300;
@@ -38,6 +36,14 @@ pub struct EventTimeline {
     pub kind: String,
     /// The names of its machines.
     pub names: Vec<String>,
+    /// Its machines, as far as they are known.
+    pub machines: Vec<MachineId>,
+    /// The operations that requested it.
+    pub operations: Vec<OperationId>,
+    /// The announced duration of the impact; negative if unknown.
+    pub duration_secs: i64,
+    /// Whether it appeared in a document.
+    pub is_shown: bool,
     pub scope_id: Option<ScopeId>,
     pub scope: String,
     pub status: String,
@@ -72,7 +78,7 @@ pub async fn find_events(
     events
 }
 
-fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<EventTimeline>> {
+pub fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<EventTimeline>> {
     let events = region.events().filter(|event| event.is_live() && wanted(region, event));
     events.map(|event| Arc::new(EventTimeline::of(region, event))).collect()
 }
@@ -80,14 +86,14 @@ fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec
 /// The panel with one lane per event.
 pub fn render_panel(scene: &Scene, events: &[Arc<EventTimeline>]) -> Panel {
     let lanes =
-        events.iter().map(|event| event.render_lane(scene, &event.sort_key(), lane::ScopeLabel::Shown)).collect();
+        events.iter().map(|event| event.render_lane(scene, &event.sort_key())).collect();
     add_controls(scene, Panel::new("timeline", "Timeline", lanes))
 }
 
 /// Adds the controls, the axis and the line of the current time.
 fn add_controls(scene: &Scene, panel: Panel) -> Panel {
     let window = Window::around(scene.now);
-    let canvas = Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms() };
+    let canvas = Canvas::of(window, scene);
     panel
         .with_html_before(html::render(&Controls { selected: window.span_ms() }))
         .with_html_inside(html::render(&canvas))
@@ -107,6 +113,14 @@ struct Canvas {
     ticks: Vec<(String, String)>,
     now: String,
     span: i64,
+    /// The offset of the window, in quarters.
+    moved: i64,
+}
+
+impl Canvas {
+    fn of(window: Window, scene: &Scene) -> Canvas {
+        Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms(), moved: 0 }
+    }
 }
 
 impl EventTimeline {
@@ -120,6 +134,10 @@ impl EventTimeline {
             id: event.id,
             kind: event.kind.as_str().into(),
             names: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
+            machines: event.resources.iter().map(|resource| resource.machine).collect(),
+            operations: event.operations.clone(),
+            duration_secs: event.duration_secs,
+            is_shown: event.is_shown(),
             scope_id: Some(event.scope),
             scope: scope_name(region, event.scope),
             status: words::status(event).into(),
@@ -132,11 +150,15 @@ impl EventTimeline {
     }
 
     /// From the recorded lifecycle of an event that the region may no longer have.
-    fn of_history(region: &Region, recorded: &RecordedEvent) -> EventTimeline {
+    fn of_history(region: &Region, appeared: &HistoryRow, recorded: &RecordedEvent) -> EventTimeline {
         EventTimeline {
             id: recorded.event,
             kind: recorded.appearance.kind.as_str().into(),
             names: recorded.machines.clone(),
+            machines: appeared.machine_ids.clone(),
+            operations: appeared.operation.iter().chain(&appeared.joined).copied().collect(),
+            duration_secs: recorded.appearance.duration_secs,
+            is_shown: recorded.appearance.visibility == Visibility::Shown,
             scope_id: recorded.scope,
             scope: recorded.scope.map_or_else(String::new, |scope| scope_name(region, scope)),
             status: recorded.ended.as_ref().map_or("Scheduled", |(_, outcome)| words::outcome_word(outcome)).into(),

@@ -41,14 +41,14 @@ struct PastEvent {
 impl PastEvent {
     fn begin(scene: &Scene, row: &HistoryRow) -> Option<PastEvent> {
         let recorded = RecordedEvent::begin(row)?;
-        let timeline = Arc::new(EventTimeline::of_history(scene.region(), &recorded));
+        let timeline = Arc::new(EventTimeline::of_history(scene.region(), row, &recorded));
         Some(PastEvent { appeared: row.clone(), recorded, timeline })
     }
 
     /// Adds a later row. The name of an event group that has gone meanwhile stays.
     fn follow(&mut self, scene: &Scene, row: &HistoryRow) {
         self.recorded.follow(row);
-        let mut timeline = EventTimeline::of_history(scene.region(), &self.recorded);
+        let mut timeline = EventTimeline::of_history(scene.region(), &self.appeared, &self.recorded);
         if timeline.scope.is_empty() {
             timeline.scope.clone_from(&self.timeline.scope);
         }

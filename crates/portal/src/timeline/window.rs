@@ -5,32 +5,45 @@ use forewarn_core::Timestamp;
 
 use forewarn_api_types::Time;
 
-/// The width of the window.
-const SPAN_MS: i64 = 40 * 60 * 1000;
+/// The width of a window, unless the viewer has chosen another.
+pub const SPAN_MS: i64 = 40 * 60 * 1000;
 
-/// A window starts at a multiple of this, at least this long ago.
-const STEP_MS: i64 = SPAN_MS / 4;
+/// Distances between two ticks, in minutes.
+const TICK_MINUTES: [i64; 10] = [1, 2, 5, 10, 15, 30, 60, 240, 720, 1440];
 
-const TICK_MS: i64 = 10 * 60 * 1000;
+/// The largest number of ticks in a window.
+const TICKS_MAX: i64 = 7;
 
 #[derive(Clone, Copy)]
 pub struct Window {
     from: i64,
+    span: i64,
 }
 
 impl Window {
-    /// The window for this time.
+    /// The window for this time, with the default width.
     pub fn around(now: Timestamp) -> Window {
-        Window { from: (now.0 - STEP_MS).div_euclid(STEP_MS) * STEP_MS }
+        Window::spanning(now, SPAN_MS, 0)
+    }
+
+    /// A window of this width around this time, moved by so many quarters of its width.
+    pub fn spanning(now: Timestamp, span: i64, quarters: i64) -> Window {
+        // A window starts at a multiple of a quarter, at least a quarter ago.
+        let step = span / 4;
+        Window { from: (now.0 - step).div_euclid(step) * step + quarters * step, span }
     }
 
     pub fn span_ms(self) -> i64 {
-        SPAN_MS
+        self.span
+    }
+
+    pub fn begin(self) -> Timestamp {
+        Timestamp(self.from)
     }
 
     /// Position in percent of the width. Times outside of the window are clamped to just outside.
-    fn percent(self, at: i64) -> f64 {
-        ((at - self.from) as f64 / SPAN_MS as f64 * 100.0).clamp(-1.0, 101.0)
+    pub fn percent(self, at: i64) -> f64 {
+        ((at - self.from) as f64 / self.span as f64 * 100.0).clamp(-1.0, 101.0)
     }
 
     pub fn bar(self, begin: i64, end: i64) -> String {
@@ -49,15 +62,19 @@ impl Window {
 
     /// Positions and labels, in UTC.
     pub fn ticks(self) -> Vec<(String, String)> {
-        let first = (self.from + TICK_MS - 1).div_euclid(TICK_MS) * TICK_MS;
-        let ticks = (0..).map(|n| first + n * TICK_MS).take_while(|at| *at < self.from + SPAN_MS);
-        ticks.map(|at| (format!("{:.2}%", self.percent(at)), clock_time(at))).collect()
+        let is_fine = |step: &i64| self.span / step <= TICKS_MAX;
+        let step = TICK_MINUTES.map(|minutes| minutes * 60_000).into_iter().find(is_fine).unwrap_or(self.span);
+        let first = (self.from + step - 1).div_euclid(step) * step;
+        let ticks = (0..).map(|n| first + n * step).take_while(|at| *at < self.from + self.span);
+        ticks.map(|at| (format!("{:.2}%", self.percent(at)), tick_label(at, step))).collect()
     }
 }
 
-fn clock_time(at: i64) -> String {
+/// The time of day, or the date if ticks are half a day apart or more.
+fn tick_label(at: i64, step: i64) -> String {
     let iso = Time(at).to_string();
-    iso.get(11..16).unwrap_or_default().to_owned()
+    let text = if step >= 12 * 3_600_000 { iso.get(5..10) } else { iso.get(11..16) };
+    text.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,431 @@
+//! Activities: the causes of events. An activity is an operation, or a rollout with all its operations. Pages are organized by
+//! activity, because one host failure can cause a hundred events.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use forewarn_core::{
+    EventKind, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout,
+    RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp, Wait,
+};
+
+use super::scene::Scene;
+use super::severity::Severity;
+use super::timeline::{EventTimeline, Stage, live_events};
+use super::words;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ActivityId {
+    Operation(OperationId),
+    Rollout(RolloutId),
+}
+
+pub struct Activity {
+    pub id: ActivityId,
+    pub title: String,
+    /// The type of its events, or `Drain`.
+    pub kind: &'static str,
+    pub severity: Severity,
+    /// Empty for an operation that is only in the history.
+    pub requested_by: String,
+    pub asked: Timestamp,
+    /// The description or ticket; may be empty.
+    pub note: String,
+    pub events: Vec<Arc<EventTimeline>>,
+    /// Whether the operation or rollout has not ended.
+    pub is_running: bool,
+    /// Hardware failed, so that there was no notice.
+    pub is_failure: bool,
+    /// Why it cannot go on; empty if it can.
+    pub waits_for: String,
+    /// Hosts or update domains of a rollout: ended, all.
+    pub steps: Option<(usize, usize)>,
+    /// Hosts of a rollout that failed, and machines whose event failed.
+    pub failures: Vec<String>,
+}
+
+/// How many machines of an activity are ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    pub ready: usize,
+    /// Machines with a handler that were notified.
+    pub notified: usize,
+    /// Machines without a handler.
+    pub unnotified: usize,
+}
+
+impl ActivityId {
+    /// The ID as it appears in addresses and element IDs.
+    pub fn key(self) -> String {
+        match self {
+            ActivityId::Operation(id) => format!("op-{id}"),
+            ActivityId::Rollout(id) => format!("ro-{id}"),
+        }
+    }
+
+    pub fn href(self) -> String {
+        match self {
+            ActivityId::Operation(id) => format!("/operations/{id}"),
+            ActivityId::Rollout(id) => format!("/rollouts/{id}"),
+        }
+    }
+}
+
+impl Readiness {
+    pub fn missing(self) -> usize {
+        self.notified - self.ready
+    }
+}
+
+/// All activities that run, and those with events that ended at this time or later.
+pub async fn collect(scene: &Scene, since: Timestamp) -> Vec<Activity> {
+    let past = scene.portal.shared.past.finished(scene, |_| true).await;
+    let past = past.into_iter().filter(|event| event.ended.is_some_and(|ended| ended >= since));
+    group_by_cause(scene.region(), past.collect())
+}
+
+/// All activities that run.
+pub fn collect_running(region: &Region) -> Vec<Activity> {
+    group_by_cause(region, Vec::new())
+}
+
+fn group_by_cause(region: &Region, past: Vec<Arc<EventTimeline>>) -> Vec<Activity> {
+    let rollout_of = find_rollouts(region);
+    let mut events: BTreeMap<ActivityId, Vec<Arc<EventTimeline>>> = BTreeMap::new();
+    for event in live_events(region, |_, _| true).into_iter().chain(past) {
+        let Some(operation) = event.operations.first() else { continue };
+        events.entry(cause_of(*operation, &rollout_of)).or_default().push(event);
+    }
+    let running = region.operations().filter(|operation| operation.state == OperationState::Running);
+    for operation in running {
+        events.entry(cause_of(operation.id, &rollout_of)).or_default();
+    }
+    for rollout in region.live_rollouts() {
+        events.entry(ActivityId::Rollout(rollout.id)).or_default();
+    }
+    let mut activities: Vec<Activity> =
+        events.into_iter().map(|(id, events)| Activity::new(region, id, events)).collect();
+    activities.sort_by_cached_key(Activity::sort_key);
+    activities
+}
+
+fn find_rollouts(region: &Region) -> HashMap<OperationId, RolloutId> {
+    let steps = region.rollouts().flat_map(|rollout| rollout.steps.iter().map(move |step| (step, rollout.id)));
+    let steps = steps.filter_map(|(step, rollout)| Some((step.operation?, rollout)));
+    steps.chain(region.operations().filter_map(|operation| Some((operation.id, operation.rollout?)))).collect()
+}
+
+fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) -> ActivityId {
+    rollouts.get(&operation).map_or(ActivityId::Operation(operation), |rollout| ActivityId::Rollout(*rollout))
+}
+
+impl Activity {
+    fn new(region: &Region, id: ActivityId, events: Vec<Arc<EventTimeline>>) -> Activity {
+        let found = match id {
+            ActivityId::Rollout(id) => region.rollout(id).map(|rollout| Activity::of_rollout(region, rollout)),
+            ActivityId::Operation(id) => region.operation(id).map(|operation| Activity::of_operation(region, operation)),
+        };
+        let mut activity = found.unwrap_or_else(|| Activity::of_history(id, &events));
+        let failed = events.iter().filter(|event| matches!(event.status.as_str(), "Failed" | "Timed out"));
+        activity.failures.extend(failed.flat_map(|event| event.names.iter().cloned()));
+        Activity { events, ..activity }
+    }
+
+    /// An operation that the region no longer has.
+    fn of_history(id: ActivityId, events: &[Arc<EventTimeline>]) -> Activity {
+        let kind = events.first().map_or("Reboot", |event| static_kind(&event.kind));
+        let names = events.iter().flat_map(|event| event.names.iter().cloned());
+        Activity {
+            title: format!("{kind} of {}", words::join_many(names)),
+            asked: events.iter().map(|event| event.appeared).min().unwrap_or(Timestamp(0)),
+            ..Activity::blank(id, kind, Severity::of_word(kind))
+        }
+    }
+
+    pub fn of_operation(region: &Region, operation: &Operation) -> Activity {
+        let kind = kind_of(operation);
+        let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());
+        Activity {
+            title: title_of(region, operation),
+            requested_by: operation.by.to_string(),
+            asked: operation.asked,
+            note: note_of(operation),
+            is_running: operation.state == OperationState::Running,
+            is_failure: matches!(operation.request, Request::Fail { .. }),
+            waits_for: drain.map_or_else(String::new, describe_wait),
+            failures: match &operation.state {
+                OperationState::Ended { result: OperationResult::Failed(outcome), .. } => {
+                    vec![words::outcome_word(outcome).to_lowercase()]
+                }
+                OperationState::Ended { .. } | OperationState::Running => Vec::new(),
+            },
+            ..Activity::blank(
+                ActivityId::Operation(operation.id),
+                if matches!(operation.request, Request::Drain(_)) { "Drain" } else { kind.as_str() },
+                Severity::of(kind),
+            )
+        }
+    }
+
+    pub fn of_rollout(region: &Region, rollout: &Rollout) -> Activity {
+        let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
+        let failed = rollout.steps.iter().filter(|step| step.state == StepState::Failed);
+        let (kind, severity) = kind_of_rollout(rollout);
+        Activity {
+            title: format!("Rollout: {}", name_rollout(region, rollout)),
+            requested_by: rollout.by.to_string(),
+            asked: rollout.created,
+            note: rollout.plan.description.as_deref().unwrap_or_default().to_owned(),
+            is_running: rollout.is_live(),
+            waits_for: match (&rollout.state, &rollout.waits_for) {
+                (RolloutState::Paused, _) => "it is paused".into(),
+                (_, Some(wait)) => describe_wait(wait),
+                (_, None) => String::new(),
+            },
+            steps: Some((ended, rollout.steps.len())),
+            failures: failed.map(|step| name_step(region, &step.target)).collect(),
+            ..Activity::blank(ActivityId::Rollout(rollout.id), kind, severity)
+        }
+    }
+
+    fn blank(id: ActivityId, kind: &'static str, severity: Severity) -> Activity {
+        Activity {
+            id,
+            title: String::new(),
+            kind,
+            severity,
+            requested_by: String::new(),
+            asked: Timestamp(0),
+            note: String::new(),
+            events: Vec::new(),
+            is_running: false,
+            is_failure: false,
+            waits_for: String::new(),
+            steps: None,
+            failures: Vec::new(),
+        }
+    }
+
+    pub fn href(&self) -> String {
+        self.id.href()
+    }
+
+    pub fn events_in(&self, stage: Stage) -> impl Iterator<Item = &Arc<EventTimeline>> {
+        self.events.iter().filter(move |event| event.stage() == stage)
+    }
+
+    /// The number of machines with events that have not ended, or of all machines if every event has ended.
+    pub fn machine_count(&self) -> usize {
+        let live = || self.events.iter().filter(|event| event.stage() != Stage::Finished);
+        let count = |events: &mut dyn Iterator<Item = &Arc<EventTimeline>>| {
+            events.flat_map(|event| event.names.iter()).collect::<BTreeSet<_>>().len()
+        };
+        if live().next().is_some() { count(&mut live()) } else { count(&mut self.events.iter()) }
+    }
+
+    /// The earliest start of a scheduled event.
+    pub fn due(&self) -> Option<Timestamp> {
+        self.events_in(Stage::Scheduled).map(|event| event.not_before).min()
+    }
+
+    pub fn started(&self) -> Option<Timestamp> {
+        self.events_in(Stage::InProgress).filter_map(|event| event.started).min()
+    }
+
+    /// The latest announced end of the events in progress. `None` if the duration of one of them is unknown.
+    pub fn expected_end(&self) -> Option<Timestamp> {
+        let mut end = None;
+        for event in self.events_in(Stage::InProgress) {
+            let secs = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0)?;
+            end = end.max(Some(event.started? + std::time::Duration::from_secs(secs)));
+        }
+        end
+    }
+
+    pub fn stage(&self) -> Stage {
+        if self.events_in(Stage::InProgress).next().is_some() {
+            Stage::InProgress
+        } else if self.is_running || self.events_in(Stage::Scheduled).next().is_some() {
+            Stage::Scheduled
+        } else {
+            Stage::Finished
+        }
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        readiness_of(self.events_in(Stage::Scheduled))
+    }
+
+    /// The event groups with their events, in the order of their names.
+    pub fn scopes(&self) -> Vec<(Option<ScopeId>, Vec<&Arc<EventTimeline>>)> {
+        let mut scopes: BTreeMap<(String, Option<ScopeId>), Vec<&Arc<EventTimeline>>> = BTreeMap::new();
+        for event in &self.events {
+            scopes.entry((event.scope.to_lowercase(), event.scope_id)).or_default().push(event);
+        }
+        scopes.into_iter().map(|((_, scope), events)| (scope, events)).collect()
+    }
+
+    /// Activities in progress first, then by start, then finished ones, newest first.
+    fn sort_key(&self) -> (u8, Severity, i64, String) {
+        let (rank, at) = match self.stage() {
+            Stage::InProgress => (0, self.started().map_or(0, |at| at.0)),
+            Stage::Scheduled => (1, self.due().unwrap_or(Timestamp(i64::MAX)).0),
+            Stage::Finished => (2, -self.events.iter().filter_map(|event| event.ended).max().map_or(0, |at| at.0)),
+        };
+        let severity = if rank == 0 { self.severity } else { Severity::Slate };
+        (rank, severity, at, self.id.key())
+    }
+}
+
+pub fn readiness_of<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Readiness {
+    let mut found = Readiness::default();
+    for event in events {
+        let machines = event.names.len();
+        match (event.is_shown, &event.approved) {
+            (false, _) => found.unnotified += machines,
+            (true, None) => found.notified += machines,
+            (true, Some(_)) => {
+                found.notified += machines;
+                found.ready += machines;
+            }
+        }
+    }
+    found
+}
+
+/// The type of the events that an operation creates.
+fn kind_of(operation: &Operation) -> EventKind {
+    match &operation.request {
+        Request::Restart { .. } => EventKind::Reboot,
+        Request::Redeploy { .. } | Request::PerformMaintenance { .. } => EventKind::Redeploy,
+        Request::Evict { .. } => EventKind::Preempt,
+        Request::Delete { .. } => EventKind::Terminate,
+        Request::Maintain { plan, .. } => plan.kind,
+        Request::Drain(_) => EventKind::Freeze,
+        Request::Fail { kind, .. } => *kind,
+    }
+}
+
+pub fn kind_of_rollout(rollout: &Rollout) -> (&'static str, Severity) {
+    match rollout.plan.action {
+        RolloutAction::Freeze => ("Freeze", Severity::Slate),
+        RolloutAction::Reboot => ("Reboot", Severity::Amber),
+        RolloutAction::Redeploy => ("Redeploy", Severity::Red),
+        RolloutAction::Drain { .. } => ("Drain", Severity::Slate),
+    }
+}
+
+fn static_kind(kind: &str) -> &'static str {
+    let all =
+        [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
+    all.into_iter().map(EventKind::as_str).find(|known| *known == kind).unwrap_or("Event")
+}
+
+pub fn note_of(operation: &Operation) -> String {
+    let note = match &operation.request {
+        Request::Maintain { plan, .. } => plan.description.as_deref(),
+        Request::Drain(plan) => plan.description.as_deref(),
+        Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. }
+        | Request::Fail { .. } => None,
+    };
+    note.unwrap_or_default().to_owned()
+}
+
+/// The description of a rollout, or what it does to what.
+pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
+    if let Some(description) = rollout.plan.description.as_deref().filter(|text| !text.is_empty()) {
+        return description.to_owned();
+    }
+    let (kind, _) = kind_of_rollout(rollout);
+    let targets: BTreeSet<String> = rollout
+        .steps
+        .iter()
+        .map(|step| match &step.target {
+            StepTarget::Host(host) => host.to_string(),
+            StepTarget::Domain { group, .. } => name_group(region, *group),
+        })
+        .collect();
+    match rollout.steps.first().map(|step| &step.target) {
+        Some(StepTarget::Host(_)) if targets.len() > 1 => format!("{kind} of {} hosts", targets.len()),
+        Some(StepTarget::Host(_)) => format!("{kind} of host {}", words::join_many(targets.into_iter())),
+        Some(StepTarget::Domain { .. }) | None => format!("{kind} of {}", words::join_many(targets.into_iter())),
+    }
+}
+
+pub fn name_step(region: &Region, target: &StepTarget) -> String {
+    match target {
+        StepTarget::Host(host) => host.to_string(),
+        StepTarget::Domain { group, domain } => format!("{}, update domain {domain}", name_group(region, *group)),
+    }
+}
+
+fn name_group(region: &Region, id: forewarn_core::GroupId) -> String {
+    region.group(id).map_or_else(|| "a deleted group".into(), |group| group.name.to_string())
+}
+
+/// A title that names the cause: `Hardware failure on host r02-n06`, `Restart of 6 instances of api`.
+pub fn title_of(region: &Region, operation: &Operation) -> String {
+    let machines = |verb: &str, ids: &[MachineId]| format!("{verb} of {}", name_machines(region, operation, ids));
+    match &operation.request {
+        Request::Restart { machines: ids } => machines("Restart", ids),
+        Request::Redeploy { machines: ids } => machines("Redeploy", ids),
+        Request::PerformMaintenance { machines: ids } => machines("Self-service maintenance", ids),
+        Request::Evict { machine } => machines("Eviction", &[*machine]),
+        Request::Delete { group: Some(group), .. } => format!("Deletion of {}", name_group(region, *group)),
+        Request::Delete { machines: ids, group: None } => machines("Deletion", ids),
+        Request::Maintain { target, plan } => {
+            format!("{} of {}", plan.kind.as_str(), name_target(region, operation, target))
+        }
+        Request::Drain(plan) => format!("Drain of host {}", plan.host),
+        Request::Fail { target: target @ (Target::Host(_) | Target::Group(_)), .. } => {
+            format!("Hardware failure on {}", name_target(region, operation, target))
+        }
+        Request::Fail { target, .. } => format!("Hardware failure of {}", name_target(region, operation, target)),
+    }
+}
+
+fn name_target(region: &Region, operation: &Operation, target: &Target) -> String {
+    match target {
+        Target::Machines(ids) => name_machines(region, operation, ids),
+        Target::Host(host) => format!("host {host}"),
+        Target::Group(id) => name_group(region, *id),
+    }
+}
+
+/// The names of a few machines, or the number of instances of a group.
+fn name_machines(region: &Region, operation: &Operation, ids: &[MachineId]) -> String {
+    let known: Vec<&Arc<Machine>> = ids.iter().filter_map(|id| region.machine(*id)).collect();
+    if known.is_empty() {
+        // Deleted machines keep their names in the events.
+        let events = operation.parts.iter().filter_map(|part| region.event(part.event));
+        let names: Vec<String> =
+            events.flat_map(|event| event.resources.iter().map(|one| one.name.to_string())).collect();
+        return if names.is_empty() { "deleted machines".into() } else { words::join_names(&names) };
+    }
+    let groups: BTreeSet<_> = known.iter().map(|machine| machine.seat.group()).collect();
+    match groups.iter().next() {
+        Some(Some(group)) if known.len() > 2 && groups.len() == 1 => {
+            format!("{} machines of {}", known.len(), name_group(region, *group))
+        }
+        _ => words::join_many(known.iter().map(|machine| machine.name.to_string())),
+    }
+}
+
+/// The reason of a wait, to follow "waits for" or "waits because".
+pub fn describe_wait(wait: &Wait) -> String {
+    match wait {
+        Wait::Window { opens } => format!("the window at {}", words::utc(*opens)),
+        Wait::Pause { until } => format!("the end of the pause at {}", words::utc(*until)),
+        Wait::Availability { group, unavailable, max } => {
+            format!("{group}: {unavailable} machines are unavailable, at most {max} may be")
+        }
+        Wait::Capacity { machine } => format!("a host with room for {machine}"),
+        Wait::Approvals => "approvals".into(),
+        Wait::Host(host) => format!("host {host}"),
+        Wait::Paused => "its rollout, which is paused".into(),
+    }
+}

@@ -1,0 +1,196 @@
+//! The groups of the fleet with their availability, next event and handlers. A standalone machine is a group of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use forewarn_core::{Event, EventKind, GroupId, Machine, MachineId, Power, Region, Status, Timestamp};
+
+use super::scene::Scene;
+use super::{address, words};
+
+/// A handler that has not polled for this long is silent.
+const SILENT_AFTER: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupKey {
+    Group(GroupId),
+    Machine(MachineId),
+}
+
+pub struct FleetGroup {
+    pub key: GroupKey,
+    pub name: String,
+    pub href: String,
+    pub kind: String,
+    pub machines: usize,
+    /// Machines that run without impact.
+    pub up: usize,
+    pub next: Option<NextEvent>,
+    /// Whether a handler has read the document, so that events get notice.
+    pub has_handler: bool,
+    /// Machines that polled recently.
+    pub polling: usize,
+    pub last_poll: Option<Timestamp>,
+    /// The size of its largest update domain, which a rollout may take down by default.
+    pub domain_max: usize,
+}
+
+/// The event of a group that starts first, or is in progress.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct NextEvent {
+    pub kind: EventKind,
+    /// `None`: in progress.
+    pub due: Option<Timestamp>,
+}
+
+impl NextEvent {
+    fn of(event: &Event) -> Option<NextEvent> {
+        match event.status {
+            Status::Scheduled => Some(NextEvent { kind: event.kind, due: Some(event.not_before) }),
+            Status::Started { .. } => Some(NextEvent { kind: event.kind, due: None }),
+            Status::Ended { .. } => None,
+        }
+    }
+
+    /// Events in progress come first, then the next to start.
+    pub fn rank(self) -> i64 {
+        self.due.map_or(i64::MIN, |due| due.0)
+    }
+}
+
+impl FleetGroup {
+    /// The number of machines that must stay up, if one update domain may be down.
+    pub fn floor(&self) -> usize {
+        self.machines.saturating_sub(self.domain_max)
+    }
+}
+
+pub fn key_of(machine: &Machine) -> GroupKey {
+    machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
+}
+
+/// Every group, by kind and name.
+pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
+    let region = scene.region();
+    let affected = find_affected(region);
+    let mut groups: BTreeMap<GroupKey, FleetGroup> = BTreeMap::new();
+    let mut domains: BTreeMap<(GroupKey, u32), usize> = BTreeMap::new();
+    for group in region.groups() {
+        groups.insert(GroupKey::Group(group.id), blank_group(region, group));
+    }
+    for machine in region.machines() {
+        let key = key_of(machine);
+        let group = groups.entry(key).or_insert_with(|| blank_machine(region, machine));
+        group.count(scene, machine, affected.get(&machine.id).copied());
+        let domain = domains.entry((key, machine.update_domain)).or_default();
+        *domain += 1;
+        group.domain_max = group.domain_max.max(*domain);
+    }
+    let mut groups: Vec<FleetGroup> = groups.into_values().collect();
+    groups.sort_by_cached_key(|group| group.name.to_lowercase());
+    groups
+}
+
+/// The first event of each machine that has one.
+fn find_affected(region: &Region) -> BTreeMap<MachineId, NextEvent> {
+    let mut first: BTreeMap<MachineId, NextEvent> = BTreeMap::new();
+    for event in region.events() {
+        let Some(next) = NextEvent::of(event) else { continue };
+        for resource in event.resources.iter() {
+            let known = first.entry(resource.machine).or_insert(next);
+            if next.rank() < known.rank() {
+                *known = next;
+            }
+        }
+    }
+    first
+}
+
+fn blank_group(region: &Region, group: &forewarn_core::Group) -> FleetGroup {
+    FleetGroup {
+        key: GroupKey::Group(group.id),
+        name: words::group_name(region, group),
+        href: address::of_group(group.id),
+        kind: words::group_kind(group).into(),
+        has_handler: group.scopes.iter().any(|scope| region.is_on(*scope)),
+        ..FleetGroup::blank()
+    }
+}
+
+fn blank_machine(region: &Region, machine: &Machine) -> FleetGroup {
+    FleetGroup {
+        key: GroupKey::Machine(machine.id),
+        name: words::machine_name(region, machine),
+        href: address::of_machine(machine),
+        kind: "Standalone VM".into(),
+        has_handler: region.is_on(machine.scope),
+        ..FleetGroup::blank()
+    }
+}
+
+impl FleetGroup {
+    fn blank() -> FleetGroup {
+        FleetGroup {
+            key: GroupKey::Group(GroupId(0)),
+            name: String::new(),
+            href: String::new(),
+            kind: String::new(),
+            machines: 0,
+            up: 0,
+            next: None,
+            has_handler: false,
+            polling: 0,
+            last_poll: None,
+            domain_max: 0,
+        }
+    }
+
+    fn count(&mut self, scene: &Scene, machine: &Machine, next: Option<NextEvent>) {
+        self.machines += 1;
+        let is_down = next.is_some_and(|next| next.due.is_none());
+        self.up += usize::from(machine.power == Power::Running && !is_down);
+        if let Some(next) = next
+            && self.next.is_none_or(|known| next.rank() < known.rank())
+        {
+            self.next = Some(next);
+        }
+        let last_poll = last_poll_of(scene, machine.id);
+        self.last_poll = self.last_poll.max(last_poll);
+        self.polling += usize::from(is_polling(scene.now, last_poll));
+    }
+}
+
+/// When a machine last read its document, as far as the server has seen since it started.
+pub fn last_poll_of(scene: &Scene, machine: MachineId) -> Option<Timestamp> {
+    scene.portal.endpoint().requests.counts_of(machine)?.last_get
+}
+
+pub fn is_polling(now: Timestamp, last_poll: Option<Timestamp>) -> bool {
+    last_poll.is_some_and(|at| now.since(at) <= SILENT_AFTER)
+}
+
+/// The time since the last poll. Coarse, so that live updates stay rare.
+pub fn describe_poll(now: Timestamp, last_poll: Option<Timestamp>) -> String {
+    let Some(at) = last_poll else { return "none since the server started".into() };
+    match now.since(at).as_secs() {
+        ..60 => "under 1 min ago".into(),
+        secs @ 60..3600 => format!("{} min ago", secs / 60),
+        secs @ 3600..86_400 => format!("{} h ago", secs / 3600),
+        secs => format!("{} d ago", secs / 86_400),
+    }
+}
+
+/// Machines that are down, and machines that will be within this time.
+pub fn count_down(region: &Region, now: Timestamp, soon: Duration) -> (BTreeSet<MachineId>, BTreeSet<MachineId>) {
+    let (mut down, mut next) = (BTreeSet::new(), BTreeSet::new());
+    for event in region.events() {
+        let machines = event.resources.iter().map(|resource| resource.machine);
+        match event.status {
+            Status::Started { .. } => down.extend(machines),
+            Status::Scheduled if event.not_before <= now + soon => next.extend(machines),
+            Status::Scheduled | Status::Ended { .. } => {}
+        }
+    }
+    next.retain(|machine| !down.contains(machine));
+    (down, next)
+}

@@ -1,0 +1,69 @@
+//! The history of the whole fleet, with filters.
+
+use askama::Template;
+use forewarn_core::Timestamp;
+use forewarn_store::{HistoryKind, HistoryQuery};
+
+use super::panel::PageContent;
+use super::query::PageQuery;
+use super::scene::Scene;
+use super::{history, html};
+
+/// Filters by kind: value, label, kinds of rows.
+const KINDS: [(&str, &str, &[HistoryKind]); 6] = [
+    ("", "Everything", &[]),
+    (
+        "events",
+        "Events",
+        &[HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended],
+    ),
+    ("operations", "Operations and rollouts", &[HistoryKind::OperationEnded, HistoryKind::RolloutChanged]),
+    ("hosts", "Hosts", &[HistoryKind::HostChanged]),
+    (
+        "machines",
+        "Machines and handlers",
+        &[HistoryKind::MachineAdded, HistoryKind::MachineRemoved, HistoryKind::ScopeOn, HistoryKind::ScopeOff],
+    ),
+    ("requests", "Requests", &[HistoryKind::Audit]),
+];
+
+/// Filters by age: value, label, hours.
+const AGES: [(&str, &str, i64); 4] =
+    [("", "Any time", 0), ("1", "Last hour", 1), ("24", "Last 24 hours", 24), ("168", "Last 7 days", 168)];
+
+#[derive(Template)]
+#[template(path = "history_filters.html")]
+struct HistoryFilters<'a> {
+    kinds: Vec<(&'static str, &'static str)>,
+    kind: &'a str,
+    ages: Vec<(&'static str, &'static str)>,
+    age: &'a str,
+    machine: &'a str,
+    actor: &'a str,
+}
+
+pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
+    let (kind, age, machine) = (query.text("kind"), query.text("age"), query.text("machine"));
+    let kinds = KINDS.iter().find(|(word, _, _)| *word == kind).map_or(&[][..], |(_, _, kinds)| kinds);
+    let hours = AGES.iter().find(|(word, _, _)| *word == age).map_or(0, |(_, _, hours)| *hours);
+    let wanted = HistoryQuery {
+        kinds: kinds.to_vec(),
+        machine: (!machine.is_empty()).then(|| machine.to_owned()),
+        since: (hours > 0).then(|| Timestamp(scene.now.0 - hours * 3_600_000)),
+        ..HistoryQuery::default()
+    };
+    let actor = query.text("actor").to_lowercase();
+    let panel = history::render_search_panel(scene, wanted, |row| {
+        actor.is_empty() || row.actor.as_deref().is_some_and(|found| found.to_lowercase().contains(&actor))
+    })
+    .await;
+    let filters = HistoryFilters {
+        kinds: KINDS.map(|(word, label, _)| (word, label)).into(),
+        kind,
+        ages: AGES.map(|(word, label, _)| (word, label)).into(),
+        age,
+        machine,
+        actor: query.text("actor"),
+    };
+    PageContent::new("History", vec![panel.with_html_before(html::render(&filters))])
+}

@@ -1,0 +1,165 @@
+//! The page of a host: state, machines by event group, operations, timeline, history; drain, activate, plan a rollout, simulated
+//! failure, removal.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use forewarn_core::{Contact, EventKind, Host, HostState, Machine, Operation, Request, ScopeId, Target};
+
+use super::action::{Button, ButtonPanel, Tone};
+use super::chip::{Chip, chip_of};
+use super::facts::Facts;
+use super::fragment::Fragment;
+use super::maintenance::render_operations;
+use super::panel::{NotFound, PageContent, Panel};
+use super::preview::Preview;
+use super::scene::Scene;
+use super::{address, history, host_selection, plan, timeline, words};
+use forewarn_api::Action;
+
+/// Machines per page.
+const MACHINES_MAX: usize = 1000;
+
+#[derive(Template)]
+#[template(path = "host_scope.html")]
+struct HostScope {
+    id: String,
+    sort: String,
+    scope: words::ScopeName,
+    has_handler: bool,
+    chips: Vec<(u32, Chip)>,
+}
+
+pub async fn render(scene: &Scene, name: &str) -> Result<PageContent, NotFound> {
+    let region = scene.region();
+    let host =
+        region.host(name).ok_or_else(|| NotFound(format!("Host '{name}' does not exist or has been removed.")))?;
+    let here = address::of_host(name);
+    let is_on = |machine: &Machine| machine.host.as_ref() == Some(&host.name);
+    let names: Vec<(Option<u64>, &str)> =
+        region.machines_on(&host.name).map(|machine| (Some(machine.scope.0), &*machine.name)).collect();
+    let of_host = |event: &forewarn_core::Event| {
+        event.resources.iter().any(|resource| region.machine(resource.machine).is_some_and(|machine| is_on(machine)))
+    };
+    let is_named = |row: &forewarn_store::HistoryRow| {
+        row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
+    };
+    let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
+    let operations = region.operations().filter(|operation| targets_host(operation, host));
+    let panels = vec![
+        Panel::with_content("facts", "Details", &list_facts(scene, host)),
+        render_actions(scene, host, &here),
+        render_machines(scene, host),
+        render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
+        timeline::render_panel(scene, &events),
+        history::render_filtered_panel(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
+    ];
+    let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
+    Ok(PageContent { title: name.to_owned(), lead, panels, aside: Vec::new() })
+}
+
+fn targets_host(operation: &Operation, host: &Host) -> bool {
+    match &operation.request {
+        Request::Maintain { target, .. } | Request::Fail { target, .. } => *target == Target::Host(host.name.clone()),
+        Request::Drain(plan) => plan.host == host.name,
+        Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. } => false,
+    }
+}
+
+fn list_facts(scene: &Scene, host: &Host) -> Facts {
+    let region = scene.region();
+    let machines = || region.machines_on(&host.name);
+    let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
+    let on = scopes.iter().filter(|scope| region.is_on(**scope)).count();
+    Facts {
+        facts: vec![
+            ("State", host_selection::render_state(host)),
+            ("Pool", words::escape_html(&host.pool)),
+            ("Memory", host.memory_mib.map_or_else(|| "not limited".into(), |mib| format!("{mib} MiB"))),
+            ("Agent", describe_contact(host.contact)),
+            ("Machines", machines().count().to_string()),
+            ("Event groups", format!("{}, {on} with a handler", scopes.len())),
+        ],
+    }
+}
+
+fn describe_contact(contact: Contact) -> String {
+    match contact {
+        Contact::None => "none".into(),
+        Contact::Confirmed { .. } => "connected".into(),
+        Contact::Lost { since, .. } => format!("unreachable since {}", words::time(since)),
+    }
+}
+
+fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
+    let is_empty = scene.region().machines_on(&host.name).next().is_none();
+    let name = words::escape_html(&host.name);
+    let fail = |act, label, kind| {
+        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Action::Fail, Tone::Danger)
+    };
+    let mut actions = ButtonPanel::new(scene, &*host.name, here);
+    if !is_empty && host.state == HostState::Active {
+        let href = format!("/rollouts/plan?hosts={}", address::encode_segment(&host.name));
+        actions = actions
+            .button(Button::new(
+                "drain-host",
+                "Drain",
+                host_selection::preview_drain(scene, &host.name),
+                Action::DrainHost,
+                Tone::Primary,
+            ))
+            .link("rollout", "Plan a rollout", &href);
+    }
+    if host.state != HostState::Active {
+        let consequences = match host.state {
+            HostState::Draining => format!("The drain of {name} is canceled. Moves in progress finish."),
+            HostState::Drained | HostState::Failed | HostState::Active => {
+                format!("{name} becomes active, and machines can be placed on it.")
+            }
+        };
+        actions = actions.button(Button::new(
+            "activate-host",
+            "Activate",
+            consequences,
+            Action::ActivateHost,
+            Tone::Primary,
+        ));
+    }
+    if is_empty {
+        let consequences = format!("{name} is removed. It has no machines.");
+        return actions
+            .button(Button::new("remove-host", "Remove", consequences, Action::RemoveHost, Tone::Danger))
+            .into_panel();
+    }
+    actions
+        .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
+        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot))
+        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy))
+        .into_panel()
+}
+
+/// Machines by event group.
+fn render_machines(scene: &Scene, host: &Host) -> Panel {
+    let region = scene.region();
+    let mut scopes: BTreeMap<ScopeId, Vec<&Machine>> = BTreeMap::new();
+    for machine in region.machines_on(&host.name).take(MACHINES_MAX) {
+        scopes.entry(machine.scope).or_default().push(machine);
+    }
+    let scopes = scopes.into_iter().filter_map(|(id, machines)| Some((region.scope(id)?, machines)));
+    let rows = scopes.map(|(scope, machines)| {
+        let (id, name) = (format!("scope-{}", scope.id.0), words::scope(region, scope));
+        let on_host = HostScope {
+            id: id.clone(),
+            sort: name.name.clone(),
+            has_handler: region.is_on(scope.id),
+            chips: machines.iter().map(|machine| (machine.update_domain, chip_of(region, machine))).collect(),
+            scope: name,
+        };
+        Fragment::render(id, on_host.sort.clone(), &on_host)
+    });
+    Panel::new("machines", "Machines by event group", rows.collect()).or_empty_text("No machines on this host.")
+}

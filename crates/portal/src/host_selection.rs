@@ -1,0 +1,170 @@
+//! Actions on the selected hosts: drain and activate, after a confirmation page with a preview for each; plan a rollout.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api::Actions;
+use forewarn_api_types::NewDrain;
+use forewarn_core::{DrainPlan, Host, HostState, Name};
+
+use super::action::Tone;
+use super::activity::describe_wait;
+use super::confirm::Confirmation;
+use super::flash::Flash;
+use super::html::RenderMode;
+use super::query::PageQuery;
+use super::refusal::Refusal;
+use super::scene::Scene;
+use super::status::count;
+use super::visitor::Form;
+use super::{Portal, frame, page, words};
+
+const HERE: &str = "/hosts";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostAction {
+    Drain,
+    Activate,
+}
+
+/// The state of a host, with a mark in its color.
+pub fn render_state(host: &Host) -> String {
+    let (class, word) = match (host.is_unreachable(), host.state) {
+        (true, _) => ("gone", "Unreachable"),
+        (false, HostState::Active) => ("", "Active"),
+        (false, HostState::Draining) => ("wait", "Draining"),
+        (false, HostState::Drained) => ("cold", "Drained"),
+        (false, HostState::Failed) => ("down", "Failed"),
+    };
+    format!(r#"<span class="st {class}">{word}</span>"#)
+}
+
+/// What a drain would do, computed by the rules. HTML.
+pub fn preview_drain(scene: &Scene, host: &str) -> String {
+    let region = scene.region();
+    let plan = DrainPlan {
+        host: Name::from(host),
+        to: None,
+        parallel: 1,
+        unavailable_max: None,
+        notice: None,
+        in_place: false,
+        description: None,
+    };
+    let moves = match region.preview_drain(&plan, scene.now) {
+        Ok(moves) => moves,
+        Err(rejection) => return words::escape_html(rejection),
+    };
+    let name = |id| region.machine(id).map_or_else(String::new, |machine| words::escape_html(&machine.name));
+    let kind = |wanted: &str| -> Vec<String> {
+        let found = moves.iter().filter(|one| one.kind.is_some_and(|kind| kind.as_str() == wanted));
+        found.map(|one| name(one.machine)).collect()
+    };
+    let mut sentences = Vec::new();
+    for (event, effect) in [
+        ("Freeze", "moved while running (Freeze)"),
+        ("Redeploy", "redeployed on other hosts (Redeploy)"),
+        ("Reboot", "restarted in place (Reboot)"),
+    ] {
+        let names = kind(event);
+        if !names.is_empty() {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            sentences.push(format!(
+                "{} {verb} {effect}: {}.",
+                count(names.len(), "machine"),
+                words::join_names(&names)
+            ));
+        }
+    }
+    let stuck: Vec<String> = moves.iter().filter(|one| one.kind.is_none()).map(|one| name(one.machine)).collect();
+    if !stuck.is_empty() {
+        let wait = moves.iter().find_map(|one| one.waits_for.as_ref()).map_or_else(String::new, describe_wait);
+        let reason = if wait.is_empty() { "no other host can take them".into() } else { format!("waits for {wait}") };
+        sentences.push(format!(
+            "Not possible yet for {}: {}.",
+            words::join_names(&stuck),
+            words::escape_html(reason)
+        ));
+    }
+    let unnotified = moves.iter().filter_map(|one| region.machine(one.machine));
+    let unnotified: Vec<String> = unnotified
+        .filter(|machine| !region.is_on(machine.scope))
+        .map(|machine| words::escape_html(&machine.name))
+        .collect();
+    if !unnotified.is_empty() {
+        sentences.push(format!("No handler, not notified: {}.", words::join_names(&unnotified)));
+    }
+    if sentences.is_empty() { "It has no machines and is drained at once.".into() } else { sentences.join(" ") }
+}
+
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    match perform(&scene, &form).await {
+        Ok(response) => response,
+        Err(refused) => page::render_at(&portal, &form.visitor, HERE, Some(&refused)).await,
+    }
+}
+
+async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
+    let hosts: Vec<&str> =
+        form.all("host").into_iter().filter(|name| scene.region().host(name).is_some()).collect();
+    if hosts.is_empty() {
+        return Err(Refusal::form("Select at least one host."));
+    }
+    let action = match form.text("act") {
+        "plan" => {
+            let query = PageQuery::default().with("hosts", &hosts.join(","));
+            return Ok(Redirect::to(&query.address("/rollouts/plan")).into_response());
+        }
+        "drain" => HostAction::Drain,
+        "activate" => HostAction::Activate,
+        other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
+    };
+    if !form.is_checked("confirmed") {
+        return Ok(frame::render(scene, HERE, &confirm(scene, form, action, &hosts).render(), "").into_response());
+    }
+    let actions = scene.portal.actions(form.visitor.principal());
+    for host in &hosts {
+        action.perform(&actions, host).await?;
+    }
+    let text = match action {
+        HostAction::Drain => format!("Draining {}.", count(hosts.len(), "host")),
+        HostAction::Activate => format!("Activated {}.", count(hosts.len(), "host")),
+    };
+    let flash = Flash::new(text).with_link("/operations", "Open operations");
+    scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
+    Ok(Redirect::to(HERE).into_response())
+}
+
+fn confirm<'a>(scene: &'a Scene, form: &'a Form, action: HostAction, hosts: &[&'a str]) -> Confirmation<'a> {
+    let preview = |host: &&str| {
+        let text = match action {
+            HostAction::Drain => preview_drain(scene, host),
+            HostAction::Activate => "It becomes active. A drain in progress is canceled; moves in progress finish.".into(),
+        };
+        ((*host).to_owned(), text)
+    };
+    let (verb, label) = match action {
+        HostAction::Drain => ("Drain", "Drain"),
+        HostAction::Activate => ("Activate", "Activate"),
+    };
+    Confirmation {
+        title: format!("{verb} {}?", words::join_many(hosts.iter().map(|host| (*host).to_owned()))),
+        previews: hosts.iter().map(preview).collect(),
+        action: "/portal/hosts",
+        fields: [("act", form.text("act"))].into_iter().chain(hosts.iter().map(|host| ("host", *host))).collect(),
+        label,
+        tone: Tone::Normal,
+        back: HERE,
+        csrf: &scene.visitor.session.csrf,
+    }
+}
+
+impl HostAction {
+    async fn perform(self, actions: &Actions, host: &str) -> Result<(), Refusal> {
+        let done = match self {
+            HostAction::Drain => actions.drain_host(host, NewDrain::default()).await.map(drop),
+            HostAction::Activate => actions.activate_host(host).await.map(drop),
+        };
+        done.map_err(|error| Refusal::from(error).about(host))
+    }
+}

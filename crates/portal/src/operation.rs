@@ -1,0 +1,459 @@
+//! The page of an operation: its cause, targets and progress, the machines that it waits for, and its events by group; approve
+//! all, cancel.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use askama::Template;
+use forewarn_api::Action;
+use forewarn_core::{
+    Event, EventId, Name, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId, Status,
+};
+use forewarn_store::HistoryQuery;
+
+use super::action::{Button, ButtonPanel, Tone};
+use super::activity::{self, Activity, ActivityId};
+use super::facts::Facts;
+use super::fleet;
+use super::fragment::Fragment;
+use super::panel::{NotFound, PageContent, Panel};
+use super::preview::Preview;
+use super::query::PageQuery;
+use super::scene::Scene;
+use super::status::count;
+use super::table::{self, Column, SortOrder};
+use super::timeline::{self, clock_span};
+use super::{address, history, html, words};
+
+/// Machines that are listed as missing.
+const MISSING_MAX: usize = 100;
+
+/// Groups per page.
+const GROUPS_MAX: usize = 200;
+
+const MISSING_COLUMNS: [Column; 5] = [
+    Column { key: "", label: "Machine", class: "" },
+    Column { key: "", label: "Group", class: "" },
+    Column { key: "", label: "Handler", class: "" },
+    Column { key: "", label: "Last poll", class: "r" },
+    Column { key: "", label: "Why", class: "" },
+];
+
+const GROUP_COLUMNS: [Column; 6] = [
+    Column { key: "", label: "Group", class: "" },
+    Column { key: "", label: "Kind", class: "" },
+    Column { key: "", label: "Machines", class: "r" },
+    Column { key: "", label: "Readiness", class: "" },
+    Column { key: "", label: "Approved by", class: "" },
+    Column { key: "", label: "Events", class: "" },
+];
+
+#[derive(Template)]
+#[template(path = "page_head.html")]
+pub struct PageHead<'a> {
+    /// Address and label of the parent page.
+    pub parent: (&'a str, &'a str),
+    pub here: &'a str,
+    pub kind: &'a str,
+    pub severity: &'a str,
+    /// HTML.
+    pub facts: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "sentence.html")]
+pub struct Sentence {
+    /// HTML.
+    pub text: String,
+}
+
+#[derive(Template)]
+#[template(path = "progress.html")]
+struct Progress {
+    stages: Vec<ProgressStage>,
+}
+
+struct ProgressStage {
+    label: &'static str,
+    done: usize,
+    all: usize,
+    class: &'static str,
+    /// HTML.
+    note: String,
+}
+
+#[derive(Template)]
+#[template(path = "missing_row.html")]
+struct MissingRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    name: String,
+    href: String,
+    group: words::ScopeName,
+    state: &'static str,
+    class: &'static str,
+    last_poll: String,
+    why: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "operation_group_row.html")]
+struct GroupRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    group: words::ScopeName,
+    machines: usize,
+    ready: usize,
+    notified: usize,
+    approved_by: String,
+    /// Event IDs with their status.
+    events: Vec<(String, &'static str)>,
+    more: usize,
+}
+
+impl GroupRow<'_> {
+    fn width(&self) -> usize {
+        (52 * self.ready).checked_div(self.notified).unwrap_or(0)
+    }
+}
+
+impl ProgressStage {
+    fn width(&self) -> usize {
+        (100 * self.done).checked_div(self.all).unwrap_or(0)
+    }
+}
+
+pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFound> {
+    let rows = history::render_panel(scene, HistoryQuery { operation: Some(id), ..HistoryQuery::default() }).await;
+    let Some(operation) = scene.region().operation(id) else {
+        return render_past(rows, id);
+    };
+    let events = events_of(scene.region(), operation);
+    let activity = Activity::of_operation(scene.region(), operation);
+    let timeline = timeline::find_events(
+        scene,
+        |_, event| event.operations.contains(&id),
+        |row| row.operation == Some(id) || row.joined.contains(&id),
+    )
+    .await;
+    let mut panels = vec![
+        Panel::with_content("status", "Status", &describe_state(scene, operation, &events)).as_plain(),
+        render_actions(scene, operation, &events),
+        Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
+    ];
+    panels.extend(render_missing(scene, &events));
+    panels.push(render_groups(scene, &events));
+    panels.push(timeline::render_panel(scene, &timeline));
+    let facts = Panel::with_content("facts", "Details", &list_facts(scene, operation, &events));
+    let head = PageHead {
+        parent: ("/operations", "Operations"),
+        here: "Operation",
+        kind: activity.kind,
+        severity: activity.severity.class(),
+        facts: list_head_facts(&activity),
+    };
+    Ok(PageContent::new(activity.title.clone(), panels).with_lead(html::render(&head)).with_aside(vec![facts, rows]))
+}
+
+/// An operation that ended more than an hour ago.
+fn render_past(rows: Panel, id: OperationId) -> Result<PageContent, NotFound> {
+    if rows.fragments.is_empty() {
+        return Err(NotFound("This operation does not exist, and the history has no record of it.".into()));
+    }
+    let lead = r#"<p class="crumbs"><a href="/operations">Operations</a> / Operation</p><p>This operation has ended. Its details are in the history.</p>"#;
+    Ok(PageContent::new(format!("Operation {id}"), vec![rows]).with_lead(lead))
+}
+
+pub fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<Event>> {
+    operation.parts.iter().filter_map(|part| region.event(part.event)).collect()
+}
+
+/// The events that wait for an approval.
+pub fn find_unapproved(events: &[&Arc<Event>]) -> Vec<EventId> {
+    let waiting = events.iter().filter(|event| {
+        event.status == Status::Scheduled && event.approval.is_none() && event.is_shown()
+    });
+    waiting.map(|event| event.id).collect()
+}
+
+fn list_head_facts(activity: &Activity) -> Vec<String> {
+    let mut facts = Vec::new();
+    if !activity.note.is_empty() {
+        facts.push(format!("<b>{}</b>", words::escape_html(&activity.note)));
+    }
+    facts.push(format!(
+        "Requested by <b>{}</b> {}",
+        words::escape_html(&activity.requested_by),
+        words::time(activity.asked)
+    ));
+    facts
+}
+
+fn machines_in(events: &[&Arc<Event>], wanted: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|event| wanted(event)).map(|event| event.resources.len()).sum()
+}
+
+fn is_scheduled(event: &Event) -> bool {
+    event.status == Status::Scheduled
+}
+
+fn is_started(event: &Event) -> bool {
+    matches!(event.status, Status::Started { .. })
+}
+
+/// The state in one sentence, with what it waits for.
+fn describe_state(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Sentence {
+    let mut parts = Vec::new();
+    match &operation.state {
+        OperationState::Ended { result, .. } => parts.push(match result {
+            OperationResult::Succeeded => r#"<span class="green">Finished</span>"#.into(),
+            OperationResult::Failed(outcome) => {
+                format!(r#"<span class="red">Failed: {}</span>"#, words::outcome_word(outcome).to_lowercase())
+            }
+            OperationResult::Canceled { by } => format!("Canceled by {}", words::escape_html(by)),
+        }),
+        OperationState::Running => {
+            let down = machines_in(events, is_started);
+            let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
+            if down > 0 {
+                parts.push(format!(r#"<span class="red">{} down</span>"#, count(down, "machine")));
+            }
+            if let Some(due) = due {
+                parts.push(format!(
+                    r#"Starts <span class="count" data-until="{}">at {}</span>"#,
+                    due.0,
+                    words::utc(due)
+                ));
+            }
+            if down == 0 && due.is_none() {
+                parts.push("In progress".into());
+            }
+            parts.extend(describe_missing(scene, operation, events));
+        }
+    }
+    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+}
+
+/// What an operation waits for, and for which machines.
+fn describe_missing(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Vec<String> {
+    let scheduled = |event: &Event| is_scheduled(event) && event.is_shown();
+    let notified = machines_in(events, scheduled);
+    let missing = events.iter().filter(|event| scheduled(event) && event.approval.is_none());
+    let names: Vec<String> =
+        missing.flat_map(|event| event.resources.iter().map(|one| words::escape_html(&one.name))).collect();
+    let mut parts = Vec::new();
+    if notified > 0 && names.is_empty() {
+        parts.push(format!("{notified}/{notified} ready"));
+    }
+    if !names.is_empty() {
+        parts.push(format!(
+            r#"<span class="amber">{} of {} missing: {}</span>"#,
+            names.len(),
+            count(notified, "approval"),
+            words::join_names(&names)
+        ));
+    }
+    let waits_for = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());
+    parts.extend(waits_for.map(|wait| format!("waits for {}", words::escape_html(activity::describe_wait(wait)))));
+    let resume = operation.domains.as_ref().and_then(|domains| domains.resume);
+    parts.extend(resume.map(|at| {
+        format!(r#"next update domain <span class="count" data-until="{}">at {}</span>"#, at.0, words::utc(at))
+    }));
+    let late = events.iter().filter_map(|event| match event.status {
+        Status::Started { at } if event.duration_secs > 0 => {
+            let end = at + std::time::Duration::from_secs(event.duration_secs as u64);
+            (end < scene.now).then(|| scene.now.since(end).as_secs())
+        }
+        Status::Started { .. } | Status::Scheduled | Status::Ended { .. } => None,
+    });
+    parts.extend(
+        late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs))),
+    );
+    parts
+}
+
+fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Event>]) -> Panel {
+    let id = operation.id.to_string();
+    let preview = Preview::of(scene);
+    let mut actions = ButtonPanel::new(scene, &id, ActivityId::Operation(operation.id).href());
+    let unapproved = find_unapproved(events);
+    if !unapproved.is_empty() {
+        let consequences = preview.describe_approvals(&unapproved);
+        let button = Button::new(
+            "approve-operation",
+            "Approve all",
+            consequences,
+            Action::ApproveEvents,
+            Tone::Primary,
+        );
+        actions = actions.button(button);
+    }
+    let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
+    if can_cancel {
+        let consequences = preview.describe_operation_cancellation(operation);
+        actions =
+            actions.button(Button::new("cancel-operation", "Cancel", consequences, Action::Cancel, Tone::Danger));
+    }
+    actions.into_panel().as_plain()
+}
+
+fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
+    let all = machines_in(events, |_| true).max(operation.parts.len());
+    let announced = machines_in(events, Event::is_shown);
+    let ready = machines_in(events, |event| event.is_shown() && (event.approval.is_some() || !is_scheduled(event)));
+    let down = machines_in(events, |event| !is_scheduled(event));
+    let ended = machines_in(events, |event| !event.is_live()) + operation.parts.len().saturating_sub(events.len());
+    let unnotified = all.saturating_sub(announced);
+    let stage = |label, done, class, note| ProgressStage { label, done, all, class, note };
+    let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
+    Progress {
+        stages: vec![
+            stage(
+                "Announced",
+                announced,
+                "p-ok",
+                if unnotified > 0 { format!("{unnotified} without a handler") } else { String::new() },
+            ),
+            stage("Ready", ready, "p-wait", String::new()),
+            stage(
+                "Down",
+                down,
+                "p-bad",
+                due.map_or_else(String::new, |due| format!("not before {}", words::time(due))),
+            ),
+            stage("Ended", ended, "p-ok", String::new()),
+        ],
+    }
+}
+
+/// The machines whose approval is missing, with the state of their handlers.
+fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
+    let region = scene.region();
+    let missing: Vec<&&Arc<Event>> =
+        events.iter().filter(|event| is_scheduled(event) && event.approval.is_none()).collect();
+    let resources = missing.iter().flat_map(|event| event.resources.iter().map(move |resource| (*event, resource)));
+    let mut rows = Vec::new();
+    for (number, (event, resource)) in resources.take(MISSING_MAX).enumerate() {
+        let (id, sort) = (format!("missing-{}", resource.machine.0), table::row_key(number));
+        let last_poll = fleet::last_poll_of(scene, resource.machine);
+        let (state, class, why) = match (event.is_shown(), fleet::is_polling(scene.now, last_poll), last_poll) {
+            (false, _, _) => ("no handler", "idle", "No handler, not notified."),
+            (true, true, Some(at)) if at >= event.appeared => ("polling", "", "Has read the event, not approved yet."),
+            (true, true, _) => ("polling", "", "Has not polled since the event appeared."),
+            (true, false, Some(_)) => ("silent", "wait", "Stopped polling."),
+            (true, false, None) => ("silent", "wait", "Another machine of the group polls, this one does not."),
+        };
+        let machine = region.machine(resource.machine);
+        let row = MissingRow {
+            id: &id,
+            sort: &sort,
+            name: resource.name.to_string(),
+            href: machine.map_or_else(String::new, |machine| address::of_machine(machine)),
+            group: scope_name(region, event.scope),
+            state,
+            class,
+            last_poll: fleet::describe_poll(scene.now, last_poll),
+            why,
+        };
+        rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
+    }
+    (!rows.is_empty() || events.iter().any(|event| event.is_live())).then(|| {
+        let order = SortOrder { key: "", is_descending: false };
+        Panel::new("missing", "Missing approvals", rows)
+            .with_table(table::render_head(&MISSING_COLUMNS, order, &PageQuery::default(), ""))
+            .or_empty_text("No approvals are missing.")
+    })
+}
+
+fn scope_name(region: &Region, scope: ScopeId) -> words::ScopeName {
+    match region.scope(scope) {
+        Some(scope) => words::scope(region, scope),
+        None => words::ScopeName { name: "deleted group".into(), href: String::new(), kind: String::new() },
+    }
+}
+
+fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
+    let region = scene.region();
+    let scopes: BTreeSet<ScopeId> = events.iter().map(|event| event.scope).collect();
+    let mut rows = Vec::new();
+    for (number, scope) in scopes.iter().take(GROUPS_MAX).enumerate() {
+        let of_scope: Vec<&Arc<Event>> = events.iter().filter(|event| event.scope == *scope).copied().collect();
+        let (id, sort) = (format!("events-{}", scope.0), table::row_key(number));
+        let approvers: BTreeSet<String> = of_scope
+            .iter()
+            .filter_map(|event| Some(words::approver(&event.approval.as_ref()?.by)))
+            .collect();
+        let names: Vec<String> = approvers.into_iter().collect();
+        let row = GroupRow {
+            id: &id,
+            sort: &sort,
+            group: scope_name(region, *scope),
+            machines: machines_in(&of_scope, |_| true),
+            ready: machines_in(&of_scope, |event| event.is_shown() && event.approval.is_some()),
+            notified: machines_in(&of_scope, Event::is_shown),
+            approved_by: words::join_names(&names),
+            events: of_scope
+                .iter()
+                .take(6)
+                .map(|event| (words::event_name(event.id), words::status(event)))
+                .collect(),
+            more: of_scope.len().saturating_sub(6),
+        };
+        rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
+    }
+    let order = SortOrder { key: "", is_descending: false };
+    Panel::new("events", "Events by group", rows)
+        .with_table(table::render_head(&GROUP_COLUMNS, order, &PageQuery::default(), ""))
+        .or_empty_text("No events yet.")
+}
+
+fn list_facts(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Facts {
+    let region = scene.region();
+    let causes: BTreeSet<&str> = events.iter().map(|event| words::cause(event.cause)).collect();
+    let descriptions: BTreeSet<&str> = events.iter().map(|event| &*event.description).collect();
+    let hosts = find_hosts(region, operation, events);
+    let links: Vec<String> = hosts.iter().map(|host| words::host_link(host)).collect();
+    let mut facts = vec![
+        ("Operation", format!("<code>{}</code>", operation.id)),
+        ("Cause", causes.into_iter().map(str::to_owned).collect::<Vec<_>>().join(", ")),
+        ("Requested by", words::escape_html(&operation.by)),
+        ("Requested", words::time(operation.asked)),
+        ("Machines", machines_in(events, |_| true).to_string()),
+    ];
+    let note = activity::note_of(operation);
+    if !note.is_empty() {
+        facts.push(("Ticket", words::escape_html(note)));
+    }
+    let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
+    if !read.is_empty() {
+        facts.push(("Machines read", words::join_names(&read)));
+    }
+    if !links.is_empty() {
+        facts.push(("Hosts", words::join_names(&links)));
+    }
+    if let Some(rollout) = operation.rollout {
+        let href = ActivityId::Rollout(rollout).href();
+        facts.push(("Rollout", format!(r#"<a href="{href}">{rollout}</a>"#)));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    Facts { facts }
+}
+
+fn find_hosts(region: &Region, operation: &Operation, events: &[&Arc<Event>]) -> BTreeSet<Name> {
+    let machines = events.iter().flat_map(|event| event.resources.iter());
+    let mut hosts: BTreeSet<Name> =
+        machines.filter_map(|resource| region.machine(resource.machine)?.host.clone()).collect();
+    match &operation.request {
+        Request::Maintain { target: forewarn_core::Target::Host(host), .. }
+        | Request::Fail { target: forewarn_core::Target::Host(host), .. } => drop(hosts.insert(host.clone())),
+        Request::Drain(plan) => drop(hosts.insert(plan.host.clone())),
+        Request::Maintain { .. }
+        | Request::Fail { .. }
+        | Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. } => {}
+    }
+    hosts
+}

@@ -1,0 +1,258 @@
+//! The list of operations and rollouts: those that run, and those that ended within the last hour. Several can be approved or
+//! canceled at once, after a confirmation.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api::{Action, parse_operation_id};
+use forewarn_core::{Guid, Operation, OperationState, Region, Within};
+
+use super::action::Tone;
+use super::activity::{Activity, ActivityId, Readiness, title_of};
+use super::confirm::Confirmation;
+use super::flash::Flash;
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::panel::{PageContent, Panel};
+use super::preview::Preview;
+use super::query::PageQuery;
+use super::refusal::Refusal;
+use super::scene::Scene;
+use super::status::count;
+use super::table::{self, Column, SortOrder};
+use super::timeline::Stage;
+use super::visitor::Form;
+use super::{Portal, activity, frame, group_table, html, operation, page, words};
+
+const HERE: &str = "/operations";
+
+/// Rows per page.
+const ROWS_MAX: usize = 100;
+
+const COLUMNS: [Column; 8] = [
+    Column { key: "", label: "", class: "w4" },
+    Column { key: "name", label: "Operation", class: "" },
+    Column { key: "type", label: "Type", class: "" },
+    Column { key: "state", label: "State", class: "" },
+    Column { key: "machines", label: "Machines", class: "r" },
+    Column { key: "", label: "Readiness", class: "" },
+    Column { key: "by", label: "Requested by", class: "" },
+    Column { key: "asked", label: "Requested", class: "r" },
+];
+
+#[derive(Template)]
+#[template(path = "operation_row.html")]
+struct OperationRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    activity: &'a Activity,
+    href: String,
+    /// The ID for the selection; empty if nothing can be done with it.
+    value: String,
+    /// HTML.
+    state: String,
+    machines: usize,
+    readiness: Readiness,
+    asked: String,
+}
+
+#[derive(Template)]
+#[template(path = "selection_bar.html")]
+pub struct SelectionBar<'a> {
+    pub action: &'a str,
+    pub csrf: &'a str,
+    pub back: &'a str,
+    pub label: &'a str,
+    /// Name, label, class.
+    pub buttons: Vec<(&'static str, &'static str, &'static str)>,
+}
+
+impl OperationRow<'_> {
+    fn width(&self) -> usize {
+        (52 * self.readiness.ready).checked_div(self.readiness.notified).unwrap_or(0)
+    }
+}
+
+/// Rollouts are listed with operations.
+pub async fn redirect() -> Redirect {
+    Redirect::to(HERE)
+}
+
+pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
+    let region = scene.region();
+    let mut all = activity::collect_running(region);
+    let running = all.len();
+    all.extend(list_ended(region));
+    let show = query.text("show");
+    let mut found: Vec<&Activity> = all
+        .iter()
+        .filter(|activity| match show {
+            "running" => activity.stage() != Stage::Finished,
+            "ended" => activity.stage() == Stage::Finished,
+            _ => true,
+        })
+        .collect();
+    let order = SortOrder::of(query, &COLUMNS, "state");
+    sort(&mut found, order);
+    let from = query.number("from");
+    let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
+    let rows = rows.map(|(number, activity)| render_row(scene, activity, number)).collect();
+    let filters = [("", "All", all.len()), ("running", "Running", running), ("ended", "Ended", all.len() - running)]
+        .map(|(word, label, number)| {
+            format!(
+                r#"<a href="{}" data-soft{}>{label} <span class="n">{number}</span></a>"#,
+                query.with("show", word).with("from", "").address(HERE).replace('&', "&amp;"),
+                if word == show { r#" aria-current="true""# } else { "" }
+            )
+        })
+        .concat();
+    let bar = SelectionBar {
+        action: "/portal/operations",
+        csrf: &scene.visitor.session.csrf,
+        back: HERE,
+        label: "Actions on selected operations",
+        buttons: vec![("approve", "Approve…", ""), ("cancel", "Cancel…", "danger")],
+    };
+    let may = scene.visitor.may(Action::Cancel);
+    let foot = group_table::render_paging(query, HERE, from, ROWS_MAX, found.len());
+    let panel = Panel::new("operation-list", "Operations and rollouts", rows)
+        .with_table(table::render_head(&COLUMNS, order, query, HERE))
+        .with_html_before(format!(r#"<div class="filters-row"><span class="seg">{filters}</span></div>"#))
+        .with_html_after(foot + &if may { html::render(&bar) } else { String::new() })
+        .or_empty_text("No operations. Plan a rollout from the page of hosts, or start an action on a machine.");
+    PageContent::new("Operations", vec![panel])
+}
+
+/// Operations and rollouts that ended and that the region still has.
+fn list_ended(region: &Region) -> Vec<Activity> {
+    let operations = region.operations().filter(|one| one.state != OperationState::Running && one.rollout.is_none());
+    let rollouts = region.rollouts().filter(|rollout| !rollout.is_live());
+    let rollouts = rollouts.map(|rollout| Activity::of_rollout(region, rollout));
+    operations.map(|operation| Activity::of_operation(region, operation)).chain(rollouts).collect()
+}
+
+fn sort(found: &mut [&Activity], order: SortOrder<'_>) {
+    match order.key {
+        "name" => found.sort_by_cached_key(|activity| activity.title.to_lowercase()),
+        "type" => found.sort_by_key(|activity| (activity.severity, activity.kind)),
+        "machines" => found.sort_by_cached_key(|activity| std::cmp::Reverse(activity.machine_count())),
+        "by" => found.sort_by_cached_key(|activity| activity.requested_by.to_lowercase()),
+        "asked" => found.sort_by_key(|activity| std::cmp::Reverse(activity.asked)),
+        _ => found.sort_by_key(|activity| match activity.stage() {
+            Stage::InProgress => (0, activity.started().map_or(0, |at| at.0)),
+            Stage::Scheduled => (1, activity.due().map_or(i64::MAX, |due| due.0)),
+            Stage::Finished => (2, -activity.asked.0),
+        }),
+    }
+    if order.is_descending {
+        found.reverse();
+    }
+}
+
+fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
+    let state = match activity.stage() {
+        Stage::InProgress => r#"<span class="st down">In progress</span>"#.to_owned(),
+        Stage::Scheduled => {
+            let due = activity.due().map_or_else(
+                || if activity.waits_for.is_empty() { String::new() } else { format!(", waits for {}", words::escape_html(&activity.waits_for)) },
+                |due| format!(r#" <span class="count" data-until="{}"></span>"#, due.0),
+            );
+            format!(r#"<span class="st wait">Scheduled</span>{due}"#)
+        }
+        Stage::Finished => describe_end(scene.region(), activity.id),
+    };
+    let (id, sort) = (activity.id.key(), table::row_key(number));
+    let row = OperationRow {
+        id: &id,
+        sort: &sort,
+        activity,
+        href: activity.href(),
+        value: match (activity.id, activity.is_running) {
+            (ActivityId::Operation(id), true) => id.to_string(),
+            (ActivityId::Operation(_) | ActivityId::Rollout(_), _) => String::new(),
+        },
+        state,
+        machines: activity.machine_count(),
+        readiness: activity.readiness(),
+        asked: words::time(activity.asked),
+    };
+    Fragment::render(id.as_str(), sort.as_str(), &row)
+}
+
+fn describe_end(region: &Region, id: ActivityId) -> String {
+    let (class, word) = match id {
+        ActivityId::Operation(id) => match region.operation(id).map(|operation| &operation.state) {
+            Some(OperationState::Ended { result: forewarn_core::OperationResult::Failed(_), .. }) => ("down", "Failed"),
+            Some(OperationState::Ended { result: forewarn_core::OperationResult::Canceled { .. }, .. }) => {
+                ("idle", "Canceled")
+            }
+            Some(OperationState::Ended { .. } | OperationState::Running) | None => ("", "Finished"),
+        },
+        ActivityId::Rollout(id) => match region.rollout(id).map(|rollout| &rollout.state) {
+            Some(forewarn_core::RolloutState::Failed { .. }) => ("down", "Failed"),
+            Some(forewarn_core::RolloutState::Stopped { .. }) => ("idle", "Stopped"),
+            _ => ("", "Finished"),
+        },
+    };
+    format!(r#"<span class="st {class}">{word}</span>"#)
+}
+
+/// Approves or cancels the selected operations, after a confirmation.
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    match perform(&scene, &form).await {
+        Ok(response) => response,
+        Err(refused) => page::render_at(&portal, &form.visitor, HERE, Some(&refused)).await,
+    }
+}
+
+async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
+    let region = scene.region();
+    let ids: Vec<Guid> = form.all("id").into_iter().filter_map(|id| parse_operation_id(id).ok()).collect();
+    let found: Vec<_> = ids.iter().filter_map(|id| region.operation(*id)).collect();
+    if found.is_empty() {
+        return Err(Refusal::form("Select at least one operation that has not ended."));
+    }
+    let is_approval = form.text("act") == "approve";
+    if !form.is_checked("confirmed") {
+        let fields = form.all("id").into_iter().map(|id| ("id", id));
+        let confirmation = Confirmation {
+            title: format!("{} {}?", if is_approval { "Approve" } else { "Cancel" }, count(found.len(), "operation")),
+            previews: found.iter().map(|one| (title_of(region, one), preview(scene, one, is_approval))).collect(),
+            action: "/portal/operations",
+            fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
+            label: if is_approval { "Approve all" } else { "Cancel operations" },
+            tone: if is_approval { Tone::Normal } else { Tone::Danger },
+            back: HERE,
+            csrf: &scene.visitor.session.csrf,
+        };
+        return Ok(frame::render(scene, HERE, &confirmation.render(), "").into_response());
+    }
+    let actions = scene.portal.actions(form.visitor.principal());
+    for one in &found {
+        let about = |error| Refusal::from(error).about(&title_of(region, one));
+        if is_approval {
+            let events = operation::find_unapproved(&operation::events_of(region, one));
+            if !events.is_empty() {
+                actions.approve_events(Within::Region, events).await.map_err(about)?;
+            }
+        } else {
+            actions.cancel_operation(one.id).await.map_err(about)?;
+        }
+    }
+    let verb = if is_approval { "Approved" } else { "Canceled" };
+    let flash = Flash::new(format!("{verb} {}.", count(found.len(), "operation")));
+    scene.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
+    Ok(Redirect::to(HERE).into_response())
+}
+
+fn preview(scene: &Scene, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {
+    let preview = Preview::of(scene);
+    if !is_approval {
+        return preview.describe_operation_cancellation(operation);
+    }
+    match operation::find_unapproved(&operation::events_of(scene.region(), operation)) {
+        events if events.is_empty() => "No approvals are missing.".into(),
+        events => preview.describe_approvals(&events),
+    }
+}

@@ -1,0 +1,311 @@
+//! The planner of rollouts. The plan is in the address, so that it can be shared and going back keeps it. The preview comes from
+//! the rules; exactly the plan that was previewed is scheduled.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api::{Action, ApiError, parse_operation_id};
+use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
+use http::StatusCode;
+
+use super::activity::{ActivityId, title_of};
+use super::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds};
+use super::flash::Flash;
+use super::html::RenderMode;
+use super::panel::{PageContent, Panel};
+use super::query::PageQuery;
+use super::rollout_chart::Chart;
+use super::scene::Scene;
+use super::status::count;
+use super::visitor::Form;
+use super::{Portal, frame, html, words};
+
+const HERE: &str = "/rollouts/plan";
+
+/// The fields of a plan in the address.
+const FIELDS: [&str; 10] = [
+    "hosts",
+    "groups",
+    "type",
+    "parallel",
+    "pause",
+    "window",
+    "unavailable",
+    "failures",
+    "notice",
+    "description",
+];
+
+#[derive(Template)]
+#[template(path = "rollout_form.html")]
+struct RolloutForm {
+    fields: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "rollout_foot.html")]
+struct RolloutFoot<'a> {
+    csrf: &'a str,
+    fields: Vec<(&'static str, String)>,
+    label: String,
+    /// Why it cannot be scheduled; empty if it can.
+    blocker: String,
+    /// HTML.
+    notes: Vec<String>,
+    role_needed: String,
+}
+
+#[derive(Template)]
+#[template(path = "callout.html")]
+struct Callout<'a> {
+    class: &'a str,
+    title: String,
+    /// HTML.
+    text: String,
+}
+
+pub fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> PageContent {
+    // The plan stands still while the page is open; only a reload computes it again.
+    if scene.mode == RenderMode::Update {
+        return PageContent::new("Plan a rollout", Vec::new());
+    }
+    let mut problems = problems.clone();
+    let plan = parse(query, &mut problems);
+    let preview = plan.as_ref().map(|plan| preview(scene, plan, &mut problems));
+    let form = RolloutForm { fields: render_fields(query, &problems) };
+    let mut panels = vec![Panel::new("plan", "Plan", Vec::new()).with_html_before(html::render(&form))];
+    let mut aside = Vec::new();
+    if let (Some(plan), Some(Some(found))) = (&plan, &preview) {
+        let chart = Chart::new(scene, plan, found);
+        let ends = found.ends.map_or_else(String::new, |at| {
+            format!(r#"<p class="q">Ends about {}</p>"#, words::time(forewarn_core::Timestamp(at.0)))
+        });
+        panels.push(
+            Panel::new("order", "Order", Vec::new())
+                .with_html_before(ends + &chart.render_order(severity_class(plan.kind)))
+                .with_html_after(html::render(&foot(scene, query, plan, found))),
+        );
+        aside.push(
+            Panel::new("capacity", "Capacity, worst first", Vec::new()).with_html_before(chart.render_capacity()),
+        );
+        let warnings = render_warnings(scene, found);
+        if !warnings.is_empty() {
+            aside.push(Panel::new("warnings", "Before you schedule", Vec::new()).with_html_before(warnings));
+        }
+    }
+    PageContent::new("Plan a rollout", panels).with_lead(describe_targets(scene, query)).with_aside(aside)
+}
+
+fn severity_class(kind: RolloutType) -> &'static str {
+    match kind {
+        RolloutType::Freeze | RolloutType::Drain => "slate",
+        RolloutType::Reboot => "amber",
+        RolloutType::Redeploy => "red",
+    }
+}
+
+fn names(text: &str) -> Vec<String> {
+    text.split([',', ' ', '\n']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn describe_targets(scene: &Scene, query: &PageQuery) -> String {
+    let region = scene.region();
+    let hosts = names(query.text("hosts"));
+    let known = hosts.iter().filter_map(|name| region.host(name));
+    let machines: usize = known.map(|host| region.machines_on(&host.name).count()).sum();
+    let facts = match (hosts.len(), query.text("groups")) {
+        (0, "") => "<span>Name hosts or groups, or select them on the page of <a href=\"/hosts\">hosts</a>.</span>".into(),
+        (0, groups) => format!("<span><b>{}</b>, by update domain</span>", words::escape_html(groups)),
+        (hosts, _) => format!(
+            r#"<span><b>{}</b></span> <span><b>{}</b></span> <span><a href="/hosts">Change the selection</a></span>"#,
+            count(hosts, "host"),
+            count(machines, "machine")
+        ),
+    };
+    format!(r#"<p class="crumbs"><a href="/hosts">Hosts</a> / Plan a rollout</p><p class="head-facts">{facts}</p>"#)
+}
+
+fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
+    let of = |name, label| Field::new(name, label, query.text(name), problems);
+    let kind = if query.text("type").is_empty() { "Reboot" } else { query.text("type") };
+    let kinds = vec![
+        ("Freeze", "Freeze: paused for seconds"),
+        ("Reboot", "Reboot: restarted with the host"),
+        ("Redeploy", "Redeploy: moved, temporary disks are lost"),
+        ("Drain", "Drain: moved live where possible"),
+    ];
+    let fields = [
+        of("hosts", "Hosts").with_hint("Names in order, separated by commas."),
+        of("groups", "Or groups").with_hint("Each by update domain. Leave hosts empty."),
+        Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
+        of("description", "Description or ticket").with_hint("Machines read it."),
+        of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
+        of("window", "Window").with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin. Default: any time."),
+        of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
+        of("pause", "Pause between").with_hint("For example 20m. Default: none."),
+        of("unavailable", "Unavailable per group, at most")
+            .with_control(Control::Number)
+            .with_hint("Default: one update domain."),
+        of("failures", "Failures to tolerate").with_control(Control::Number).with_hint("Default: 0."),
+    ];
+    fields.iter().map(Field::render).collect()
+}
+
+/// The plan in the address. `None` if it has no targets, or an error.
+fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
+    let (hosts, groups) = (names(query.text("hosts")), names(query.text("groups")));
+    if hosts.is_empty() && groups.is_empty() {
+        return None;
+    }
+    let kind = match query.text("type") {
+        "" => RolloutType::Reboot,
+        word => {
+            let all = [RolloutType::Freeze, RolloutType::Reboot, RolloutType::Redeploy, RolloutType::Drain];
+            let found = all.into_iter().find(|kind| kind.as_str() == word);
+            problems.take("type", found.ok_or_else(|| format!("Unknown type '{word}'.")))?
+        }
+    };
+    let number = |name: &str, label: &'static str| {
+        parse_optional(query.text(name), |text| parse_number(text, label))
+    };
+    let seconds = |name: &str, label: &'static str| parse_optional(query.text(name), |text| parse_seconds(label, text));
+    let parallel = problems.take("parallel", number("parallel", "In parallel"));
+    let pause = problems.take("pause", seconds("pause", "The pause"));
+    let unavailable = problems.take("unavailable", number("unavailable", "Unavailable per group"));
+    let failures = problems.take("failures", number("failures", "Failures"));
+    let notice = problems.take("notice", seconds("notice", "The notice"));
+    let windows = query.text("window").split(';').map(str::trim).filter(|text| !text.is_empty());
+    let windows: Result<Vec<_>, String> = windows.map(MaintenanceWindow::parse).collect();
+    let windows = problems.take("window", windows.map_err(|problem| format!("{problem}.")));
+    let description = query.text("description");
+    if description.chars().count() > TEXT_CHARS_MAX {
+        problems.add("description", format!("The description is longer than {TEXT_CHARS_MAX} characters."));
+    }
+    if !problems.is_empty() {
+        return None;
+    }
+    Some(NewRollout {
+        hosts,
+        groups,
+        parallel: parallel?,
+        pause_seconds: pause?,
+        windows: windows?,
+        max_unavailable: unavailable?,
+        max_failures: failures?,
+        notice_seconds: notice?,
+        description: (!description.is_empty()).then(|| Text(description.to_owned())),
+        ..NewRollout::of(kind)
+    })
+}
+
+/// The expected course. Errors go to the field that they are about.
+fn preview(scene: &Scene, plan: &NewRollout, problems: &mut Problems) -> Option<RolloutPreview> {
+    let actions = scene.portal.actions(scene.visitor.principal());
+    match actions.preview_rollout(plan.clone()) {
+        Ok(preview) => Some(preview),
+        Err(error) => {
+            problems.add(field_of(&error, plan), error.message);
+            None
+        }
+    }
+}
+
+fn field_of(error: &ApiError, plan: &NewRollout) -> &'static str {
+    let text = format!("{} {}", error.code, error.target.as_deref().unwrap_or_default()).to_lowercase();
+    let words = [
+        ("window", "window"),
+        ("timezone", "window"),
+        ("unavailable", "unavailable"),
+        ("parallel", "parallel"),
+        ("notice", "notice"),
+        ("pause", "pause"),
+        ("description", "description"),
+    ];
+    let found = words.iter().find(|(word, _)| text.contains(word)).map(|(_, field)| *field);
+    found.unwrap_or(if plan.hosts.is_empty() { "groups" } else { "hosts" })
+}
+
+fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &RolloutPreview) -> RolloutFoot<'a> {
+    let steps = preview.steps.len();
+    let noun = if plan.hosts.is_empty() { "step" } else { "host" };
+    let waits = preview.waits.iter().take(3).map(|wait| {
+        let at = words::time(forewarn_core::Timestamp(wait.at.0));
+        format!("From {at}, it waits for {}.", words::escape_html(&wait.waits_for))
+    });
+    RolloutFoot {
+        csrf: &scene.visitor.session.csrf,
+        fields: FIELDS.map(|name| (name, query.text(name).to_owned())).into(),
+        label: format!("Schedule {}", count(steps, noun)),
+        blocker: if preview.is_complete {
+            String::new()
+        } else {
+            "Not every step is expected to end. Change the plan, or schedule it and resolve the wait later.".into()
+        },
+        notes: waits.collect(),
+        role_needed: if scene.visitor.may(Action::StartRollout) {
+            String::new()
+        } else {
+            words::role_needed(Action::StartRollout.role())
+        },
+    }
+}
+
+/// Conflicts, and groups without a handler.
+fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
+    let region = scene.region();
+    let mut html = String::new();
+    let conflicts: Vec<String> = preview
+        .conflicts
+        .iter()
+        .filter_map(|id| region.operation(parse_operation_id(&id.to_string()).ok()?))
+        .map(|operation| {
+            let href = ActivityId::Operation(operation.id).href();
+            format!(r#"<a href="{href}">{}</a>"#, words::escape_html(title_of(region, operation)))
+        })
+        .collect();
+    if !conflicts.is_empty() {
+        html += &html::render(&Callout {
+            class: "c-red",
+            title: format!("{} on the same machines", count(conflicts.len(), "operation")),
+            text: words::join_names(&conflicts),
+        });
+    }
+    let silent: Vec<String> =
+        preview.groups.iter().filter(|group| !group.has_handler).map(|group| words::escape_html(&group.name)).collect();
+    if !silent.is_empty() {
+        html += &html::render(&Callout {
+            class: "c-amber",
+            title: format!("{} without a handler", count(silent.len(), "group")),
+            text: format!("{}: no notice, machines go down when their host does.", words::join_names(&silent)),
+        });
+    }
+    html
+}
+
+/// Schedules the plan that was previewed.
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let query = FIELDS.iter().fold(PageQuery::default(), |query, name| query.with(name, form.text(name)));
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    let mut problems = Problems::default();
+    let Some(plan) = parse(&query, &mut problems) else {
+        if problems.is_empty() {
+            problems.add("hosts", "Name at least one host.");
+        }
+        let content = render(&scene, &query, &problems);
+        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response();
+    };
+    match portal.actions(form.visitor.principal()).start_rollout(plan.clone()).await {
+        Ok(rollout) => {
+            let text = format!("Scheduled a rollout with {}.", count(rollout.steps.len(), "step"));
+            let flash = Flash::new(text).with_link("/operations", "All operations");
+            portal.shared.flashes.set(&form.visitor.cookie, flash);
+            Redirect::to(&format!("/rollouts/{}", rollout.id)).into_response()
+        }
+        Err(error) => {
+            let (status, message) = (error.status, error.message.clone());
+            problems.add(field_of(&error, &plan), error.message);
+            let content = render(&scene, &query, &problems);
+            (status, frame::render(&scene, HERE, &content, &message)).into_response()
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Search over machines, groups, hosts, operations, rollouts, event IDs, vmIds, addresses, tags and tickets. Without a match, it
+//! suggests similar names.
+
+use askama::Template;
+use forewarn_api_types::nearest::nearest;
+use forewarn_core::Region;
+use forewarn_wire::guid;
+
+use super::activity::{ActivityId, name_rollout, note_of, title_of};
+use super::fragment::Fragment;
+use super::panel::{PageContent, Panel};
+use super::query::PageQuery;
+use super::scene::Scene;
+use super::table::{self, Column, SortOrder};
+use super::{address, words};
+
+/// Results of each kind. More are not read; a longer text finds fewer.
+const RESULTS_MAX: usize = 20;
+
+/// Suggestions for a text without results.
+const SUGGESTIONS_MAX: usize = 3;
+
+const COLUMNS: [Column; 3] = [
+    Column { key: "", label: "Name", class: "" },
+    Column { key: "", label: "Kind", class: "" },
+    Column { key: "", label: "Match", class: "" },
+];
+
+struct SearchResult {
+    name: String,
+    href: String,
+    kind: String,
+    /// The field that matches.
+    matched: String,
+}
+
+#[derive(Template)]
+#[template(path = "search_row.html")]
+struct SearchRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    result: &'a SearchResult,
+}
+
+pub fn render(scene: &Scene, text: &str) -> PageContent {
+    let region = scene.region();
+    let lowered = text.trim().to_lowercase();
+    let results = if lowered.is_empty() { Vec::new() } else { find(region, &lowered) };
+    let rows = results.iter().enumerate().map(|(number, result)| {
+        let (id, sort) = (format!("result-{number}"), table::row_key(number));
+        Fragment::render(id.as_str(), sort.as_str(), &SearchRow { id: &id, sort: &sort, result })
+    });
+    let order = SortOrder { key: "", is_descending: false };
+    let lead = match (lowered.is_empty(), results.is_empty()) {
+        (true, _) => "<p>Type a name, an ID, an address, a tag or a ticket.</p>".into(),
+        (false, true) => suggest_names(region, &lowered),
+        (false, false) => String::new(),
+    };
+    let panel = Panel::new("results", "Results", rows.collect())
+        .with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), ""))
+        .or_empty_text("Nothing matches.");
+    PageContent::new(if lowered.is_empty() { "Search".into() } else { format!("Search: {}", text.trim()) }, vec![panel])
+        .with_lead(lead)
+}
+
+fn find(region: &Region, text: &str) -> Vec<SearchResult> {
+    let mut results = Vec::new();
+    results.extend(find_groups(region, text).take(RESULTS_MAX));
+    results.extend(find_hosts(region, text).take(RESULTS_MAX));
+    results.extend(find_activities(region, text).take(RESULTS_MAX));
+    results.extend(find_machines(region, text).take(RESULTS_MAX));
+    results.extend(find_events(region, text).take(RESULTS_MAX));
+    results
+}
+
+/// The first of these fields that contains the text.
+fn match_field<'f>(fields: impl IntoIterator<Item = (&'f str, String)>, text: &str) -> Option<String> {
+    let found = fields.into_iter().find(|(_, value)| value.to_lowercase().contains(text));
+    found.map(|(label, value)| format!("{label} {value}"))
+}
+
+fn find_machines<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
+    region.machines().filter_map(move |machine| {
+        let addresses = machine.addresses.iter().map(|address| ("address", address.ip.to_string()));
+        let tags = machine.details.tags.iter().map(|(key, value)| ("tag", format!("{key}={value}")));
+        let fields = [("name", machine.name.to_string()), ("vmId", guid::Lower(machine.vm_id.0).to_string())];
+        Some(SearchResult {
+            matched: match_field(fields.into_iter().chain(addresses).chain(tags), text)?,
+            name: words::machine_name(region, machine),
+            href: address::of_machine(machine),
+            kind: "Machine".into(),
+        })
+    })
+}
+
+fn find_groups<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
+    region.groups().filter_map(move |group| {
+        Some(SearchResult {
+            matched: match_field([("name", group.name.to_string())], text)?,
+            name: words::group_name(region, group),
+            href: address::of_group(group.id),
+            kind: words::group_kind(group).into(),
+        })
+    })
+}
+
+fn find_hosts<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
+    region.hosts().filter_map(move |host| {
+        let labels = host.labels.iter().map(|(key, value)| ("label", format!("{key}={value}")));
+        Some(SearchResult {
+            matched: match_field([("name", host.name.to_string())].into_iter().chain(labels), text)?,
+            name: host.name.to_string(),
+            href: address::of_host(&host.name),
+            kind: "Host".into(),
+        })
+    })
+}
+
+fn find_activities<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
+    let rollouts = region.rollouts().filter_map(move |rollout| {
+        let fields = [("name", name_rollout(region, rollout)), ("ID", rollout.id.to_string())];
+        Some(SearchResult {
+            matched: match_field(fields, text)?,
+            name: name_rollout(region, rollout),
+            href: ActivityId::Rollout(rollout.id).href(),
+            kind: "Rollout".into(),
+        })
+    });
+    let operations = region.operations().filter_map(move |operation| {
+        let fields =
+            [("title", title_of(region, operation)), ("ticket", note_of(operation)), ("ID", operation.id.to_string())];
+        Some(SearchResult {
+            matched: match_field(fields, text)?,
+            name: title_of(region, operation),
+            href: ActivityId::Operation(operation.id).href(),
+            kind: "Operation".into(),
+        })
+    });
+    rollouts.chain(operations)
+}
+
+fn find_events<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
+    region.events().filter_map(move |event| {
+        let fields = [("ID", words::event_name(event.id)), ("description", event.description.to_string())];
+        let names: Vec<String> = event.resources.iter().map(|one| one.name.to_string()).collect();
+        Some(SearchResult {
+            matched: match_field(fields, text)?,
+            name: format!("{} of {}", event.kind.as_str(), words::join_names(&names)),
+            href: format!("/events/{}", words::event_name(event.id)),
+            kind: "Event".into(),
+        })
+    })
+}
+
+fn suggest_names(region: &Region, text: &str) -> String {
+    let machines = region.machines().map(|machine| (machine.name.to_string(), address::of_machine(machine)));
+    let groups = region.groups().map(|group| (group.name.to_string(), address::of_group(group.id)));
+    let hosts = region.hosts().map(|host| (host.name.to_string(), address::of_host(&host.name)));
+    let all: Vec<(String, String)> = groups.chain(hosts).chain(machines).collect();
+    let mut links = Vec::new();
+    let mut rest: Vec<&(String, String)> = all.iter().collect();
+    while links.len() < SUGGESTIONS_MAX {
+        let names = rest.iter().map(|(name, _)| name.as_str());
+        let Some(found) = nearest(text, names) else { break };
+        let Some(place) = rest.iter().position(|(name, _)| name == found) else { break };
+        let (name, href) = rest.remove(place);
+        links.push(format!(r#"<a href="{}">{}</a>"#, words::escape_html(href), words::escape_html(name)));
+    }
+    if links.is_empty() {
+        return String::new();
+    }
+    format!("<p>Did you mean {}?</p>", words::join_names(&links))
+}

@@ -1,0 +1,547 @@
+//! The timeline of the overview: one lane per operation or rollout, which expands to its groups, and these to their machines.
+//! The notice is filled as machines get ready; the impact is opaque and on top. The span, the filter and the folds are in the
+//! address, so that a view can be shared and works without JavaScript.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use forewarn_core::{Region, ScopeId, Timestamp};
+
+use super::expected::find_expected;
+use super::window::Window;
+use super::{Canvas, EventTimeline, Stage};
+use crate::activity::{Activity, ActivityId, Readiness, readiness_of};
+use crate::fragment::Fragment;
+use crate::html::{self, RenderMode};
+use crate::panel::Panel;
+use crate::query::PageQuery;
+use crate::scene::Scene;
+use crate::severity::Severity;
+use crate::{address, words};
+
+/// Lanes of operations on the overview; the others are on the page of operations.
+const LANES_MAX: usize = 40;
+
+/// Lanes below one operation.
+const LANES_BELOW_MAX: usize = 100;
+
+/// Bars in one lane; more cannot be told apart.
+const BARS_MAX: usize = 24;
+
+/// Steps of the readiness in one bar.
+const STEPS_MAX: usize = 16;
+
+/// Beyond this position, labels are on the left of their bar.
+const LABEL_RIGHT_MAX: f64 = 70.0;
+
+/// The spans to choose from, in minutes, with their labels.
+const SPANS: [(i64, &str); 5] = [(20, "20 min"), (60, "1 h"), (240, "4 h"), (1440, "24 h"), (10080, "7 d")];
+
+const SPAN_DEFAULT: i64 = 60;
+
+/// The farthest that a window is moved, in quarters of its width.
+const MOVED_MAX: i64 = 400;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageFilter {
+    All,
+    Scheduled,
+    InProgress,
+}
+
+impl StageFilter {
+    pub const EACH: [StageFilter; 3] = [StageFilter::All, StageFilter::Scheduled, StageFilter::InProgress];
+
+    /// Parses the value in an address. Unknown values select everything.
+    pub fn parse(word: &str) -> StageFilter {
+        StageFilter::EACH.into_iter().find(|filter| filter.word() == word).unwrap_or(StageFilter::All)
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            StageFilter::All => "",
+            StageFilter::Scheduled => "scheduled",
+            StageFilter::InProgress => "in-progress",
+        }
+    }
+
+    pub fn label(self) -> &'static str {
+        match self {
+            StageFilter::All => "All",
+            StageFilter::Scheduled => "Scheduled",
+            StageFilter::InProgress => "In progress",
+        }
+    }
+
+    pub fn matches(self, stage: Stage) -> bool {
+        match self {
+            StageFilter::All => true,
+            StageFilter::Scheduled => stage == Stage::Scheduled,
+            StageFilter::InProgress => stage == Stage::InProgress,
+        }
+    }
+}
+
+/// The part of time that is shown, from the address.
+#[derive(Clone, Copy)]
+pub struct LaneView {
+    span_minutes: i64,
+    quarters: i64,
+    pub window: Window,
+}
+
+impl LaneView {
+    pub fn of(scene: &Scene, query: &PageQuery) -> LaneView {
+        let asked: i64 = query.text("span").parse().unwrap_or(SPAN_DEFAULT);
+        let span_minutes = SPANS.iter().find(|(minutes, _)| *minutes == asked).map_or(SPAN_DEFAULT, |(span, _)| *span);
+        let quarters = query.text("move").parse().unwrap_or(0i64).clamp(-MOVED_MAX, MOVED_MAX);
+        LaneView { span_minutes, quarters, window: Window::spanning(scene.now, span_minutes * 60_000, quarters) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "lane_controls.html")]
+struct LaneControls {
+    /// Address, label, and whether it is selected.
+    filters: Vec<(String, &'static str, bool)>,
+    spans: Vec<(String, &'static str, bool)>,
+    earlier: String,
+    now: String,
+    later: String,
+    zoom_in: String,
+    zoom_out: String,
+}
+
+#[derive(Template)]
+#[template(path = "operation_lane.html")]
+struct OperationLane<'a> {
+    id: &'a str,
+    sort: &'a str,
+    level: u8,
+    name: &'a str,
+    href: &'a str,
+    /// The address that expands or collapses the lane; empty if there is nothing below.
+    fold: String,
+    is_open: bool,
+    count: String,
+    class: &'static str,
+    bars: Vec<Bar>,
+    expected: Vec<(i64, i64, String)>,
+    label: Option<Label>,
+    /// Text for screen readers.
+    description: String,
+    height: u32,
+}
+
+/// Events that look the same.
+struct Bar {
+    from: i64,
+    /// End of the notice.
+    to: i64,
+    /// The impact; the end is `None` while it lasts.
+    impact: Option<(i64, Option<i64>)>,
+    severity: &'static str,
+    is_finished: bool,
+    has_notice: bool,
+    /// Steps of the readiness: from, to (`None`: now), share in percent.
+    steps: Vec<(i64, Option<i64>, u32)>,
+    y: u32,
+    height: u32,
+    now: i64,
+    window: Option<Window>,
+}
+
+struct Label {
+    text: String,
+    at: i64,
+    x: String,
+    is_left: bool,
+}
+
+impl Bar {
+    fn bar(&self, begin: &i64, end: &i64) -> String {
+        self.window.map_or_else(String::new, |window| window.bar(*begin, *end))
+    }
+
+    /// Like `bar`, up to now if there is no end.
+    fn open_bar(&self, begin: &i64, end: &Option<i64>) -> String {
+        self.bar(begin, &end.unwrap_or(self.now))
+    }
+
+    /// The vertical position and the height of a share of the bar.
+    fn filled(&self, share: &u32) -> (u32, u32) {
+        let filled = (self.height * share).div_ceil(100);
+        (self.y + self.height - filled, filled)
+    }
+}
+
+/// The lanes of all matching activities.
+pub fn render_operation_lanes(scene: &Scene, activities: &[Activity], query: &PageQuery, view: LaneView) -> Panel {
+    let filter = StageFilter::parse(query.text("show"));
+    let is_in_view = |activity: &&Activity| {
+        let is_past = activity.stage() == Stage::Finished;
+        !is_past || activity.events.iter().any(|event| event.ended.is_some_and(|at| at >= view.window.begin()))
+    };
+    let found: Vec<&Activity> =
+        activities.iter().filter(|activity| filter.matches(activity.stage())).filter(is_in_view).collect();
+    let mut lanes = Vec::new();
+    for (number, activity) in found.iter().take(LANES_MAX).enumerate() {
+        Lanes { scene, query, view, activity, sort: format!("{number:04}") }.render(&mut lanes);
+    }
+    let canvas = Canvas { moved: view.quarters, ..Canvas::of(view.window, scene) };
+    let panel = Panel::new("timeline", "Timeline", lanes)
+        .with_html_before(html::render(&controls(query, view, filter)))
+        .with_html_inside(html::render(&canvas));
+    let panel = match found.len().saturating_sub(LANES_MAX) {
+        0 => panel,
+        more => panel.with_html_after(format!(
+            r#"<p class="foot"><span>{LANES_MAX} of {}</span> <a href="/operations">Show all operations</a></p>"#,
+            more + LANES_MAX
+        )),
+    };
+    match filter {
+        StageFilter::All => panel.or_empty_text("No operations are scheduled, and none finished in this time span."),
+        StageFilter::Scheduled | StageFilter::InProgress => panel.or_empty_text("No matching operations."),
+    }
+}
+
+fn controls(query: &PageQuery, view: LaneView, filter: StageFilter) -> LaneControls {
+    let to = |name: &str, value: String| query.with(name, &value).address("/");
+    let span = |minutes: i64| {
+        let word = if minutes == SPAN_DEFAULT { String::new() } else { minutes.to_string() };
+        query.with("move", "").with("span", &word).address("/")
+    };
+    let moved = |by: i64| match view.quarters + by {
+        0 => query.with("move", "").address("/"),
+        quarters => to("move", quarters.to_string()),
+    };
+    let place = SPANS.iter().position(|(minutes, _)| *minutes == view.span_minutes).unwrap_or(1);
+    LaneControls {
+        filters: StageFilter::EACH.map(|each| (to("show", each.word().into()), each.label(), each == filter)).into(),
+        spans: SPANS.map(|(minutes, label)| (span(minutes), label, minutes == view.span_minutes)).into(),
+        earlier: moved(-1),
+        now: query.with("move", "").address("/"),
+        later: moved(1),
+        zoom_in: span(SPANS[place.saturating_sub(1)].0),
+        zoom_out: span(SPANS[(place + 1).min(SPANS.len() - 1)].0),
+    }
+}
+
+/// The lanes of one activity.
+struct Lanes<'a> {
+    scene: &'a Scene,
+    query: &'a PageQuery,
+    view: LaneView,
+    activity: &'a Activity,
+    sort: String,
+}
+
+impl Lanes<'_> {
+    fn render(&self, lanes: &mut Vec<Fragment>) {
+        let activity = self.activity;
+        let key = activity.id.key();
+        let is_open = self.query.has_word("open", &key);
+        let scopes = activity.scopes();
+        let events: Vec<&Arc<EventTimeline>> = activity.events.iter().collect();
+        lanes.push(self.render_lane(LaneText {
+            id: key.clone(),
+            sort: format!("{}-0", self.sort),
+            level: 0,
+            name: activity.title.clone(),
+            href: activity.href(),
+            fold: if scopes.is_empty() { String::new() } else { self.fold(&key) },
+            is_open,
+            count: activity.machine_count().to_string(),
+            label: self.label(),
+            events: &events,
+        }));
+        if !is_open {
+            return;
+        }
+        for (number, (scope, events)) in scopes.into_iter().take(LANES_BELOW_MAX).enumerate() {
+            self.render_scope(scope, &events, number, lanes);
+        }
+    }
+
+    fn fold(&self, key: &str) -> String {
+        self.query.toggle_word("open", key).address("/")
+    }
+
+    fn render_scope(
+        &self,
+        scope: Option<ScopeId>,
+        events: &[&Arc<EventTimeline>],
+        number: usize,
+        lanes: &mut Vec<Fragment>,
+    ) {
+        let region = self.scene.region();
+        let name = scope.and_then(|scope| region.scope(scope)).map(|scope| words::scope(region, scope));
+        let (name, href) = name.map_or_else(
+            || (events.first().map_or_else(String::new, |event| event.scope.clone()), String::new()),
+            |name| (name.name, name.href),
+        );
+        let key = format!("{}-g{}", self.activity.id.key(), scope.map_or(0, |scope| scope.0));
+        let is_open = self.query.has_word("open", &key);
+        let sort = format!("{}-1-{number:04}", self.sort);
+        let found = readiness_of(events.iter().copied());
+        lanes.push(self.render_lane(LaneText {
+            id: key.clone(),
+            sort: format!("{sort}-0"),
+            level: 1,
+            name: if name.is_empty() { "Deleted group".into() } else { name },
+            href,
+            fold: self.fold(&key),
+            is_open,
+            count: count_ready(found),
+            label: None,
+            events,
+        }));
+        if is_open {
+            let machines = events.iter().flat_map(|event| self.machines_of(region, event));
+            for (number, (name, href, event)) in machines.take(LANES_BELOW_MAX).enumerate() {
+                lanes.push(self.render_machine(&key, &sort, number, (name, href), event));
+            }
+        }
+    }
+
+    fn machines_of<'e>(
+        &self,
+        region: &Region,
+        event: &'e Arc<EventTimeline>,
+    ) -> Vec<(String, String, &'e Arc<EventTimeline>)> {
+        let href = |number: usize| {
+            let machine = event.machines.get(number).and_then(|id| region.machine(*id));
+            machine.map_or_else(String::new, |machine| address::of_machine(machine))
+        };
+        event.names.iter().enumerate().map(|(number, name)| (name.clone(), href(number), event)).collect()
+    }
+
+    fn render_machine(
+        &self,
+        key: &str,
+        sort: &str,
+        number: usize,
+        (name, href): (String, String),
+        event: &Arc<EventTimeline>,
+    ) -> Fragment {
+        let state = match (event.stage(), event.is_shown, &event.approved) {
+            (Stage::Finished, _, _) => event.status.to_lowercase(),
+            (Stage::InProgress, _, _) => "in progress".into(),
+            (Stage::Scheduled, false, _) => "no handler".into(),
+            (Stage::Scheduled, true, Some(_)) => "ready".into(),
+            (Stage::Scheduled, true, None) => "not ready".into(),
+        };
+        self.render_lane(LaneText {
+            id: format!("{key}-m{number}"),
+            sort: format!("{sort}-1-{number:04}"),
+            level: 2,
+            name,
+            href: if href.is_empty() { format!("/events/{}", words::event_name(event.id)) } else { href },
+            fold: String::new(),
+            is_open: false,
+            count: state,
+            label: None,
+            events: &[event],
+        })
+    }
+
+    fn render_lane(&self, text: LaneText<'_>) -> Fragment {
+        let (y, height) = match text.level {
+            0 => (8, 22),
+            1 => (7, 12),
+            _ => (6, 8),
+        };
+        let bars = self.bars(text.events, y, height);
+        let window = self.view.window;
+        let expected = if text.level == 0 { self.expected(window) } else { Vec::new() };
+        let label = text.label.clone().map(|label| self.place_label(label, &bars));
+        let class = if self.activity.stage() == Stage::Finished { "finished" } else { "" };
+        let lane = OperationLane {
+            id: &text.id,
+            sort: &text.sort,
+            level: text.level,
+            name: &text.name,
+            href: &text.href,
+            description: describe(&text.name, &bars, text.label_text()),
+            fold: text.fold.clone(),
+            is_open: text.is_open,
+            count: text.count.clone(),
+            class,
+            bars,
+            expected,
+            label,
+            height: if text.level == 0 { 38 } else { 26 },
+        };
+        Fragment::render(text.id.as_str(), text.sort.as_str(), &lane)
+    }
+
+    /// The bars of these events, without duplicates.
+    fn bars(&self, events: &[&Arc<EventTimeline>], y: u32, height: u32) -> Vec<Bar> {
+        let mut alike: BTreeMap<[i64; 5], Vec<&Arc<EventTimeline>>> = BTreeMap::new();
+        for event in events {
+            let or = |at: Option<Timestamp>| at.map_or(-1, |at| at.0);
+            let key = [or(event.ended), or(event.started), event.appeared.0, event.not_before.0, event.duration_secs];
+            alike.entry(key).or_default().push(event);
+        }
+        // Impacts that last are drawn last, on top.
+        let mut bars: Vec<Bar> =
+            alike.into_values().rev().take(BARS_MAX).filter_map(|events| self.bar(&events, y, height)).collect();
+        bars.sort_by_key(|bar| (!bar.is_finished, bar.impact.is_some_and(|(from, _)| from <= bar.now)));
+        bars
+    }
+
+    fn bar(&self, events: &[&Arc<EventTimeline>], y: u32, height: u32) -> Option<Bar> {
+        let event = events.first()?;
+        let secs = u64::try_from(event.duration_secs).unwrap_or(0);
+        let expected = |from: Timestamp| (from + std::time::Duration::from_secs(secs)).0;
+        let stage = event.stage();
+        let impact = match (event.started, event.ended) {
+            (Some(started), Some(ended)) => Some((started.0, Some(ended.0))),
+            (Some(started), None) => {
+                Some((started.0, Some(expected(started)).filter(|end| *end > self.scene.now.0)))
+            }
+            (None, Some(_)) => None,
+            (None, None) => Some((event.not_before.0, Some(expected(event.not_before)))),
+        };
+        Some(Bar {
+            from: event.appeared.0,
+            to: event.started.or(event.ended).unwrap_or(event.not_before).0,
+            impact,
+            severity: Severity::of_word(&event.kind).class(),
+            is_finished: stage == Stage::Finished,
+            has_notice: event.is_shown,
+            steps: if stage == Stage::Scheduled { readiness_steps(events) } else { Vec::new() },
+            y,
+            height,
+            now: self.scene.now.0,
+            window: (self.scene.mode == RenderMode::Page).then_some(self.view.window),
+        })
+    }
+
+    fn expected(&self, window: Window) -> Vec<(i64, i64, String)> {
+        let ActivityId::Operation(id) = self.activity.id else { return Vec::new() };
+        let Some(operation) = self.scene.region().operation(id) else { return Vec::new() };
+        let next = find_expected(self.scene.region(), operation).into_iter();
+        let position = |from: i64, due: i64| match self.scene.mode {
+            RenderMode::Page => window.bar(from, due),
+            RenderMode::Update => String::new(),
+        };
+        next.map(|one| (one.from.0, one.due.0, position(one.from.0, one.due.0))).collect()
+    }
+
+    /// The most important words about the activity, and the time that they stand at.
+    fn label(&self) -> Option<(String, i64)> {
+        let activity = self.activity;
+        let ready = activity.readiness();
+        let at = |event: &Arc<EventTimeline>| {
+            let secs = u64::try_from(event.duration_secs).unwrap_or(0);
+            let start = event.started.unwrap_or(event.not_before);
+            event.ended.unwrap_or((start + std::time::Duration::from_secs(secs)).max(start)).0
+        };
+        let end = activity.events.iter().map(at).max().unwrap_or(self.scene.now.0);
+        let text = match (activity.stage(), activity.is_failure, activity.expected_end()) {
+            (Stage::Finished, _, _) => return None,
+            (Stage::InProgress, _, Some(end)) if end < self.scene.now => {
+                format!("{} longer than planned", clock_span(self.scene.now.since(end).as_secs()))
+            }
+            (Stage::InProgress, true, _) => "no notice".into(),
+            (_, _, _) if ready.notified > 0 => format!("{}/{} ready", ready.ready, ready.notified),
+            (_, _, _) if ready.unnotified > 0 => "no handler".into(),
+            (Stage::Scheduled, _, _) if !activity.waits_for.is_empty() => {
+                format!("waits: {}", activity.waits_for)
+            }
+            (Stage::Scheduled | Stage::InProgress, _, _) => return None,
+        };
+        Some((text, end.max(if activity.stage() == Stage::InProgress { self.scene.now.0 } else { end })))
+    }
+
+    fn place_label(&self, (text, at): (String, i64), bars: &[Bar]) -> Label {
+        let window = self.view.window;
+        let is_left = window.percent(at) > LABEL_RIGHT_MAX;
+        let first = bars.iter().map(|bar| bar.from.min(bar.impact.map_or(bar.to, |(from, _)| from))).min();
+        let at = if is_left { first.unwrap_or(at) } else { at };
+        let x = match self.scene.mode {
+            RenderMode::Page => format!(r#"x="{:.2}%""#, window.percent(at)),
+            RenderMode::Update => String::new(),
+        };
+        Label { text, at, x, is_left }
+    }
+}
+
+/// The parts of a lane that depend on its level.
+struct LaneText<'a> {
+    id: String,
+    sort: String,
+    level: u8,
+    name: String,
+    href: String,
+    fold: String,
+    is_open: bool,
+    count: String,
+    label: Option<(String, i64)>,
+    events: &'a [&'a Arc<EventTimeline>],
+}
+
+impl LaneText<'_> {
+    fn label_text(&self) -> &str {
+        self.label.as_ref().map_or("", |(text, _)| text)
+    }
+}
+
+/// The share of ready machines over time, as a staircase.
+fn readiness_steps(events: &[&Arc<EventTimeline>]) -> Vec<(i64, Option<i64>, u32)> {
+    let all: usize = events.iter().map(|event| event.names.len()).sum();
+    let mut approvals: Vec<(i64, usize)> =
+        events.iter().filter_map(|event| Some((event.approved.as_ref()?.0.0, event.names.len()))).collect();
+    approvals.sort_unstable();
+    let mut steps: Vec<(i64, Option<i64>, u32)> = Vec::new();
+    let mut ready = 0;
+    for (at, machines) in approvals {
+        ready += machines;
+        let share = (ready * 100 / all.max(1)) as u32;
+        let is_full = steps.len() == STEPS_MAX;
+        match steps.last_mut() {
+            Some(last) if last.0 == at || is_full => last.2 = share,
+            Some(last) => {
+                last.1 = Some(at);
+                steps.push((at, None, share));
+            }
+            None => steps.push((at, None, share)),
+        }
+    }
+    steps
+}
+
+fn count_ready(found: Readiness) -> String {
+    match (found.notified, found.unnotified) {
+        (0, 0) => String::new(),
+        (0, _) => "no handler".into(),
+        (notified, _) => format!("{}/{notified} ready", found.ready),
+    }
+}
+
+/// A span such as `4:50` or `1:04:50`.
+pub fn clock_span(secs: u64) -> String {
+    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
+}
+
+/// A lane as text, for screen readers.
+fn describe(name: &str, bars: &[Bar], label: &str) -> String {
+    let mut text = name.to_owned();
+    for bar in bars.iter().take(3) {
+        let to = words::utc(Timestamp(bar.to));
+        match (bar.impact, bar.is_finished) {
+            (Some((from, Some(end))), true) => {
+                text += &format!("; impact from {} to {}", words::utc(Timestamp(from)), words::utc(Timestamp(end)));
+            }
+            (_, true) => text += "; ended without impact",
+            (Some((from, _)), false) if from <= bar.now => {
+                text += &format!("; in progress since {}", words::utc(Timestamp(from)));
+            }
+            (_, false) => text += &format!("; not before {to}"),
+        }
+    }
+    if label.is_empty() { text } else { format!("{text}; {label}") }
+}
