@@ -1,6 +1,7 @@
 //! Starts the agent, and stops it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::config::HostConfig;
 use crate::copy::Copy;
 use crate::copy_file::{CopyFile, StoredCopy};
 use crate::enroll::Identity;
+use crate::health::{self, Health};
 use crate::link::Link;
 use crate::local_source::LocalSource;
 use crate::renew::Renewer;
@@ -33,6 +35,8 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 pub struct RunningAgent {
     /// The metadata listeners, in the order of the configuration.
     pub metadata: Vec<BoundAddress>,
+    /// The listener for health checks and metrics.
+    pub health: Option<SocketAddr>,
     pub endpoint: Arc<EndpointState>,
     pub status: Arc<Status>,
     stop: CancellationToken,
@@ -55,6 +59,16 @@ pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
     let source = Arc::new(LocalSource { status: status.clone(), upstream: upstream.clone() });
     metadata::serve(listeners, source, endpoint.clone(), options(&config), stop.clone(), &tasks);
 
+    let health = match config.health {
+        Some(address) => Some(health::bind(address).await?),
+        None => None,
+    };
+    let health_address = health.as_ref().map(|listener| listener.local_addr()).transpose()?;
+    if let Some(listener) = health {
+        let health = Arc::new(Health::new(status.clone(), &endpoint));
+        tasks.spawn(health::serve(listener, health, stop.clone()));
+    }
+
     let (orders, _) = mpsc::unbounded_channel();
     let (renewals, identity) = watch::channel(identity);
     let renewer = Renewer { dir: config.data.clone(), upstream: upstream.clone(), identity: renewals };
@@ -69,7 +83,7 @@ pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
         orders,
     };
     tasks.spawn(link.run(stop.clone()));
-    Ok(RunningAgent { metadata, endpoint, status, stop, tasks })
+    Ok(RunningAgent { metadata, health: health_address, endpoint, status, stop, tasks })
 }
 
 impl RunningAgent {

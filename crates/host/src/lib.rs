@@ -12,9 +12,13 @@
 
 mod agent;
 mod config;
+mod config_file;
 mod copy;
 mod copy_file;
+pub mod doctor;
 mod enroll;
+mod facts;
+mod health;
 mod link;
 mod local_source;
 mod renew;
@@ -23,5 +27,8 @@ mod upstream;
 
 pub use agent::{RunningAgent, start};
 pub use config::{HostConfig, Timing};
+pub use config_file::{CONFIG_FILE, ConfigFile, DATA_DIRECTORY};
 pub use copy::{Copy, CopyError};
 pub use enroll::{Identity, join};
+pub use facts::gather;
+pub use status::Status;

@@ -106,7 +106,7 @@ impl Links {
         let snapshot = self.engine.snapshot();
         let found = snapshot.region.machine(machine).ok_or(LinkRefusal::UnknownMachine)?;
         let refuse = |message: String| Err(LinkRefusal::OtherHost { message });
-        if found.host.as_ref() != Some(host) {
+        if found.placed_on() != Some(host) {
             return refuse(format!("machine '{}' is not on host '{host}'", found.name));
         }
         if snapshot.region.host(host).is_some_and(|host| host.state == HostState::Failed) {

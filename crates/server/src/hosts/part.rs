@@ -19,7 +19,10 @@ pub fn part_of(region: &Region, host: &Name) -> Part {
     let meta = region.meta();
     put(Entity::Meta(Meta { downtime_ms: meta.downtime_ms, resumed: meta.resumed, ..Meta::default() }));
     let mut scopes: Vec<ScopeId> = Vec::new();
-    for machine in region.machines_on(host) {
+    // A machine that has moved runs at its new host before that host has reported it.
+    let arriving = region.machines_in_transit().filter(|machine| machine.arriving() == Some(host));
+    let here = region.machines_on(host).chain(arriving).filter(|machine| machine.placed_on() == Some(host));
+    for machine in here {
         put(Entity::Machine(machine.clone()));
         let group = machine.seat.group().and_then(|id| region.group(id));
         group.map(|group| put(Entity::Group(group.clone())));

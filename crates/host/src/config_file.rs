@@ -1,0 +1,75 @@
+//! The configuration file of the agent.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+/// The file that is read if none is named.
+pub const CONFIG_FILE: &str = "/etc/forewarn/host.toml";
+
+/// The data directory, if none is named.
+pub const DATA_DIRECTORY: &str = "/var/lib/forewarn-host";
+
+/// The keys of the file. All are optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Directory of identity, copy and journal.
+    pub data: Option<PathBuf>,
+    /// Metadata listeners, in the notation of `forewarn serve --metadata`.
+    pub metadata: Vec<String>,
+    /// Address of health checks and metrics.
+    pub health: Option<SocketAddr>,
+    pub plain_names: bool,
+    /// Requests per second and machine.
+    pub rate_limit: Option<u32>,
+    /// `libvirt`, `simulated` or `none`.
+    pub driver: Option<String>,
+    /// Socket of this host's libvirtd.
+    pub libvirt_socket: Option<PathBuf>,
+    /// Storage pools from which the disks of deleted machines are deleted.
+    pub pools: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Reads a file. The default one need not exist.
+    pub fn read(path: Option<&Path>) -> anyhow::Result<ConfigFile> {
+        let default = Path::new(CONFIG_FILE);
+        if path.is_none() && !default.exists() {
+            return Ok(ConfigFile::default());
+        }
+        let path = path.unwrap_or(default);
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("invalid configuration in {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<ConfigFile> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("host.toml");
+        std::fs::write(&path, text).unwrap();
+        ConfigFile::read(Some(&path))
+    }
+
+    #[test]
+    fn all_keys_are_optional_and_unknown_ones_are_refused() {
+        assert_eq!(read("").unwrap(), ConfigFile::default());
+        let file = read("metadata = [\"169.254.169.254:80\"]\nhealth = \"127.0.0.1:8173\"\ndriver = \"none\"").unwrap();
+        assert_eq!(file.metadata, ["169.254.169.254:80"]);
+        let error = format!("{:#}", read("metdata = []").unwrap_err());
+        assert!(error.contains("host.toml") && error.contains("metdata"), "{error}");
+    }
+
+    #[test]
+    fn the_packaged_file_is_valid() {
+        let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/forewarn-host/host.toml");
+        let file = ConfigFile::read(Some(&packaged)).unwrap();
+        assert_eq!(file.metadata, ["169.254.169.254:80"]);
+    }
+}

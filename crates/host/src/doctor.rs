@@ -1,0 +1,258 @@
+//! `forewarn host doctor`: checks whether this computer can be a host. Pure: facts go in, findings come out.
+
+use std::fmt;
+
+/// The facts about this computer that matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub is_root: bool,
+    /// The release of the kernel, such as 6.1.0-18-amd64.
+    pub kernel: String,
+    pub libvirt: LibvirtFact,
+    /// Names of bridges.
+    pub bridges: Vec<String>,
+    /// The interfaces that have the metadata address.
+    pub metadata_interfaces: Vec<String>,
+    /// `net.ipv4.tcp_fwmark_accept`; None if the kernel does not have it.
+    pub fwmark_accept: Option<bool>,
+    pub has_nft: bool,
+    pub enrollment: EnrollmentFact,
+}
+
+/// The socket of libvirtd.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LibvirtFact {
+    #[default]
+    Missing,
+    /// There is a socket, but nothing that answers, or no permission.
+    Refused(String),
+    Works,
+}
+
+/// Whether the host has joined a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EnrollmentFact {
+    #[default]
+    Missing,
+    Broken(String),
+    Joined {
+        host: String,
+        /// Days until the certificate expires; negative afterwards.
+        days_left: i64,
+    },
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub check: &'static str,
+    pub verdict: Verdict,
+    pub detail: String,
+    /// How to fix it.
+    pub fix: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    /// The agent works, with limits.
+    Limited,
+    Bad,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Good => "ok",
+            Verdict::Limited => "limited",
+            Verdict::Bad => "bad",
+        })
+    }
+}
+
+/// The oldest kernel with the features that agents use: marks on accepted sockets on bridges with nftables.
+const KERNEL_MIN: (u32, u32) = (5, 10);
+
+/// All checks, in the order in which problems are best fixed.
+pub fn examine(facts: &Facts) -> Vec<Finding> {
+    vec![
+        check_root(facts),
+        check_kernel(facts),
+        check_libvirt(facts),
+        check_bridge(facts),
+        check_address(facts),
+        check_nft(facts),
+        check_fwmark(facts),
+        check_enrollment(facts),
+    ]
+}
+
+fn good(check: &'static str, detail: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Good, detail: detail.into(), fix: None }
+}
+
+fn problem(check: &'static str, verdict: Verdict, detail: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { check, verdict, detail: detail.into(), fix: Some(fix.into()) }
+}
+
+fn check_root(facts: &Facts) -> Finding {
+    if facts.is_root {
+        return good("user", "root");
+    }
+    problem("user", Verdict::Limited, "not root, so some checks see less", "run it again with sudo")
+}
+
+fn check_kernel(facts: &Facts) -> Finding {
+    let mut numbers = facts.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= KERNEL_MIN {
+        return good("kernel", facts.kernel.clone());
+    }
+    let needed = format!("install Linux {}.{} or newer", KERNEL_MIN.0, KERNEL_MIN.1);
+    problem("kernel", Verdict::Bad, format!("{} is too old", facts.kernel), needed)
+}
+
+fn check_libvirt(facts: &Facts) -> Finding {
+    let check = "libvirt";
+    match &facts.libvirt {
+        LibvirtFact::Works => good(check, "libvirtd answers"),
+        LibvirtFact::Missing => problem(
+            check,
+            Verdict::Bad,
+            "there is no socket of libvirtd",
+            "apt install libvirt-daemon-system && systemctl enable --now libvirtd, or name the socket with --libvirt-socket",
+        ),
+        LibvirtFact::Refused(reason) => problem(
+            check,
+            Verdict::Bad,
+            format!("libvirtd does not answer: {reason}"),
+            "systemctl restart libvirtd, and run the agent as root or in the group libvirt",
+        ),
+    }
+}
+
+fn check_bridge(facts: &Facts) -> Finding {
+    if !facts.bridges.is_empty() {
+        return good("bridge", facts.bridges.join(", "));
+    }
+    let fix = "virsh net-start default, or create one: ip link add br0 type bridge && ip link set br0 up";
+    problem("bridge", Verdict::Bad, "there is no bridge for guests", fix)
+}
+
+fn check_address(facts: &Facts) -> Finding {
+    let check = "169.254.169.254";
+    if let Some(interface) = facts.metadata_interfaces.first() {
+        return good(check, format!("on {interface}"));
+    }
+    let bridge = facts.bridges.first().map_or("br0", String::as_str);
+    let fix = format!("ip address add 169.254.169.254/32 dev {bridge}, and make it permanent in the network configuration");
+    problem(check, Verdict::Bad, "no interface has this address, so guests cannot reach the agent", fix)
+}
+
+fn check_nft(facts: &Facts) -> Finding {
+    if facts.has_nft {
+        return good("nft", "installed");
+    }
+    let detail = "not installed: guests can only be identified by address";
+    problem("nft", Verdict::Limited, detail, "apt install nftables")
+}
+
+fn check_fwmark(facts: &Facts) -> Finding {
+    let check = "net.ipv4.tcp_fwmark_accept";
+    match facts.fwmark_accept {
+        Some(true) => good(check, "1"),
+        Some(false) => problem(
+            check,
+            Verdict::Limited,
+            "0: guests can only be identified by address",
+            "sysctl -w net.ipv4.tcp_fwmark_accept=1, and write it to /etc/sysctl.d/forewarn.conf",
+        ),
+        None => {
+            let fix = "use a kernel with CONFIG_NET, outside of a container without /proc/sys";
+            problem(check, Verdict::Limited, "the kernel does not have this setting", fix)
+        }
+    }
+}
+
+fn check_enrollment(facts: &Facts) -> Finding {
+    let check = "enrollment";
+    let join = "run `forewarn host token NAME` on the server and `forewarn host join URL --token TOKEN` here";
+    match &facts.enrollment {
+        EnrollmentFact::Missing => problem(check, Verdict::Bad, "this host has not joined a server", join),
+        EnrollmentFact::Broken(reason) => problem(check, Verdict::Bad, reason.clone(), join),
+        EnrollmentFact::Joined { host, days_left } if *days_left < 0 => {
+            problem(check, Verdict::Bad, format!("the certificate of '{host}' has expired"), join)
+        }
+        EnrollmentFact::Joined { host, days_left } => {
+            good(check, format!("joined as '{host}'; the certificate is valid for {days_left} days"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healthy() -> Facts {
+        Facts {
+            is_root: true,
+            kernel: "6.1.0-18-amd64".into(),
+            libvirt: LibvirtFact::Works,
+            bridges: vec!["virbr0".into()],
+            metadata_interfaces: vec!["virbr0".into()],
+            fwmark_accept: Some(true),
+            has_nft: true,
+            enrollment: EnrollmentFact::Joined { host: "node1".into(), days_left: 20 },
+        }
+    }
+
+    #[track_caller]
+    fn check(facts: &Facts, name: &str, verdict: Verdict, fix: &str) {
+        let findings = examine(facts);
+        for finding in &findings {
+            assert_eq!(finding.fix.is_some(), finding.verdict != Verdict::Good, "{finding:?}");
+            let expected = if finding.check == name { verdict } else { Verdict::Good };
+            assert_eq!(finding.verdict, expected, "{finding:?}");
+        }
+        let found = findings.iter().find(|finding| finding.check == name).unwrap();
+        assert!(found.fix.as_deref().unwrap_or_default().contains(fix), "{found:?}");
+    }
+
+    #[test]
+    fn a_prepared_host_passes() {
+        check(&healthy(), "kernel", Verdict::Good, "");
+    }
+
+    #[test]
+    fn each_problem_has_its_own_fix() {
+        let facts = healthy;
+        check(&Facts { is_root: false, ..facts() }, "user", Verdict::Limited, "sudo");
+        check(&Facts { kernel: "4.19.0".into(), ..facts() }, "kernel", Verdict::Bad, "Linux 5.10");
+        check(&Facts { libvirt: LibvirtFact::Missing, ..facts() }, "libvirt", Verdict::Bad, "apt install libvirt");
+        let refused = LibvirtFact::Refused("permission denied".into());
+        check(&Facts { libvirt: refused, ..facts() }, "libvirt", Verdict::Bad, "restart libvirtd");
+        check(&Facts { bridges: vec![], ..facts() }, "bridge", Verdict::Bad, "type bridge");
+        let address = Facts { metadata_interfaces: vec![], ..facts() };
+        check(&address, "169.254.169.254", Verdict::Bad, "dev virbr0");
+        check(&Facts { has_nft: false, ..facts() }, "nft", Verdict::Limited, "nftables");
+        for setting in [None, Some(false)] {
+            let fwmark = Facts { fwmark_accept: setting, ..facts() };
+            check(&fwmark, "net.ipv4.tcp_fwmark_accept", Verdict::Limited, "");
+        }
+        for enrollment in [
+            EnrollmentFact::Missing,
+            EnrollmentFact::Broken("identity.json is invalid".into()),
+            EnrollmentFact::Joined { host: "node1".into(), days_left: -1 },
+        ] {
+            check(&Facts { enrollment, ..facts() }, "enrollment", Verdict::Bad, "forewarn host join");
+        }
+    }
+
+    #[test]
+    fn kernel_releases_are_compared_by_number() {
+        for (kernel, verdict) in [("5.10.0", Verdict::Good), ("5.9.16", Verdict::Bad), ("10.0", Verdict::Good), ("", Verdict::Bad)]
+        {
+            assert_eq!(check_kernel(&Facts { kernel: kernel.into(), ..healthy() }).verdict, verdict, "{kernel}");
+        }
+    }
+}

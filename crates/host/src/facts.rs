@@ -1,0 +1,112 @@
+//! Gathers the facts for `forewarn host doctor` from this computer. It changes nothing and contacts only libvirtd.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use forewarn_access::HOST_CERTIFICATE_SECS;
+use forewarn_access::tls::now;
+use rustix::process::geteuid;
+
+use crate::doctor::{EnrollmentFact, Facts, LibvirtFact};
+use crate::enroll::Identity;
+
+/// Gathers everything. `data`: the data directory; `libvirt_socket`: the socket of libvirtd.
+pub fn gather(data: &Path, libvirt_socket: &Path) -> Facts {
+    let interfaces = interfaces();
+    Facts {
+        is_root: geteuid().is_root(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        libvirt: libvirt(libvirt_socket),
+        bridges: interfaces.iter().filter(|name| Path::new(SYSTEM).join(name).join("bridge").exists()).cloned().collect(),
+        metadata_interfaces: metadata_interfaces(&interfaces),
+        fwmark_accept: fs::read_to_string("/proc/sys/net/ipv4/tcp_fwmark_accept").ok().map(|text| text.trim() == "1"),
+        has_nft: has_program("nft"),
+        enrollment: enrollment(data),
+    }
+}
+
+const SYSTEM: &str = "/sys/class/net";
+
+fn interfaces() -> Vec<String> {
+    let names = fs::read_dir(SYSTEM).into_iter().flatten().flatten();
+    let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn libvirt(socket: &Path) -> LibvirtFact {
+    match UnixStream::connect(socket) {
+        Ok(_) => LibvirtFact::Works,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => LibvirtFact::Missing,
+        Err(error) => LibvirtFact::Refused(error.to_string()),
+    }
+}
+
+/// The interfaces with the metadata address, from the kernel's table of local routes.
+fn metadata_interfaces(interfaces: &[String]) -> Vec<String> {
+    let is_local = fs::read_to_string("/proc/net/fib_trie").is_ok_and(|table| has_local_address(&table));
+    if !is_local {
+        return Vec::new();
+    }
+    // The table does not name interfaces; the routes do, for addresses with a network.
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let named = interfaces.iter().filter(|name| {
+        let mut lines = routes.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.any(|fields| fields.len() > 1 && fields[0] == name.as_str() && fields[1].ends_with("FEA9"))
+    });
+    let named: Vec<String> = named.cloned().collect();
+    if named.is_empty() { vec!["an interface".to_owned()] } else { named }
+}
+
+fn has_local_address(table: &str) -> bool {
+    let mut lines = table.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        if line == "|-- 169.254.169.254" {
+            return lines.next().is_some_and(|next| next.ends_with("host LOCAL"));
+        }
+    }
+    false
+}
+
+fn has_program(name: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let known = ["/usr/sbin", "/sbin"].map(Into::into);
+    std::env::split_paths(&paths).chain(known).any(|dir| dir.join(name).is_file())
+}
+
+fn enrollment(data: &Path) -> EnrollmentFact {
+    if fs::read_dir(data).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return EnrollmentFact::Missing;
+    }
+    match Identity::read(data) {
+        Ok(identity) => {
+            let secs_left = identity.issued + HOST_CERTIFICATE_SECS - now();
+            EnrollmentFact::Joined { host: identity.host, days_left: secs_left.div_euclid(86_400) }
+        }
+        Err(error) => EnrollmentFact::Broken(format!("{error:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_local_only_if_it_is_an_address_of_this_computer() {
+        let table = "Local:\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 169.254.169.254\n        /32 host LOCAL\n";
+        assert!(has_local_address(table));
+        assert!(!has_local_address(&table.replace("169.254.169.254", "169.254.169.253")));
+        assert!(!has_local_address("     |-- 169.254.169.254\n        /32 link BROADCAST\n"));
+    }
+
+    #[test]
+    fn gathering_changes_nothing_and_always_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let facts = gather(&dir.path().join("none"), &dir.path().join("socket"));
+        assert_eq!((facts.libvirt, facts.enrollment), (LibvirtFact::Missing, EnrollmentFact::Missing));
+        assert!(!facts.kernel.is_empty());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

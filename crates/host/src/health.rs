@@ -1,0 +1,137 @@
+//! The listener for health checks and metrics: `/healthz` and `/metrics`, for programs on the host.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use forewarn_metadata::{EndpointState, listen_error};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::status::Status;
+
+/// A monitoring system and an administrator.
+const CONNECTIONS_MAX: usize = 16;
+
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Without contact for this long, the host counts as unreachable at the server.
+const SILENCE_SECS_MAX: u64 = 10;
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+pub struct Health {
+    status: Arc<Status>,
+    registry: Registry,
+    gauges: Gauges,
+}
+
+#[derive(Default)]
+struct Gauges {
+    connected: Gauge,
+    silence_seconds: Gauge,
+    copy_revision: Gauge,
+    machines: Gauge,
+}
+
+impl Health {
+    pub fn new(status: Arc<Status>, endpoint: &EndpointState) -> Health {
+        let mut registry = Registry::with_prefix("forewarn_host");
+        endpoint.metrics.register(&mut registry);
+        let gauges = Gauges::default();
+        registry.register("connected", "Whether the agent is in contact with the server", gauges.connected.clone());
+        registry.register("silence_seconds", "Seconds since the last contact", gauges.silence_seconds.clone());
+        registry.register("copy_revision", "Revision of the copy", gauges.copy_revision.clone());
+        registry.register("machines", "Machines of this host", gauges.machines.clone());
+        Health { status, registry, gauges }
+    }
+
+    /// Metrics as OpenMetrics text.
+    pub fn metrics(&self) -> String {
+        let snapshot = self.status.peek();
+        self.gauges.connected.set(self.status.is_connected().into());
+        self.gauges.silence_seconds.set(i64::try_from(self.silence_secs()).unwrap_or(i64::MAX));
+        self.gauges.copy_revision.set(i64::try_from(snapshot.revision).unwrap_or(i64::MAX));
+        self.gauges.machines.set(i64::try_from(snapshot.region.machines().len()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to a string does not fail");
+        text
+    }
+
+    /// Whether the host is in contact, and why not.
+    pub fn check(&self) -> (StatusCode, serde_json::Value) {
+        let is_well = self.status.is_connected() || self.silence_secs() < SILENCE_SECS_MAX;
+        let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let problem = (!self.status.is_connected()).then(|| self.status.problem()).flatten();
+        let body = json!({
+            "status": if is_well { "ok" } else { "no contact" },
+            "host": &*self.status.host,
+            "silenceSeconds": self.silence_secs(),
+            "revision": self.status.peek().revision,
+            "problem": problem,
+        });
+        (status, body)
+    }
+
+    fn silence_secs(&self) -> u64 {
+        if self.status.is_connected() { 0 } else { self.status.silence_secs() }
+    }
+
+    fn respond(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let (status, media, body) = match (request.method(), request.uri().path()) {
+            (&Method::GET | &Method::HEAD, "/healthz") => {
+                let (status, body) = self.check();
+                (status, "application/json", body.to_string())
+            }
+            (&Method::GET, "/metrics") => {
+                (StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", self.metrics())
+            }
+            _ => (StatusCode::NOT_FOUND, "text/plain", "Use /healthz or /metrics.\n".to_owned()),
+        };
+        let mut response = Response::new(Full::from(body));
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media));
+        response
+    }
+}
+
+pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| listen_error("health", "--health", address, &error))
+}
+
+pub async fn serve(listener: TcpListener, health: Arc<Health>, stop: CancellationToken) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
+        let (health, stop) = (health.clone(), stop.clone());
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let response = health.respond(&request);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = stop.run_until_cancelled(connection).await;
+            drop(slot);
+        });
+    }
+}
