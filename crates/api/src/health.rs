@@ -1,6 +1,7 @@
 //! Health and metrics of the server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_api_types::Health;
@@ -10,7 +11,11 @@ use super::Actions;
 use super::error::ApiError;
 use super::extract::{NoQuery, Params};
 use super::metrics::render_metrics;
-use forewarn_engine::SubmitError;
+use forewarn_engine::{ClusterRole, ClusterStatus, SubmitError};
+use serde_json::{Value, json};
+
+/// A server whose leader was last heard of longer ago does not have current data.
+const BEAT_AGE_MAX: Duration = Duration::from_secs(10);
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -61,6 +66,38 @@ fn report_health(problems: Vec<String>) -> Health {
     Health { status: status.into(), problems }
 }
 
+/// For load balancers: a server that answers 200 has current data. Changes are accepted by all of them while there is a leader.
+pub async fn get_ready(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
+    let engine = actions.engine();
+    let (ready, report) = match engine.cluster() {
+        None => report_single(engine.is_healthy()),
+        Some(cluster) => report_node(&cluster.status(), cluster.beat_age(), engine.snapshot().revision),
+    };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, axum::Json(report)).into_response()
+}
+
+fn report_single(is_healthy: bool) -> (bool, Value) {
+    (is_healthy, json!({ "status": if is_healthy { "ok" } else { "failing" }, "role": "single" }))
+}
+
+fn report_node(status: &ClusterStatus, beat_age: Option<Duration>, revision: u64) -> (bool, Value) {
+    let is_current = beat_age.is_some_and(|age| age <= BEAT_AGE_MAX);
+    let (ready, word) = match status.role {
+        ClusterRole::CatchingUp => (false, "catching-up"),
+        ClusterRole::Leader | ClusterRole::Follower if !is_current => (false, "stale"),
+        ClusterRole::Leader | ClusterRole::Follower => (true, "ok"),
+    };
+    let report = json!({
+        "status": word,
+        "role": status.role.as_str(),
+        "node": status.node,
+        "leader": status.leader.as_ref().map(|leader| &leader.node),
+        "revision": revision,
+    });
+    (ready, report)
+}
+
 pub async fn get_metrics(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
     let text = render_metrics(&actions.service().0.parts.registry);
     ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
@@ -69,6 +106,21 @@ pub async fn get_metrics(actions: Actions, Params(NoQuery {}): Params<NoQuery>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readiness_distinguishes_leader_follower_and_catching_up() {
+        let status = |role| ClusterStatus { node: "a".into(), role, leader: None, term: 1, revision: 3, problem: None };
+        let report = |role, age: Option<u64>| {
+            let (ready, report) = report_node(&status(role), age.map(Duration::from_secs), 3);
+            (ready, report["status"].as_str().unwrap().to_owned(), report["role"].as_str().unwrap().to_owned())
+        };
+        let expected = |ready, status: &str, role: &str| (ready, status.to_owned(), role.to_owned());
+        assert_eq!(report(ClusterRole::Leader, Some(0)), expected(true, "ok", "leader"));
+        assert_eq!(report(ClusterRole::Follower, Some(10)), expected(true, "ok", "follower"));
+        assert_eq!(report(ClusterRole::Follower, Some(11)), expected(false, "stale", "follower"));
+        assert_eq!(report(ClusterRole::CatchingUp, None), expected(false, "catching-up", "catching-up"));
+        assert_eq!(report_single(true).1["role"], "single");
+    }
 
     #[test]
     fn a_server_with_problems_is_degraded() {

@@ -145,7 +145,8 @@ fn check_address(facts: &Facts) -> Finding {
         return good(check, format!("on {interface}"));
     }
     let bridge = facts.bridges.first().map_or("br0", String::as_str);
-    let fix = format!("ip address add 169.254.169.254/32 dev {bridge}, and make it permanent in the network configuration");
+    let fix =
+        format!("ip address add 169.254.169.254/32 dev {bridge}, and make it permanent in the network configuration");
     problem(check, Verdict::Bad, "no interface has this address, so guests cannot reach the agent", fix)
 }
 
@@ -250,7 +251,8 @@ mod tests {
 
     #[test]
     fn kernel_releases_are_compared_by_number() {
-        for (kernel, verdict) in [("5.10.0", Verdict::Good), ("5.9.16", Verdict::Bad), ("10.0", Verdict::Good), ("", Verdict::Bad)]
+        for (kernel, verdict) in
+            [("5.10.0", Verdict::Good), ("5.9.16", Verdict::Bad), ("10.0", Verdict::Good), ("", Verdict::Bad)]
         {
             assert_eq!(check_kernel(&Facts { kernel: kernel.into(), ..healthy() }).verdict, verdict, "{kernel}");
         }

@@ -19,7 +19,11 @@ pub fn gather(data: &Path, libvirt_socket: &Path) -> Facts {
         is_root: geteuid().is_root(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         libvirt: libvirt(libvirt_socket),
-        bridges: interfaces.iter().filter(|name| Path::new(SYSTEM).join(name).join("bridge").exists()).cloned().collect(),
+        bridges: interfaces
+            .iter()
+            .filter(|name| Path::new(SYSTEM).join(name).join("bridge").exists())
+            .cloned()
+            .collect(),
         metadata_interfaces: metadata_interfaces(&interfaces),
         fwmark_accept: fs::read_to_string("/proc/sys/net/ipv4/tcp_fwmark_accept").ok().map(|text| text.trim() == "1"),
         has_nft: has_program("nft"),
@@ -95,7 +99,8 @@ mod tests {
 
     #[test]
     fn an_address_is_local_only_if_it_is_an_address_of_this_computer() {
-        let table = "Local:\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 169.254.169.254\n        /32 host LOCAL\n";
+        let table =
+            "Local:\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 169.254.169.254\n        /32 host LOCAL\n";
         assert!(has_local_address(table));
         assert!(!has_local_address(&table.replace("169.254.169.254", "169.254.169.253")));
         assert!(!has_local_address("     |-- 169.254.169.254\n        /32 link BROADCAST\n"));

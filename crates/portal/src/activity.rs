@@ -123,7 +123,9 @@ impl Activity {
     fn new(region: &Region, id: ActivityId, events: Vec<Arc<EventTimeline>>) -> Activity {
         let found = match id {
             ActivityId::Rollout(id) => region.rollout(id).map(|rollout| Activity::of_rollout(region, rollout)),
-            ActivityId::Operation(id) => region.operation(id).map(|operation| Activity::of_operation(region, operation)),
+            ActivityId::Operation(id) => {
+                region.operation(id).map(|operation| Activity::of_operation(region, operation))
+            }
         };
         let mut activity = found.unwrap_or_else(|| Activity::of_history(id, &events));
         let failed = events.iter().filter(|event| matches!(event.status.as_str(), "Failed" | "Timed out"));
@@ -316,8 +318,7 @@ pub fn kind_of_rollout(rollout: &Rollout) -> (&'static str, Severity) {
 }
 
 fn static_kind(kind: &str) -> &'static str {
-    let all =
-        [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
+    let all = [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
     all.into_iter().map(EventKind::as_str).find(|known| *known == kind).unwrap_or("Event")
 }
 

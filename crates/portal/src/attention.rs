@@ -100,8 +100,7 @@ impl AttentionRow<'_> {
     fn note(&self) -> String {
         let by = &self.activity.requested_by;
         let parts = [self.activity.note.clone(), format!("requested by {by}")];
-        let parts: Vec<String> =
-            parts.into_iter().filter(|part| !part.is_empty() && !part.ends_with("by ")).collect();
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty() && !part.ends_with("by ")).collect();
         parts.join(" · ")
     }
 
@@ -112,10 +111,8 @@ impl AttentionRow<'_> {
 
 /// Activities that need attention, and the number of all others that run.
 pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
-    let mut found: Vec<(&Activity, Concern)> = activities
-        .iter()
-        .filter_map(|activity| Some((activity, Concern::of(scene, activity)?)))
-        .collect();
+    let mut found: Vec<(&Activity, Concern)> =
+        activities.iter().filter_map(|activity| Some((activity, Concern::of(scene, activity)?))).collect();
     found.sort_by_key(|(activity, _)| {
         (activity.severity, activity.stage() != Stage::InProgress, activity.due().map_or(0, |due| due.0))
     });
@@ -132,12 +129,11 @@ pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
         (more, _) => format!("{more} more need attention"),
     };
     if !note.is_empty() {
-        let html = format!(r#"<li id="attention-note" class="note" data-sort="~"><a href="/operations">{note}</a></li>"#);
+        let html =
+            format!(r#"<li id="attention-note" class="note" data-sort="~"><a href="/operations">{note}</a></li>"#);
         fragments.push(Fragment { id: "attention-note".into(), sort: "~".into(), html });
     }
-    Panel::new("attention", "Needs attention", fragments)
-        .as_list()
-        .or_empty_text("Nothing needs attention.")
+    Panel::new("attention", "Needs attention", fragments).as_list().or_empty_text("Nothing needs attention.")
 }
 
 fn render_row(activity: &Activity, concern: Concern, number: usize) -> Fragment {

@@ -58,8 +58,7 @@ fn list_entries(scene: &Scene) -> Vec<Entry> {
     let region = scene.region();
     let mut entries = Vec::new();
     for activity in activity::collect_running(region) {
-        let mut times: Vec<Timestamp> =
-            activity.events_in(Stage::Scheduled).map(|event| event.not_before).collect();
+        let mut times: Vec<Timestamp> = activity.events_in(Stage::Scheduled).map(|event| event.not_before).collect();
         times.sort_unstable();
         times.dedup();
         for at in times {

@@ -36,7 +36,12 @@ pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound>
     } else {
         format!("{kind} of {}", words::join_names(&names))
     };
-    Ok(PageContent { title, lead: "<p class=\"crumbs\"><a href=\"/\">Overview</a> / Event</p>".into(), panels, aside: Vec::new() })
+    Ok(PageContent {
+        title,
+        lead: "<p class=\"crumbs\"><a href=\"/\">Overview</a> / Event</p>".into(),
+        panels,
+        aside: Vec::new(),
+    })
 }
 
 fn list_facts(scene: &Scene, event: &Event) -> Facts {

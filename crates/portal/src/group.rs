@@ -6,13 +6,13 @@ use askama::Template;
 use forewarn_core::{Group, GroupId, GroupKind, Machine};
 
 use super::action::{Button, ButtonPanel, Tone};
+use super::chip::{Chip, chip_of};
 use super::facts::Facts;
 use super::fragment::Fragment;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
-use super::scene::Scene;
-use super::chip::{Chip, chip_of};
 use super::query::PageQuery;
+use super::scene::Scene;
 use super::{address, fleet, group_table, history, html, plan, policy, scale_set, selection, timeline, words};
 use forewarn_api::{Action, GroupType, delete_action};
 

@@ -110,7 +110,10 @@ fn describe_rollout(row: &HistoryRow, change: &str) -> String {
         (None, Some(domain)) => format!(", update domain {domain}"),
         (None, None) => String::new(),
     };
-    let result = detail["step_state"].as_str().filter(|_| change == "step-ended").map_or_else(String::new, |state| format!(": {state}"));
+    let result = detail["step_state"]
+        .as_str()
+        .filter(|_| change == "step-ended")
+        .map_or_else(String::new, |state| format!(": {state}"));
     let wait = detail["waits_for"].as_str().map_or_else(String::new, |reason| format!(" for {reason}"));
     format!("rollout: {}{step}{result}{wait}", change.replace('-', " "))
 }

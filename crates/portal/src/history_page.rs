@@ -12,11 +12,7 @@ use super::{history, html};
 /// Filters by kind: value, label, kinds of rows.
 const KINDS: [(&str, &str, &[HistoryKind]); 6] = [
     ("", "Everything", &[]),
-    (
-        "events",
-        "Events",
-        &[HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended],
-    ),
+    ("events", "Events", &[HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended]),
     ("operations", "Operations and rollouts", &[HistoryKind::OperationEnded, HistoryKind::RolloutChanged]),
     ("hosts", "Hosts", &[HistoryKind::HostChanged]),
     (

@@ -121,13 +121,8 @@ fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
                 format!("{name} becomes active, and machines can be placed on it.")
             }
         };
-        actions = actions.button(Button::new(
-            "activate-host",
-            "Activate",
-            consequences,
-            Action::ActivateHost,
-            Tone::Primary,
-        ));
+        actions =
+            actions.button(Button::new("activate-host", "Activate", consequences, Action::ActivateHost, Tone::Primary));
     }
     if is_empty {
         let consequences = format!("{name} is removed. It has no machines.");

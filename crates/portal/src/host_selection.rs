@@ -79,11 +79,7 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
     if !stuck.is_empty() {
         let wait = moves.iter().find_map(|one| one.waits_for.as_ref()).map_or_else(String::new, describe_wait);
         let reason = if wait.is_empty() { "no other host can take them".into() } else { format!("waits for {wait}") };
-        sentences.push(format!(
-            "Not possible yet for {}: {}.",
-            words::join_names(&stuck),
-            words::escape_html(reason)
-        ));
+        sentences.push(format!("Not possible yet for {}: {}.", words::join_names(&stuck), words::escape_html(reason)));
     }
     let unnotified = moves.iter().filter_map(|one| region.machine(one.machine));
     let unnotified: Vec<String> = unnotified
@@ -105,8 +101,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
 }
 
 async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
-    let hosts: Vec<&str> =
-        form.all("host").into_iter().filter(|name| scene.region().host(name).is_some()).collect();
+    let hosts: Vec<&str> = form.all("host").into_iter().filter(|name| scene.region().host(name).is_some()).collect();
     if hosts.is_empty() {
         return Err(Refusal::form("Select at least one host."));
     }
@@ -139,7 +134,9 @@ fn confirm<'a>(scene: &'a Scene, form: &'a Form, action: HostAction, hosts: &[&'
     let preview = |host: &&str| {
         let text = match action {
             HostAction::Drain => preview_drain(scene, host),
-            HostAction::Activate => "It becomes active. A drain in progress is canceled; moves in progress finish.".into(),
+            HostAction::Activate => {
+                "It becomes active. A drain in progress is canceled; moves in progress finish.".into()
+            }
         };
         ((*host).to_owned(), text)
     };

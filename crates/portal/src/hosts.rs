@@ -267,9 +267,8 @@ fn find_worst(on_host: &BTreeMap<GroupKey, usize>, groups: &BTreeMap<GroupKey, F
 }
 
 fn sort(found: &mut [&HostFacts<'_>], order: SortOrder<'_>) {
-    let worst = |facts: &&HostFacts<'_>| {
-        facts.worst.as_ref().map_or(i64::MAX, |worst| worst.after as i64 - worst.floor as i64)
-    };
+    let worst =
+        |facts: &&HostFacts<'_>| facts.worst.as_ref().map_or(i64::MAX, |worst| worst.after as i64 - worst.floor as i64);
     let rank = |host: &Host| match state_word(host) {
         "failed" => 0,
         "unreachable" => 1,

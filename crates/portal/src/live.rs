@@ -19,12 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Portal, frame};
 use super::html::RenderMode;
 use super::page::{self, Page};
 use super::panel::{NotFound, PageContent};
 use super::scene::Scene;
 use super::visitor::Visitor;
+use super::{Portal, frame};
 use forewarn_api::ChannelBody;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.

@@ -54,7 +54,8 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         .filter(|machine| search.is_empty() || machine.name.to_lowercase().contains(&search))
         .collect();
     let order = SortOrder::of(query, &COLUMNS, "name");
-    let group = |machine: &Machine| machine.seat.group().and_then(|id| region.group(id)).map(|group| group.name.clone());
+    let group =
+        |machine: &Machine| machine.seat.group().and_then(|id| region.group(id)).map(|group| group.name.clone());
     match order.key {
         "group" => found.sort_by_cached_key(|machine| (group(machine), machine.name.to_lowercase())),
         "host" => found.sort_by_cached_key(|machine| (machine.host.clone(), machine.name.to_lowercase())),

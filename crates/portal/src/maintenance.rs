@@ -67,7 +67,8 @@ pub fn render(scene: &Scene, fields: &PlanFields) -> PageContent {
     PageContent {
         title: "Maintenance".into(),
         lead: String::new(),
-        panels: vec![render_planner(scene, fields), progress], aside: Vec::new()
+        panels: vec![render_planner(scene, fields), progress],
+        aside: Vec::new(),
     }
 }
 

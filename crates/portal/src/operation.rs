@@ -170,9 +170,8 @@ pub fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<E
 
 /// The events that wait for an approval.
 pub fn find_unapproved(events: &[&Arc<Event>]) -> Vec<EventId> {
-    let waiting = events.iter().filter(|event| {
-        event.status == Status::Scheduled && event.approval.is_none() && event.is_shown()
-    });
+    let waiting =
+        events.iter().filter(|event| event.status == Status::Scheduled && event.approval.is_none() && event.is_shown());
     waiting.map(|event| event.id).collect()
 }
 
@@ -266,9 +265,8 @@ fn describe_missing(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]
         }
         Status::Started { .. } | Status::Scheduled | Status::Ended { .. } => None,
     });
-    parts.extend(
-        late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs))),
-    );
+    parts
+        .extend(late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs))));
     parts
 }
 
@@ -279,20 +277,14 @@ fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Even
     let unapproved = find_unapproved(events);
     if !unapproved.is_empty() {
         let consequences = preview.describe_approvals(&unapproved);
-        let button = Button::new(
-            "approve-operation",
-            "Approve all",
-            consequences,
-            Action::ApproveEvents,
-            Tone::Primary,
-        );
+        let button =
+            Button::new("approve-operation", "Approve all", consequences, Action::ApproveEvents, Tone::Primary);
         actions = actions.button(button);
     }
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
     if can_cancel {
         let consequences = preview.describe_operation_cancellation(operation);
-        actions =
-            actions.button(Button::new("cancel-operation", "Cancel", consequences, Action::Cancel, Tone::Danger));
+        actions = actions.button(Button::new("cancel-operation", "Cancel", consequences, Action::Cancel, Tone::Danger));
     }
     actions.into_panel().as_plain()
 }
@@ -379,10 +371,8 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
     for (number, scope) in scopes.iter().take(GROUPS_MAX).enumerate() {
         let of_scope: Vec<&Arc<Event>> = events.iter().filter(|event| event.scope == *scope).copied().collect();
         let (id, sort) = (format!("events-{}", scope.0), table::row_key(number));
-        let approvers: BTreeSet<String> = of_scope
-            .iter()
-            .filter_map(|event| Some(words::approver(&event.approval.as_ref()?.by)))
-            .collect();
+        let approvers: BTreeSet<String> =
+            of_scope.iter().filter_map(|event| Some(words::approver(&event.approval.as_ref()?.by))).collect();
         let names: Vec<String> = approvers.into_iter().collect();
         let row = GroupRow {
             id: &id,
@@ -392,11 +382,7 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
             ready: machines_in(&of_scope, |event| event.is_shown() && event.approval.is_some()),
             notified: machines_in(&of_scope, Event::is_shown),
             approved_by: words::join_names(&names),
-            events: of_scope
-                .iter()
-                .take(6)
-                .map(|event| (words::event_name(event.id), words::status(event)))
-                .collect(),
+            events: of_scope.iter().take(6).map(|event| (words::event_name(event.id), words::status(event))).collect(),
             more: of_scope.len().saturating_sub(6),
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));

@@ -154,7 +154,13 @@ fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
         Stage::InProgress => r#"<span class="st down">In progress</span>"#.to_owned(),
         Stage::Scheduled => {
             let due = activity.due().map_or_else(
-                || if activity.waits_for.is_empty() { String::new() } else { format!(", waits for {}", words::escape_html(&activity.waits_for)) },
+                || {
+                    if activity.waits_for.is_empty() {
+                        String::new()
+                    } else {
+                        format!(", waits for {}", words::escape_html(&activity.waits_for))
+                    }
+                },
                 |due| format!(r#" <span class="count" data-until="{}"></span>"#, due.0),
             );
             format!(r#"<span class="st wait">Scheduled</span>{due}"#)

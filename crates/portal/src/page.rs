@@ -188,7 +188,12 @@ pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: 
         Ok(content) => (StatusCode::OK, content),
         Err(NotFound(why)) => (
             StatusCode::NOT_FOUND,
-            PageContent { title: "Not found".into(), lead: words::paragraph(&why), panels: Vec::new(), aside: Vec::new() },
+            PageContent {
+                title: "Not found".into(),
+                lead: words::paragraph(&why),
+                panels: Vec::new(),
+                aside: Vec::new(),
+            },
         ),
     };
     let status = refused.map_or(status, |refused| refused.status);

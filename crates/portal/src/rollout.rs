@@ -94,7 +94,8 @@ pub async fn render(scene: &Scene, id: RolloutId) -> Result<PageContent, NotFoun
     let text = id.to_string();
     let operations: BTreeSet<OperationId> = rollout.steps.iter().filter_map(|step| step.operation).collect();
     let is_of_rollout = |row: &forewarn_store::HistoryRow| {
-        row.target.as_deref() == Some(&text) || row.operation.is_some_and(|one| operations.contains(&one) && row.kind == "ended")
+        row.target.as_deref() == Some(&text)
+            || row.operation.is_some_and(|one| operations.contains(&one) && row.kind == "ended")
     };
     let rows = history::render_filtered_panel(scene, is_of_rollout).await;
     let head = PageHead {
@@ -172,7 +173,8 @@ fn events_of_step<'s>(scene: &'s Scene, step: &RolloutStep) -> Vec<&'s Arc<Event
 
 fn missing_names(scene: &Scene, step: &RolloutStep) -> Vec<String> {
     let events = events_of_step(scene, step).into_iter();
-    let waiting = events.filter(|event| event.status == Status::Scheduled && event.is_shown() && event.approval.is_none());
+    let waiting =
+        events.filter(|event| event.status == Status::Scheduled && event.is_shown() && event.approval.is_none());
     waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
 }
 
@@ -191,8 +193,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
     }
     if rollout.state == RolloutState::Paused {
         let text = "The rollout goes on with the next step that its rules allow.".into();
-        actions =
-            actions.button(Button::new("resume-rollout", "Resume", text, Action::ResumeRollout, Tone::Primary));
+        actions = actions.button(Button::new("resume-rollout", "Resume", text, Action::ResumeRollout, Tone::Primary));
     } else {
         let now = "<label class=\"tick\"><input type=\"checkbox\" name=\"now\" value=\"on\"> Cancel scheduled events too</label> ";
         let text = format!("No further step starts. {left}: they finish, unless you cancel the scheduled ones.");
@@ -278,7 +279,10 @@ fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], miss
     let failed: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.status {
-            Status::Ended { outcome: outcome @ (forewarn_core::Outcome::Failed(_) | forewarn_core::Outcome::TimedOut), .. } => {
+            Status::Ended {
+                outcome: outcome @ (forewarn_core::Outcome::Failed(_) | forewarn_core::Outcome::TimedOut),
+                ..
+            } => {
                 let names: Vec<String> = event.resources.iter().map(|one| one.name.to_string()).collect();
                 Some(format!("{}: {}", words::join_names(&names), super::timeline::describe_outcome(outcome)))
             }
@@ -345,8 +349,12 @@ fn list_rules(rollout: &Rollout) -> Facts {
 fn describe_window(window: &forewarn_core::Window) -> String {
     let clock = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
     let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let days: Vec<&str> =
-        names.into_iter().enumerate().filter(|(day, _)| window.days.contains(*day as u8)).map(|(_, name)| name).collect();
+    let days: Vec<&str> = names
+        .into_iter()
+        .enumerate()
+        .filter(|(day, _)| window.days.contains(*day as u8))
+        .map(|(_, name)| name)
+        .collect();
     let days = if days.len() == 7 { String::new() } else { format!("{} ", days.join(",")) };
     let text = format!("{days}{}-{} {}", clock(window.start_minute), clock(window.end_minute), window.zone.name);
     MaintenanceWindow::parse(&text).map_or(text, |window| window.to_string())
@@ -377,8 +385,7 @@ fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
         rollout.plan.unavailable_max.map_or(group.floor(), |max| group.machines.saturating_sub(max as usize))
     };
     found.sort_by_key(|group| group.up as i64 - floor(group) as i64);
-    let row = |group: &fleet::FleetGroup| {
-        (group.name.clone(), group.href.clone(), group.up, group.machines, floor(group))
-    };
+    let row =
+        |group: &fleet::FleetGroup| (group.name.clone(), group.href.clone(), group.up, group.machines, floor(group));
     CapacityNow { groups: found.iter().take(GROUPS_MAX).map(row).collect() }
 }

@@ -118,12 +118,7 @@ impl<'a> Chart<'a> {
             waves.entry(step.notice / 60_000).or_default().push(step);
         }
         let waves = waves.into_values().enumerate().map(|(number, steps)| self.wave(number + 1, &steps)).collect();
-        html::render(&Gantt {
-            ticks: self.ticks(),
-            waves,
-            severity,
-            more: self.steps.len().saturating_sub(STEPS_MAX),
-        })
+        html::render(&Gantt { ticks: self.ticks(), waves, severity, more: self.steps.len().saturating_sub(STEPS_MAX) })
     }
 
     fn wave(&self, number: usize, steps: &[&StepSpan<'_>]) -> Wave {
@@ -181,9 +176,13 @@ impl<'a> Chart<'a> {
     pub fn render_capacity(&self) -> String {
         let mut groups: Vec<(&FleetGroup, &GroupAvailability)> = Vec::new();
         for expected in &self.preview.groups {
-            groups.extend(self.groups.iter().find(|group| is_named(group, &expected.name)).map(|group| (group, expected)));
+            groups.extend(
+                self.groups.iter().find(|group| is_named(group, &expected.name)).map(|group| (group, expected)),
+            );
         }
-        groups.sort_by_key(|(group, expected)| (i64::from(expected.min_available) - group.floor() as i64, group.machines));
+        groups.sort_by_key(|(group, expected)| {
+            (i64::from(expected.min_available) - group.floor() as i64, group.machines)
+        });
         let calm = groups.len().saturating_sub(GROUPS_MAX);
         let drawn = groups.into_iter().take(GROUPS_MAX).map(|(group, expected)| self.capacity_of(group, expected));
         html::render(&Capacity { groups: drawn.collect(), calm })

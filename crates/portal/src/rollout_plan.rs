@@ -23,18 +23,8 @@ use super::{Portal, frame, html, words};
 const HERE: &str = "/rollouts/plan";
 
 /// The fields of a plan in the address.
-const FIELDS: [&str; 10] = [
-    "hosts",
-    "groups",
-    "type",
-    "parallel",
-    "pause",
-    "window",
-    "unavailable",
-    "failures",
-    "notice",
-    "description",
-];
+const FIELDS: [&str; 10] =
+    ["hosts", "groups", "type", "parallel", "pause", "window", "unavailable", "failures", "notice", "description"];
 
 #[derive(Template)]
 #[template(path = "rollout_form.html")]
@@ -114,7 +104,9 @@ fn describe_targets(scene: &Scene, query: &PageQuery) -> String {
     let known = hosts.iter().filter_map(|name| region.host(name));
     let machines: usize = known.map(|host| region.machines_on(&host.name).count()).sum();
     let facts = match (hosts.len(), query.text("groups")) {
-        (0, "") => "<span>Name hosts or groups, or select them on the page of <a href=\"/hosts\">hosts</a>.</span>".into(),
+        (0, "") => {
+            "<span>Name hosts or groups, or select them on the page of <a href=\"/hosts\">hosts</a>.</span>".into()
+        }
         (0, groups) => format!("<span><b>{}</b>, by update domain</span>", words::escape_html(groups)),
         (hosts, _) => format!(
             r#"<span><b>{}</b></span> <span><b>{}</b></span> <span><a href="/hosts">Change the selection</a></span>"#,
@@ -165,9 +157,7 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
             problems.take("type", found.ok_or_else(|| format!("Unknown type '{word}'.")))?
         }
     };
-    let number = |name: &str, label: &'static str| {
-        parse_optional(query.text(name), |text| parse_number(text, label))
-    };
+    let number = |name: &str, label: &'static str| parse_optional(query.text(name), |text| parse_number(text, label));
     let seconds = |name: &str, label: &'static str| parse_optional(query.text(name), |text| parse_seconds(label, text));
     let parallel = problems.take("parallel", number("parallel", "In parallel"));
     let pause = problems.take("pause", seconds("pause", "The pause"));

@@ -61,10 +61,7 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup
 }
 
 /// The group that most of these machines are in, if they are in several.
-fn find_most(
-    region: &Region,
-    machines: &std::collections::BTreeSet<MachineId>,
-) -> Option<(usize, String, String)> {
+fn find_most(region: &Region, machines: &std::collections::BTreeSet<MachineId>) -> Option<(usize, String, String)> {
     let mut scopes: BTreeMap<forewarn_core::ScopeId, usize> = BTreeMap::new();
     for machine in machines.iter().filter_map(|id| region.machine(*id)) {
         *scopes.entry(machine.scope).or_default() += 1;

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
 use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
-    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation, OperationPhase, PauseOptions,
-    Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
+    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
+    OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
 };
 use forewarn_core::{Guid, Within};
 use forewarn_wire::guid;

@@ -70,13 +70,8 @@ fn render_row(scene: &Scene, hook: &Webhook, number: usize) -> Fragment {
         let button = Button::new(act, label, consequences.to_owned(), needs, tone);
         button.render(scene, (&format!("do-{act}-{number}"), ""), &hook.name, HERE)
     };
-    let mut actions = vec![button(
-        "test-webhook",
-        "Test",
-        "A test message is sent once.",
-        Action::TestWebhook,
-        Tone::Normal,
-    )];
+    let mut actions =
+        vec![button("test-webhook", "Test", "A test message is sent once.", Action::TestWebhook, Tone::Normal)];
     if state.given_up > 0 {
         actions.push(button(
             "resend-webhook",

@@ -1,7 +1,8 @@
 //! The replicated log on three members of real etcd: conformance, TLS and passwords, and rounds in which servers and members
 //! are killed and stopped.
 //!
-//! These are the tests `etcd::` of the cluster crate. `cargo test` skips them; here all of them must run.
+//! These are the tests `etcd::` of the cluster crate, and the tests `cluster::` of the command line, which run three servers.
+//! `cargo test` skips them; here all of them must run.
 
 use anyhow::Result;
 
@@ -16,5 +17,6 @@ pub const NEEDS: Needs = Needs { root: false, packages: &[("util-linux", "setpri
 
 pub fn run() -> Result<()> {
     let path = format!("{}:{}", ETCD.path()?.join("usr/bin").display(), std::env::var("PATH")?);
-    programs::run_only(programs::CLUSTER, &[("PATH", path.as_ref())])
+    programs::run_only(programs::CLUSTER, &[("PATH", path.as_ref())])?;
+    programs::run_only(programs::CLUSTER_SERVERS, &[("PATH", path.as_ref())])
 }

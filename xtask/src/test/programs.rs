@@ -36,7 +36,10 @@ pub const LIBVIRT_DRIVER: Group = Group { package: "forewarn-drivers", module: "
 /// These need etcd, which is downloaded for them.
 pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::" };
 
-const GROUPS: [Group; 5] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, CLUSTER];
+/// Three servers on etcd.
+pub const CLUSTER_SERVERS: Group = Group { package: "forewarn-cli", module: "cluster::" };
+
+const GROUPS: [Group; 6] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, CLUSTER, CLUSTER_SERVERS];
 
 /// A test program, and the package it belongs to.
 pub struct Program {

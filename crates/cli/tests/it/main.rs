@@ -2,6 +2,7 @@
 
 mod check;
 mod cli;
+mod cluster;
 mod completions;
 mod fleet;
 mod kill;

@@ -85,8 +85,7 @@ pub fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) ->
 
 /// The panel with one lane per event.
 pub fn render_panel(scene: &Scene, events: &[Arc<EventTimeline>]) -> Panel {
-    let lanes =
-        events.iter().map(|event| event.render_lane(scene, &event.sort_key())).collect();
+    let lanes = events.iter().map(|event| event.render_lane(scene, &event.sort_key())).collect();
     add_controls(scene, Panel::new("timeline", "Timeline", lanes))
 }
 

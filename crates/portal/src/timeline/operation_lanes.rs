@@ -398,9 +398,7 @@ impl Lanes<'_> {
         let stage = event.stage();
         let impact = match (event.started, event.ended) {
             (Some(started), Some(ended)) => Some((started.0, Some(ended.0))),
-            (Some(started), None) => {
-                Some((started.0, Some(expected(started)).filter(|end| *end > self.scene.now.0)))
-            }
+            (Some(started), None) => Some((started.0, Some(expected(started)).filter(|end| *end > self.scene.now.0))),
             (None, Some(_)) => None,
             (None, None) => Some((event.not_before.0, Some(expected(event.not_before)))),
         };

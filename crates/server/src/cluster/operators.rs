@@ -30,14 +30,15 @@ async fn show(State(cluster): State<Arc<Cluster>>) -> Json<Value> {
 impl Cluster {
     fn describe(&self, roster: Result<Roster, LogError>, backends: Result<Vec<Backend>, LogError>) -> Value {
         let status = self.monitor.status();
+        let revision = self.engine.snapshot().revision;
         let leader = status.leader.as_ref().map(|leader| leader.node.clone());
         let problem = status.problem.clone().or_else(|| roster.as_ref().err().map(ToString::to_string));
         let (members, log_bytes) = roster.map_or((Vec::new(), 0), |roster| (roster.members, roster.log_bytes));
-        let newest = members.iter().map(|member| member.applied).chain([status.revision]).max().unwrap_or(0);
+        let newest = members.iter().map(|member| member.applied).chain([revision]).max().unwrap_or(0);
         let nodes: Vec<Value> = members
             .iter()
             .map(|member| {
-                let applied = if member.name == self.node { status.revision } else { member.applied };
+                let applied = if member.name == self.node { revision } else { member.applied };
                 json!({
                     "name": member.name,
                     "address": member.address,
@@ -54,7 +55,7 @@ impl Cluster {
             "role": status.role.as_str(),
             "leader": leader,
             "term": status.term,
-            "revision": status.revision,
+            "revision": revision,
             "beatAgeMs": self.monitor.beat_age().map(|age| age.as_millis() as u64),
             "problem": problem,
             "nodes": nodes,

@@ -1,0 +1,225 @@
+//! Clients record every answer while servers and members of etcd are killed and stopped. Afterwards, everything that was
+//! acknowledged must be in the history of every server, and nothing may have happened twice.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::nodes::{Cluster, Servers, until};
+use super::{has_etcd, machine};
+
+/// Rounds at most; `XTASK_ROUNDS` overrides it.
+const ROUNDS: u64 = 30;
+
+/// Time after which no further round begins.
+const ROUNDS_TIME_MAX: Duration = Duration::from_secs(100);
+
+/// Clients that change something, each with a machine of its own.
+const CLIENTS: usize = 4;
+
+#[derive(Default)]
+struct Ledger {
+    machines: Mutex<Vec<String>>,
+    scheduled: Mutex<Vec<String>>,
+    approved: Mutex<Vec<String>>,
+    /// Acknowledged changes.
+    acknowledged: AtomicU64,
+    is_over: AtomicBool,
+    violations: Mutex<Vec<String>>,
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let ledger = Ledger::default();
+    let mut takeovers = Vec::new();
+    let Cluster { etcd, servers, .. } = &mut cluster;
+    let shared = std::sync::RwLock::new(servers);
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (ledger, shared) = (&ledger, &shared);
+            scope.spawn(move || act(ledger, shared, client));
+        }
+        for index in 0..3 {
+            let (ledger, shared) = (&ledger, &shared);
+            scope.spawn(move || watch_incarnations(ledger, shared, index));
+        }
+        let begun = Instant::now();
+        let mut random = Random(0x5eed);
+        for round in 0..rounds() {
+            if begun.elapsed() > ROUNDS_TIME_MAX {
+                eprintln!("{round} rounds");
+                break;
+            }
+            let target = random.below(3) as usize;
+            match random.below(4) {
+                0 | 1 => takeovers.push(kill_leader(&shared, &ledger)),
+                2 => pause(&shared, &ledger, target),
+                _ => {
+                    etcd.kill(target);
+                    wait_for_progress(&ledger, 3);
+                    etcd.restart(target);
+                    etcd.wait_until_healthy();
+                }
+            }
+        }
+        ledger.is_over.store(true, Ordering::Relaxed);
+    });
+    let servers = shared.into_inner().unwrap();
+    check(servers, &ledger);
+    takeovers.sort();
+    if let (Some(median), Some(worst)) = (takeovers.get(takeovers.len() / 2), takeovers.last()) {
+        eprintln!(
+            "{} kills of a leader: next change after {median:.2?} (median), {worst:.2?} (worst)",
+            takeovers.len()
+        );
+    }
+}
+
+type Shared<'a> = std::sync::RwLock<&'a mut Servers>;
+
+/// Kills the leader and returns the time until the next acknowledged change.
+fn kill_leader(shared: &Shared<'_>, ledger: &Ledger) -> Duration {
+    let leader = shared.read().unwrap().leader();
+    shared.write().unwrap().kill(leader);
+    let before = ledger.acknowledged.load(Ordering::Relaxed);
+    let begun = Instant::now();
+    until("a change after the kill", || (ledger.acknowledged.load(Ordering::Relaxed) > before).then_some(()));
+    let took = begun.elapsed();
+    shared.write().unwrap().restart(leader);
+    wait_for_progress(ledger, 5);
+    took
+}
+
+/// Stops a server until the others make progress, then lets it continue.
+fn pause(shared: &Shared<'_>, ledger: &Ledger, index: usize) {
+    shared.read().unwrap().stop(index);
+    wait_for_progress(ledger, 3);
+    shared.read().unwrap().resume(index);
+    wait_for_progress(ledger, 3);
+}
+
+fn wait_for_progress(ledger: &Ledger, changes: u64) {
+    let before = ledger.acknowledged.load(Ordering::Relaxed);
+    until("progress", || (ledger.acknowledged.load(Ordering::Relaxed) >= before + changes).then_some(()));
+}
+
+/// Registers machines, restarts them and approves, at any server.
+fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
+    let mut random = Random(client as u64 + 1);
+    for number in 0.. {
+        if ledger.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let name = format!("vm-{client}-{number}");
+        let ask = |method: &str, path: &str, body: &str, random: &mut Random| {
+            let address = shared.read().unwrap().management[random.below(3) as usize];
+            super::nodes::request(address, method, path, body)
+        };
+        let acknowledge = |list: &Mutex<Vec<String>>, item: &str| {
+            list.lock().unwrap().push(item.to_owned());
+            ledger.acknowledged.fetch_add(1, Ordering::Relaxed);
+        };
+        if ask("POST", "/api/v1/machines", &machine(&name), &mut random).is_none_or(|answer| answer.status != 201) {
+            continue;
+        }
+        acknowledge(&ledger.machines, &name);
+        let enable = format!("/api/v1/machines/{name}/enable-events");
+        let restart = format!("/api/v1/machines/{name}/restart");
+        if ask("POST", &enable, "", &mut random).is_none_or(|answer| answer.status != 200) {
+            continue;
+        }
+        let Some(operation) = ask("POST", &restart, "", &mut random).filter(|answer| answer.status == 202) else {
+            continue;
+        };
+        let operation: Value = serde_json::from_str(&operation.body).unwrap();
+        let event = operation["events"][0]["id"].as_str().unwrap().to_owned();
+        acknowledge(&ledger.scheduled, &event);
+        let metadata = shared.read().unwrap().metadata[random.below(3) as usize];
+        let path = format!("/vm/{name}/metadata/scheduledevents?api-version=2020-07-01");
+        let body = format!(r#"{{"StartRequests":[{{"EventId":"{event}"}}]}}"#);
+        if super::nodes::request(metadata, "POST", &path, &body).is_some_and(|answer| answer.status == 200) {
+            acknowledge(&ledger.approved, &event);
+        }
+    }
+}
+
+/// The incarnation that one server shows to a guest never falls.
+fn watch_incarnations(ledger: &Ledger, shared: &Shared<'_>, index: usize) {
+    let mut highest: HashMap<String, u64> = HashMap::new();
+    while !ledger.is_over.load(Ordering::Relaxed) {
+        let Some(name) = ledger.machines.lock().unwrap().first().cloned() else { continue };
+        let metadata = shared.read().unwrap().metadata[index];
+        let path = format!("/vm/{name}/metadata/scheduledevents?api-version=2020-07-01");
+        let Some(answer) = super::nodes::request(metadata, "GET", &path, "").filter(|answer| answer.status == 200)
+        else {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        let document: Value = serde_json::from_str(&answer.body).unwrap();
+        let incarnation = document["DocumentIncarnation"].as_u64().unwrap();
+        let before = highest.entry(name).or_insert(0);
+        if incarnation < *before {
+            let text = format!("n{index} showed incarnation {incarnation} after {before}");
+            ledger.violations.lock().unwrap().push(text);
+        }
+        *before = incarnation.max(*before);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn check(servers: &Servers, ledger: &Ledger) {
+    let history = servers.check_equal();
+    let rows = |kind: &str| -> HashMap<String, Vec<&Value>> {
+        let mut found: HashMap<String, Vec<&Value>> = HashMap::new();
+        for row in history.iter().filter(|row| row["kind"] == kind) {
+            let key = row["event"].as_str().or(row["machines"][0].as_str()).unwrap_or_default();
+            found.entry(key.to_owned()).or_default().push(row);
+        }
+        found
+    };
+    let (added, appeared, approved, started) =
+        (rows("machine-added"), rows("appeared"), rows("approved"), rows("started"));
+    for name in &*ledger.machines.lock().unwrap() {
+        assert_eq!(added.get(name).map(Vec::len), Some(1), "the registration of {name}");
+    }
+    for event in &*ledger.scheduled.lock().unwrap() {
+        assert_eq!(appeared.get(event).map(Vec::len), Some(1), "the schedule of {event}");
+    }
+    for event in &*ledger.approved.lock().unwrap() {
+        assert_eq!(approved.get(event).map(Vec::len), Some(1), "the approval of {event}");
+        assert_eq!(started.get(event).map(Vec::len), Some(1), "the start of {event}");
+    }
+    for (event, rows) in &started {
+        assert_eq!(rows.len(), 1, "{event} started twice");
+        let is_approved =
+            approved.get(event).is_some_and(|approvals| approvals[0]["number"].as_u64() < rows[0]["number"].as_u64());
+        assert!(is_approved, "{event} started early");
+    }
+    assert_eq!(*ledger.violations.lock().unwrap(), Vec::<String>::new());
+    let count = ledger.acknowledged.load(Ordering::Relaxed);
+    assert!(count > 0);
+    eprintln!("{count} acknowledged changes, {} rows of history", history.len());
+}
+
+fn rounds() -> u64 {
+    std::env::var("XTASK_ROUNDS").map_or(ROUNDS, |count| count.parse().expect("XTASK_ROUNDS is a number"))
+}
+
+struct Random(u64);
+
+impl Random {
+    /// xorshift64*
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end
+    }
+}

@@ -1,0 +1,125 @@
+//! Three servers on three members of real etcd: writes at followers, kills, pauses, and a loss of quorum. `cargo xtask accept
+//! cluster` provides etcd; without it, these tests are skipped.
+
+mod checker;
+mod nodes;
+
+use std::time::Instant;
+
+use forewarn_test_support::{Need, can_run};
+
+use nodes::{Cluster, until};
+
+/// Whether etcd is installed. If not, the running test is reported as skipped.
+fn has_etcd() -> bool {
+    can_run(&[Need::Program("etcd"), Need::Program("setpriv")])
+}
+
+fn machine(name: &str) -> String {
+    format!(r#"{{"name":"{name}"}}"#)
+}
+
+/// Registers a machine, turns its event group on, restarts it, and returns the event.
+fn schedule(cluster: &Cluster, index: usize, name: &str) -> String {
+    let servers = &cluster.servers;
+    let created = servers.api(index, "POST", "/api/v1/machines", &machine(name)).expect("an answer");
+    assert_eq!(created.status, 201, "{}", created.body);
+    assert_eq!(servers.document(index, name).expect("an answer").status, 200);
+    let operation = servers.api(index, "POST", &format!("/api/v1/machines/{name}/restart"), "").expect("an answer");
+    assert_eq!(operation.status, 202, "{}", operation.body);
+    let operation: serde_json::Value = serde_json::from_str(&operation.body).unwrap();
+    operation["events"][0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_change_at_a_follower_is_read_everywhere_and_survives_the_leader() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let (leader, follower) = (cluster.servers.leader(), cluster.servers.follower());
+    let event = schedule(&cluster, follower, "web");
+    let own = cluster.servers.get(follower, &format!("/api/v1/events/{event}")).expect("a server reads its own writes");
+    assert_eq!(own["id"], event.as_str());
+    let approved = cluster.servers.approve(follower, "web", &event).expect("an answer");
+    assert_eq!(approved.status, 200, "{}", approved.body);
+    cluster.servers.check_equal();
+
+    cluster.servers.kill(leader);
+    let begun = Instant::now();
+    let created = cluster.servers.api(follower, "POST", "/api/v1/machines", &machine("db")).expect("an answer");
+    assert_eq!(created.status, 201, "a change waits for the next leader: {}", created.body);
+    eprintln!("takeover until the next acknowledged change: {:.2} s", begun.elapsed().as_secs_f64());
+    assert_ne!(cluster.servers.leader(), leader);
+    cluster.servers.restart(leader);
+    let history = cluster.servers.check_equal();
+    let count = |kind: &str| history.iter().filter(|row| row["kind"] == kind && row["event"] == event.as_str()).count();
+    assert_eq!((count("approved"), count("started")), (1, 1));
+    for index in 0..3 {
+        let machines = cluster.servers.get(index, "/api/v1/machines").expect("a list");
+        let names: Vec<_> =
+            machines["value"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"web") && names.contains(&"db"), "{names:?}");
+    }
+}
+
+#[test]
+fn a_leader_that_was_stopped_does_not_write_afterwards() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let old = cluster.servers.leader();
+    cluster.servers.stop(old);
+    let other = (old + 1) % 3;
+    let created = until("the next leader", || {
+        cluster.servers.api(other, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
+    });
+    assert_eq!(created.status, 201, "{}", created.body);
+    cluster.servers.resume(old);
+    // The old leader must notice before it answers. The name is taken, whoever decides.
+    let taken = until("an answer of the old leader", || {
+        cluster.servers.api(old, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
+    });
+    assert_eq!(taken.status, 409, "{}", taken.body);
+    until("the old leader to follow", || cluster.servers.readiness(old).filter(|report| report["role"] == "follower"));
+    let history = cluster.servers.check_equal();
+    let added = history.iter().filter(|row| row["kind"] == "machine-added" && row["machines"][0] == "web");
+    assert_eq!(added.count(), 1);
+}
+
+#[test]
+fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let follower = cluster.servers.follower();
+    schedule(&cluster, follower, "web");
+    cluster.servers.check_equal();
+    for member in [0, 1] {
+        cluster.etcd.kill(member);
+    }
+    for index in 0..3 {
+        let refused = until("a refusal", || {
+            cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db")).filter(|answer| answer.status == 503)
+        });
+        assert!(refused.head.to_ascii_lowercase().contains("retry-after: 1"), "{}", refused.head);
+        let read = cluster.servers.get(index, "/api/v1/machines/web").expect("reads continue");
+        assert_eq!(read["name"], "web");
+    }
+    // A copy that may miss the start of an event is not shown to guests.
+    for index in 0..3 {
+        until("guests are refused", || cluster.servers.document(index, "web").filter(|answer| answer.status == 503));
+    }
+    for member in [0, 1] {
+        cluster.etcd.restart(member);
+    }
+    cluster.etcd.wait_until_healthy();
+    let created = until("changes again", || {
+        cluster.servers.api(follower, "POST", "/api/v1/machines", &machine("new")).filter(|answer| answer.status == 201)
+    });
+    assert_eq!(created.status, 201);
+    until("guests again", || cluster.servers.document(follower, "web").filter(|answer| answer.status == 200));
+    cluster.servers.check_equal();
+}
