@@ -15,6 +15,13 @@ use crate::needs::{Need, can_run};
 /// Names the directory with the hosts.
 const HOSTS: &str = "XTASK_HOSTS";
 
+/// The network interface of a guest with an address. libvirt makes the MAC address.
+const INTERFACE: &str =
+    "<interface type='bridge'><source bridge='guests'/><model type='virtio'/><rom enabled='no'/></interface>";
+
+/// Names the network namespace in which a server is reached at the metadata address.
+const CLOUD: &str = "XTASK_CLOUD";
+
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
 const BOOT_MAX: Duration = Duration::from_secs(120);
 
@@ -32,6 +39,14 @@ impl Hosts {
     #[track_caller]
     pub fn from_environment() -> Option<Hosts> {
         can_run(&[Need::Variable(HOSTS)]).then(|| Hosts { dir: std::env::var_os(HOSTS).unwrap_or_default().into() })
+    }
+
+    /// A command in the namespace in which a server is reached at the metadata address.
+    pub fn cloud_command(&self, program: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("nsenter");
+        let namespace = std::env::var(CLOUD).unwrap_or_default();
+        command.arg(format!("--net={namespace}")).args(["--", program]);
+        command
     }
 
     /// The socket of the libvirtd of host 1 or 2.
@@ -63,7 +78,7 @@ impl Hosts {
     /// A guest that is not defined yet. The number makes its UUID.
     pub fn guest(&self, name: &str, number: u32) -> Guest {
         let uuid = format!("5c4e4f50-0000-4000-8000-{number:012}");
-        Guest { name: name.into(), uuid, dir: self.dir.clone(), disks: Vec::new() }
+        Guest { name: name.into(), uuid, dir: self.dir.clone(), disks: Vec::new(), address: None }
     }
 
     /// A disk image that is a volume of the pool `images` of host 1.
@@ -91,13 +106,17 @@ pub struct Guest {
     pub uuid: String,
     /// Disk images. The guest does not use them.
     pub disks: Vec<PathBuf>,
+    /// Its IPv4 address. With one, the guest polls the metadata endpoint and approves events.
+    pub address: Option<String>,
     dir: PathBuf,
 }
 
 impl Guest {
     /// The definition of the domain. Never with KVM, which hangs on machines that only seem to have it.
     pub fn xml(&self) -> String {
-        let Guest { name, uuid, dir, disks } = self;
+        let Guest { name, uuid, dir, disks, address } = self;
+        let options = address.as_ref().map(|address| format!(" address={address}")).unwrap_or_default();
+        let interface = address.as_ref().map(|_| INTERFACE).unwrap_or_default();
         let (dir, console) = (dir.display(), self.console().display().to_string());
         let disk = |(letter, path): (char, &PathBuf)| {
             let path = path.display();
@@ -114,14 +133,14 @@ impl Guest {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>{dir}/kernel</kernel>
     <initrd>{dir}/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1</cmdline>
+    <cmdline>console=ttyS0 quiet panic=-1{options}</cmdline>
   </os>
   <features><acpi/></features>
   <on_poweroff>destroy</on_poweroff>
   <on_reboot>restart</on_reboot>
   <on_crash>destroy</on_crash>
   <devices>
-    {disks}
+    {disks}{interface}
     <controller type='usb' model='none'/>
     <serial type='file'><source path='{console}' append='on'/><target port='0'/></serial>
     <memballoon model='none'/>
@@ -134,7 +153,8 @@ impl Guest {
         self.dir.join(format!("{}.console", self.name))
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// The complete lines on the console.
+    pub fn lines(&self) -> Vec<String> {
         let text = fs::read(self.console()).unwrap_or_default();
         // The last line may be incomplete.
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -175,7 +195,12 @@ impl Guest {
         self.wait("a sign of life", || self.beat().filter(|beat| Some(*beat) != before)).await
     }
 
-    async fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    /// Waits until `look` finds something.
+    ///
+    /// # Panics
+    ///
+    /// If that takes too long.
+    pub async fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
             if let Some(found) = look() {

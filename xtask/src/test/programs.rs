@@ -32,6 +32,7 @@ pub const AGENT_ACTIONS: Group = Group { package: "forewarn-agent", module: "act
 /// These need two hosts with libvirtd and QEMU, which the acceptance run provides.
 pub const LIBVIRT_CLIENT: Group = Group { package: "forewarn-libvirt", module: "hosts::" };
 pub const LIBVIRT_DRIVER: Group = Group { package: "forewarn-drivers", module: "hosts::" };
+pub const LIBVIRT_SERVER: Group = Group { package: "forewarn-cli", module: "machines::" };
 
 /// These need etcd, which is downloaded for them.
 pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::" };
@@ -39,7 +40,8 @@ pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::"
 /// Three servers on etcd.
 pub const CLUSTER_SERVERS: Group = Group { package: "forewarn-cli", module: "cluster::" };
 
-const GROUPS: [Group; 6] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, CLUSTER, CLUSTER_SERVERS];
+const GROUPS: [Group; 7] =
+    [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, LIBVIRT_SERVER, CLUSTER, CLUSTER_SERVERS];
 
 /// A test program, and the package it belongs to.
 pub struct Program {

@@ -32,6 +32,7 @@ pub struct Choices {
     pub driver_arguments: Vec<String>,
     pub driver_command_timeout: Duration,
     pub libvirt: LibvirtChoice,
+    pub libvirt_host: Option<String>,
     pub libvirt_peers: Option<PathBuf>,
     pub impacts: Impacts,
     pub log: LogFormat,
@@ -80,6 +81,7 @@ impl Default for Choices {
             driver_arguments: Vec::new(),
             driver_command_timeout: Duration::from_secs(10 * 60),
             libvirt: LibvirtChoice::default(),
+            libvirt_host: None,
             libvirt_peers: None,
             impacts: Impacts::default(),
             log: LogFormat::Text,
@@ -230,7 +232,8 @@ impl Choices {
             (DriverMode::Libvirt, None) => {
                 let peers = self.libvirt_peers.as_deref().map(forewarn_server::read_peers).transpose();
                 let peers = peers.map_err(|error| ConfigError(format!("{error:#}")))?.unwrap_or_default();
-                Ok(DriverChoice::Libvirt(LibvirtChoice { peers, ..self.libvirt.clone() }))
+                let host = self.libvirt_host.clone().unwrap_or_else(|| self.libvirt.host.clone());
+                Ok(DriverChoice::Libvirt(LibvirtChoice { host, peers, ..self.libvirt.clone() }))
             }
             (DriverMode::Command, Some(program)) => {
                 executable::check(program)?;

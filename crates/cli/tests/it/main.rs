@@ -8,6 +8,7 @@ mod fleet;
 mod kill;
 mod kit;
 mod login;
+mod machines;
 mod run;
 mod sign_in;
 mod support;

@@ -1,5 +1,6 @@
 //! The guest: Debian's cloud kernel and an initramfs with busybox. It prints its boot ID on the serial console, then a
-//! line per second, and powers off when the power button is pressed.
+//! line per second, and powers off when the power button is pressed. With `address=` on its kernel command line it polls
+//! the metadata endpoint, prints each new document, and approves events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,26 @@ chmod +x /etc/acpi/PWRF/00000080
 acpid
 id=$(cat /proc/sys/kernel/random/boot_id)
 echo "boot id $id"
+address=$(sed -n 's/.* address=\([^ ]*\).*/\1/p' /proc/cmdline)
+url='http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'
+ask() { timeout 3 wget -q -O - --header 'Metadata: true' "$@" "$url"; }
+handle() {
+    while :; do
+        document=$(ask)
+        if [ -n "$document" ] && [ "$document" != "$last" ]; then echo "document $document"; last=$document; fi
+        case $document in *'"EventStatus":"Scheduled"'*)
+            event=${document##*'"EventId":"'} event=${event%%'"'*}
+            ask --post-data "{\"StartRequests\":[{\"EventId\":\"$event\"}]}" && echo "approved $event" ;;
+        esac
+        sleep 0.3
+    done
+}
+if [ -n "$address" ]; then
+    ip link set eth0 up
+    ip address add "$address/24" dev eth0
+    ip route add 169.254.169.254 dev eth0
+    handle &
+fi
 n=0
 while :; do n=$((n + 1)); echo "beat $id $n"; sleep 1; done
 "#;

@@ -4,6 +4,8 @@
 //!  host1  10.99.0.1  DIR/host1/libvirt-sock        host2  10.99.0.2  DIR/host2/libvirt-sock
 //! ```
 //!
+//! Guests with a network interface share one link with both hosts and the metadata endpoint.
+//!
 //! libvirtd starts again when it ends, so that tests can kill it. QEMU processes belong to the first process of the
 //! namespace, which takes them in when they end, and end with it.
 
@@ -14,8 +16,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::accept::netns::{Namespace, Network};
+use crate::accept::netns::{METADATA, Namespace, Network, Node};
 use crate::accept::wait;
+
+/// The bridge to which guests are connected on each host.
+const BRIDGE: &str = "guests";
 
 pub const NAMES: [&str; 2] = ["host1", "host2"];
 
@@ -41,12 +46,25 @@ pub fn start(dir: &Path) -> Result<Network> {
     create_pool(dir)?;
     let namespaces = (1..).zip(NAMES).map(|(number, name)| start_one(&dir.join(name), number, name));
     let network = Network::of(namespaces.collect::<Result<_>>()?)?;
+    network.cloud.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "br0"])?;
+    network.nodes.iter().try_for_each(bridge_guests)?;
+    network.check_no_way_out()?;
     for name in NAMES {
         let socket = dir.join(name).join("libvirt-sock");
         let ready = wait::until(&format!("libvirtd of {name}"), || Ok(UnixStream::connect(&socket).ok()));
         ready.with_context(|| fs::read_to_string(dir.join(name).join("log")).unwrap_or_default())?;
     }
     Ok(network)
+}
+
+/// Puts a bridge for guests between the host and its link.
+fn bridge_guests(host: &Node) -> Result<()> {
+    let ip = |arguments: &[&str]| host.namespace.ip(arguments).map(drop);
+    ip(&["link", "add", BRIDGE, "type", "bridge"])?;
+    ip(&["address", "flush", "dev", "eth0"])?;
+    ip(&["link", "set", "eth0", "master", BRIDGE])?;
+    ip(&["address", "add", &format!("{}/24", host.ip), "dev", BRIDGE])?;
+    ip(&["link", "set", BRIDGE, "up"])
 }
 
 fn create_pool(dir: &Path) -> Result<()> {

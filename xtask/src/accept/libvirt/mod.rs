@@ -16,6 +16,9 @@ use crate::test::programs;
 /// Names the directory with the hosts. Read by the tests.
 const HOSTS: &str = "XTASK_HOSTS";
 
+/// Names the network namespace in which a server is reached at the metadata address.
+const CLOUD: &str = "XTASK_CLOUD";
+
 pub const NEEDS: Needs = Needs {
     root: true,
     packages: &[
@@ -37,9 +40,10 @@ pub const NEEDS: Needs = Needs {
 pub fn run() -> Result<()> {
     let dir = tempfile::Builder::new().prefix("forewarn-hosts-").tempdir()?;
     guest::build(dir.path())?;
-    let _hosts = hosts::start(dir.path())?;
-    let variables = [(HOSTS, dir.path().as_os_str())];
-    for group in [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER] {
+    let hosts = hosts::start(dir.path())?;
+    let cloud = hosts.cloud.network_path();
+    let variables = [(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref())];
+    for group in [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER, programs::LIBVIRT_SERVER] {
         programs::run_only(group, &variables).inspect_err(|_| hosts::print_logs(dir.path()))?;
     }
     Ok(())
