@@ -6,9 +6,11 @@
 pub mod book;
 mod command;
 pub mod libvirt;
+pub mod message;
 mod order;
 mod runner;
 mod simulated;
+mod simulated_machines;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub use command::{CommandDriver, CommandRunner, CommandSignal};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
 pub use runner::{OrderBook, OrderRunner, Reported};
 pub use simulated::{Impacts, Simulated};
+pub use simulated_machines::SimulatedMachines;
 
 /// The writer's end of a driver.
 pub trait Driver: Send {

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use forewarn_access::{SignIn, TokenIssuer, random_guid};
 use forewarn_core::Name;
+use forewarn_drivers::{MachineDriver, OrderRunner};
 use forewarn_metadata::{
     self as metadata, BoundAddress, BoundListener, CONNECTIONS_PER_SOURCE_DEFAULT, DefaultMachine, EndpointState,
     HELD_PER_SOURCE_DEFAULT, Limits,
 };
 use forewarn_wire::document::Names;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,6 +25,7 @@ use crate::enroll::Identity;
 use crate::health::{self, Health};
 use crate::link::Link;
 use crate::local_source::LocalSource;
+use crate::orders::{FarewellDriver, LinkBook};
 use crate::renew::Renewer;
 use crate::status::Status;
 use crate::upstream::Upstream;
@@ -44,7 +46,9 @@ pub struct RunningAgent {
 }
 
 /// Starts an agent on the current runtime, from its last copy if it has one. It connects to the server in the background.
-pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
+///
+/// `driver`: the driver of its machines; None if another program drives them.
+pub async fn start(config: HostConfig, driver: Option<Arc<dyn MachineDriver>>) -> anyhow::Result<RunningAgent> {
     let identity = Arc::new(Identity::read(&config.data)?);
     let host = Name::from(identity.host.as_str());
     let file = Arc::new(CopyFile::in_directory(&config.data));
@@ -69,7 +73,11 @@ pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
         tasks.spawn(health::serve(listener, health, stop.clone()));
     }
 
-    let (orders, _) = mpsc::unbounded_channel();
+    let book = Arc::new(LinkBook::new(status.clone(), upstream.clone()));
+    if let Some(driver) = driver {
+        let driver = Arc::new(FarewellDriver { status: status.clone(), driver });
+        tasks.spawn(OrderRunner { driver, book: book.clone() }.run(stop.clone()));
+    }
     let (renewals, identity) = watch::channel(identity);
     let renewer = Renewer { dir: config.data.clone(), upstream: upstream.clone(), identity: renewals };
     tasks.spawn(renewer.run(stop.clone()));
@@ -80,7 +88,7 @@ pub async fn start(config: HostConfig) -> anyhow::Result<RunningAgent> {
         plain_names: config.plain_names,
         timing: config.timing,
         identity,
-        orders,
+        book,
     };
     tasks.spawn(link.run(stop.clone()));
     Ok(RunningAgent { metadata, health: health_address, endpoint, status, stop, tasks })

@@ -22,7 +22,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ use crate::config::Timing;
 use crate::copy::Copy;
 use crate::copy_file::CopyFile;
 use crate::enroll::Identity;
+use crate::orders::LinkBook;
 use crate::status::Status;
 use crate::upstream::{Connection, Upstream, UpstreamError, post, read, refusal, url};
 
@@ -51,8 +52,8 @@ pub struct Link {
     pub timing: Timing,
     /// The identity, which changes when the certificate is renewed.
     pub identity: watch::Receiver<Arc<Identity>>,
-    /// The orders of the host, whenever the server sends them.
-    pub orders: mpsc::UnboundedSender<Vec<Value>>,
+    /// Takes the orders of the host, whenever the server sends them.
+    pub book: Arc<LinkBook>,
 }
 
 impl Link {
@@ -79,6 +80,7 @@ impl Link {
 
     fn disconnect(&self) {
         self.upstream.set(None);
+        self.book.clear();
         self.status.set_connected(false);
     }
 
@@ -141,7 +143,7 @@ impl Link {
         }
         match line {
             StreamLine::Unchanged { revision } => self.status.advance(current.at_revision(revision)?),
-            StreamLine::Orders { orders } => drop(self.orders.send(orders)),
+            StreamLine::Orders { orders } => self.book.replace(&orders),
             StreamLine::Copy { .. } | StreamLine::Change { .. } => {}
         }
         Ok(())

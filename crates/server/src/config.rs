@@ -92,6 +92,8 @@ pub enum DriverChoice {
     Simulated(Impacts),
     Command(CommandDriver),
     Libvirt(LibvirtChoice),
+    /// The agents of the hosts.
+    Agents,
 }
 
 impl Default for Config {

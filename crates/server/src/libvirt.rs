@@ -231,7 +231,7 @@ impl OrderBook for EngineBook {
     }
 }
 
-fn machine_report(outcome: Outcome) -> MachineReport {
+pub fn machine_report(outcome: Outcome) -> MachineReport {
     match outcome {
         Outcome::Done => MachineReport::Done,
         Outcome::Failed(reason) => {

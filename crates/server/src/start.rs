@@ -37,7 +37,7 @@ use tokio_util::task::TaskTracker;
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::cluster::{self, Cluster, Preparation};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
-use crate::hosts::{self, Beats, HostListener, Links};
+use crate::hosts::{self, Beats, HostListener, LinkOptions, Links};
 use crate::libvirt::{self, LibvirtMetrics};
 
 /// A running server.
@@ -171,7 +171,9 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
         .zip(running.hosts)
         .map(|((access, _), bound)| api::HostEnrollment { access: access.clone(), port: bound.port() });
     if let Some((access, bound)) = hosts {
-        let links = Arc::new(Links::new(engine.clone(), access, beats, config.plain_names));
+        let gives_orders = matches!(config.driver, DriverChoice::Agents);
+        let options = LinkOptions { plain_names: config.plain_names, gives_orders };
+        let links = Arc::new(Links::new(engine.clone(), access, beats, options));
         tasks.spawn(hosts::serve(bound, links, stop.clone()));
     }
     tasks.spawn(handlers.clone().run(stop.clone()));
@@ -322,6 +324,9 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if let (Some(_), DriverChoice::Command(_)) = (&config.cluster, &config.driver) {
         bail!("a server in a cluster cannot run a driver command, because another server may take over while it runs");
     }
+    if matches!(config.driver, DriverChoice::Agents) && config.hosts.is_none() {
+        bail!("the driver 'agents' needs a listener for host agents: add --hosts ADDR, such as --hosts 0.0.0.0:8172");
+    }
     if config.rules.notice_scale == 0 {
         bail!("the notice scale must be a whole number of at least 1");
     }
@@ -418,7 +423,8 @@ async fn open_engine(
         clock: config.clock,
         system_clocks: Arc::new(HostClocks::new()),
         rules: Settings {
-            machine_orders: config.rules.machine_orders || matches!(config.driver, DriverChoice::Libvirt(_)),
+            machine_orders: config.rules.machine_orders
+                || matches!(config.driver, DriverChoice::Libvirt(_) | DriverChoice::Agents),
             ..config.rules.clone()
         },
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
@@ -461,7 +467,7 @@ fn driver(config: &Config, engine: &Engine, runner: &mut Option<CommandRunner>) 
             Box::new(CommandSignal(signal))
         }
         // The runners of the hosts follow the revisions instead.
-        (DriverChoice::Libvirt(_), _) => Box::new(CommandSignal(Arc::new(Notify::new()))),
+        (DriverChoice::Libvirt(_) | DriverChoice::Agents, _) => Box::new(CommandSignal(Arc::new(Notify::new()))),
     }))
 }
 

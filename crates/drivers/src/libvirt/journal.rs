@@ -105,7 +105,7 @@ impl Journal {
     }
 }
 
-fn encode(entry: &Entry) -> Value {
+pub fn encode(entry: &Entry) -> Value {
     let order = &entry.order;
     json!({
         "version": VERSION,
@@ -140,7 +140,7 @@ fn encode_action(action: &Action) -> Value {
     }
 }
 
-fn encode_outcome(outcome: &Outcome) -> Value {
+pub fn encode_outcome(outcome: &Outcome) -> Value {
     match outcome {
         Outcome::Done => json!({"kind": "done"}),
         Outcome::Failed(reason) => json!({"kind": "failed", "reason": reason}),
@@ -154,7 +154,7 @@ fn decode(bytes: &[u8]) -> io::Result<Entry> {
     decode_entry(&value).ok_or_else(|| invalid("an entry of the journal is damaged or from a newer version"))
 }
 
-fn decode_entry(value: &Value) -> Option<Entry> {
+pub fn decode_entry(value: &Value) -> Option<Entry> {
     if value["version"] != VERSION {
         return None;
     }
@@ -197,7 +197,7 @@ fn decode_action(value: &Value) -> Option<Action> {
     })
 }
 
-fn decode_outcome(value: &Value) -> Option<Outcome> {
+pub fn decode_outcome(value: &Value) -> Option<Outcome> {
     Some(match value["kind"].as_str()? {
         "done" => Outcome::Done,
         "failed" => Outcome::Failed(text(&value["reason"])?),

@@ -22,7 +22,7 @@ mod disks;
 mod driver;
 mod host;
 mod inventory;
-mod journal;
+pub(crate) mod journal;
 mod mark;
 mod peers;
 mod step;

@@ -75,7 +75,7 @@ async fn a_second_agent_with_the_same_name_is_refused_while_the_first_lives() {
     first.connected().await;
     let second = tempfile::tempdir().unwrap();
     Identity::read(first.dir.path()).unwrap().write(second.path()).unwrap();
-    let twin = forewarn_host::start(config(second.path())).await.unwrap();
+    let twin = forewarn_host::start(config(second.path()), None).await.unwrap();
     let is_refused = || twin.status.problem().is_some_and(|problem| problem.contains("another agent is connected"));
     eventually("the second agent is refused", is_refused).await;
     assert!(first.agent().status.is_connected() && !twin.status.is_connected());
@@ -93,7 +93,7 @@ async fn joining_again_revokes_the_earlier_certificate() {
     fleet.join("node1", other.path()).await.unwrap();
     let is_revoked = || first.agent().status.problem().is_some_and(|problem| problem.contains("revoked"));
     eventually("the first agent loses contact", is_revoked).await;
-    let heir = forewarn_host::start(config(other.path())).await.unwrap();
+    let heir = forewarn_host::start(config(other.path()), None).await.unwrap();
     eventually("the new agent is connected", || heir.status.is_connected()).await;
     heir.stop().await;
 }

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use forewarn_access::random_guid;
 use forewarn_connect::Trust;
 use forewarn_core::{Command, EventId, Home, MachineId, NewMachine, Region, Request};
+use forewarn_drivers::{MachineDriver, SimulatedMachines};
 use forewarn_host::{HostConfig, Identity, RunningAgent, Timing};
-use forewarn_server::{BoundAddress, ClockKind, Config, Running};
+use forewarn_server::{BoundAddress, ClockKind, Config, DriverChoice, Running};
 use forewarn_testing::harness;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,6 +28,7 @@ pub struct Fleet {
 pub struct TestHost {
     pub dir: TempDir,
     pub proxy: Proxy,
+    driver: Option<Arc<SimulatedMachines>>,
     pub agent: Option<RunningAgent>,
 }
 
@@ -47,9 +49,14 @@ impl Answer {
 
 impl Fleet {
     pub async fn start() -> Fleet {
+        Fleet::start_with(Config::default().driver).await
+    }
+
+    pub async fn start_with(driver: DriverChoice) -> Fleet {
         let config = Config {
+            driver,
             hosts: Some(([127, 0, 0, 1], 0).into()),
-            host_silence_max: Duration::from_millis(800),
+            host_silence_max: Duration::from_secs(2),
             ..harness::config(ClockKind::Manual { start: None })
         };
         Fleet { server: harness::start(config).await }
@@ -76,11 +83,16 @@ impl Fleet {
 
     /// Joins as a host and starts its agent, with its link through a proxy.
     pub async fn host(&self, name: &str) -> TestHost {
+        self.driven_host(name, None).await
+    }
+
+    /// The same, with a driver of its machines.
+    pub async fn driven_host(&self, name: &str, driver: Option<Arc<SimulatedMachines>>) -> TestHost {
         let dir = tempfile::tempdir().unwrap();
         let proxy = Proxy::start(self.server.hosts.unwrap()).await;
         self.join(name, dir.path()).await.unwrap();
         redirect(dir.path(), proxy.address);
-        let mut host = TestHost { dir, proxy, agent: None };
+        let mut host = TestHost { dir, proxy, driver, agent: None };
         host.run().await;
         host
     }
@@ -118,7 +130,8 @@ impl Fleet {
 
 impl TestHost {
     pub async fn run(&mut self) {
-        self.agent = Some(forewarn_host::start(config(self.dir.path())).await.unwrap());
+        let driver = self.driver.clone().map(|driver| driver as Arc<dyn MachineDriver>);
+        self.agent = Some(forewarn_host::start(config(self.dir.path()), driver).await.unwrap());
     }
 
     pub async fn stop(&mut self) {

@@ -3,4 +3,5 @@
 mod enrollment;
 mod fleet;
 mod link;
+mod orders;
 mod proxy;

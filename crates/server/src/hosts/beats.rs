@@ -24,9 +24,14 @@ impl Beats {
         Beats { engine, silence_max, started: Instant::now(), last: Mutex::default() }
     }
 
+    /// A host's agent is connected.
+    pub fn note_contact(&self, host: &Name) {
+        self.lock().insert(host.clone(), Instant::now());
+    }
+
     /// A host's agent has a copy with this revision.
     pub async fn beat(&self, host: &Name, revision: u64) -> Result<(), SubmitError> {
-        self.lock().insert(host.clone(), Instant::now());
+        self.note_contact(host);
         let snapshot = self.engine.snapshot();
         if !wants_confirmation(&snapshot.region, host, revision) {
             return Ok(());
@@ -34,7 +39,7 @@ impl Beats {
         self.engine.submit(Command::ConfirmHost { name: host.clone(), revision }, None).await.map(drop)
     }
 
-    /// Whether a host has sent a beat recently.
+    /// Whether a host was in contact recently.
     pub fn is_recent(&self, host: &Name) -> bool {
         self.lock().get(host).is_some_and(|at| at.elapsed() < self.silence_max)
     }

@@ -18,7 +18,15 @@ pub struct Links {
     pub access: Arc<HostAccess>,
     pub beats: Arc<Beats>,
     pub plain_names: bool,
+    /// Whether agents drive the machines.
+    pub gives_orders: bool,
     links: Mutex<HashMap<Name, Link>>,
+}
+
+/// Settings of the server that agents must know.
+pub struct LinkOptions {
+    pub plain_names: bool,
+    pub gives_orders: bool,
 }
 
 struct Link {
@@ -49,8 +57,9 @@ pub struct Session {
 }
 
 impl Links {
-    pub fn new(engine: Engine, access: Arc<HostAccess>, beats: Arc<Beats>, plain_names: bool) -> Links {
-        Links { engine, access, beats, plain_names, links: Mutex::default() }
+    pub fn new(engine: Engine, access: Arc<HostAccess>, beats: Arc<Beats>, options: LinkOptions) -> Links {
+        let LinkOptions { plain_names, gives_orders } = options;
+        Links { engine, access, beats, plain_names, gives_orders, links: Mutex::default() }
     }
 
     /// Begins a stream. A second agent with the same name is refused while the first is alive.
@@ -88,6 +97,7 @@ impl Links {
             sent: sent.clone(),
         };
         links.insert(host.clone(), link);
+        self.beats.note_contact(host);
         Ok((Session { links: self.clone(), host: host.clone(), number, wake }, sent))
     }
 

@@ -14,5 +14,5 @@ mod routes;
 mod stream;
 
 pub use beats::Beats;
-pub use links::Links;
+pub use links::{LinkOptions, Links};
 pub use listener::{HostListener, serve};

@@ -17,7 +17,12 @@ pub fn part_of(region: &Region, host: &Name) -> Part {
     let Some(found) = region.host(host) else { return part };
     put(Entity::Host(Arc::new(Host { contact: Contact::None, ..(**found).clone() })));
     let meta = region.meta();
-    put(Entity::Meta(Meta { downtime_ms: meta.downtime_ms, resumed: meta.resumed, ..Meta::default() }));
+    put(Entity::Meta(Meta {
+        downtime_ms: meta.downtime_ms,
+        resumed: meta.resumed,
+        term: meta.term,
+        ..Meta::default()
+    }));
     let mut scopes: Vec<ScopeId> = Vec::new();
     // A machine that has moved runs at its new host before that host has reported it.
     let arriving = region.machines_in_transit().filter(|machine| machine.arriving() == Some(host));

@@ -12,9 +12,11 @@ use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, Committed, GuestApproval, LinkRefusal, OpenStream, Renewal, Renewed, SeenMachines, TurnOn, paths,
+    Beat, BeatAnswer, Committed, GuestApproval, LinkRefusal, OpenStream, OrderReport, Renewal, Renewed, SeenMachines,
+    TurnOn, paths,
 };
 use forewarn_core::{Approver, Command, Guid, MachineId, Name, Rejection, Within};
+use forewarn_drivers::message::decode_outcome;
 use forewarn_engine::{Bundle, SubmitError};
 use forewarn_wire::guid;
 use http::StatusCode;
@@ -25,6 +27,7 @@ use tokio::sync::mpsc;
 
 use super::links::Links;
 use super::stream::{LINES_QUEUED_MAX, Stream};
+use crate::libvirt::machine_report;
 
 /// Bodies of agents are small; a report of all machines of a host is the largest.
 const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -50,6 +53,7 @@ pub fn routes(links: Arc<Links>) -> Router {
         .route(paths::SEEN, post(record_seen))
         .route(paths::TURN_ON, post(turn_on))
         .route(paths::APPROVE, post(approve))
+        .route(paths::REPORT, post(report))
         .route(paths::RENEW, post(renew))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(links)
@@ -112,6 +116,20 @@ async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: By
     let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
     let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
     let done = links.engine.submit(approve, None).await.map_err(refuse)?;
+    Ok(Json(links.commit(&host, &done.snapshot)))
+}
+
+/// Takes the report about an order. The rules decide whether the host may report on the machine.
+async fn report(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Committed> {
+    let OrderReport { event, machine, outcome } = parse(&body)?;
+    let invalid = |what: &str| Refused(LinkRefusal::Invalid { message: format!("the report has no valid {what}") });
+    let event = guid::parse(&event).map(Guid).ok_or_else(|| invalid("event"))?;
+    let vm_id = guid::parse(&machine).map(Guid).ok_or_else(|| invalid("machine"))?;
+    let outcome = decode_outcome(&outcome).ok_or_else(|| invalid("outcome"))?;
+    let machine = links.engine.snapshot().region.machine_by_vm_id(vm_id);
+    let machine = machine.ok_or(Refused(LinkRefusal::UnknownMachine))?;
+    let command = Command::ReportMachine { event, machine, host: host.clone(), report: machine_report(outcome) };
+    let done = links.engine.submit(command, None).await.map_err(refuse)?;
     Ok(Json(links.commit(&host, &done.snapshot)))
 }
 

@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use forewarn_api_types::host_link::StreamLine;
+use forewarn_core::{Name, Region};
+use forewarn_drivers::book::orders_of;
+use forewarn_drivers::message::encode_order;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -29,6 +33,10 @@ pub struct Stream {
     pub lines: mpsc::Sender<Bytes>,
 }
 
+fn list_orders(region: &Region, host: &Name) -> Vec<Value> {
+    orders_of(region, host, region.meta().term, &|_| None).iter().map(encode_order).collect()
+}
+
 /// The agent is gone, or another stream has taken over.
 struct Ended;
 
@@ -44,12 +52,15 @@ impl Stream {
         let mut certificates = links.access.changes();
         let mut is_first = true;
         let mut last_line = Instant::now();
+        let mut last_orders = None;
         loop {
             revisions.mark_unchanged();
             self.check(&links)?;
             let snapshot = links.engine.snapshot();
             let revision = snapshot.region.meta().revision;
             let part = Arc::new(part_of(&snapshot.region, &self.session.host));
+            let orders =
+                if links.gives_orders { list_orders(&snapshot.region, &self.session.host) } else { Vec::new() };
             drop(snapshot);
             let line = match &sent {
                 None => Some(whole(revision, &part)),
@@ -66,6 +77,11 @@ impl Stream {
                 sent = Some(now_sent);
                 last_line = Instant::now();
                 is_first = false;
+            }
+            // After the copy, so that the agent knows the machine and the term of each order.
+            if links.gives_orders && last_orders.as_ref() != Some(&orders) {
+                self.send(&StreamLine::Orders { orders: orders.clone() }).await?;
+                last_orders = Some(orders);
             }
             let is_behind = sent.as_ref().is_some_and(|sent| sent.revision < revision);
             tokio::select! {

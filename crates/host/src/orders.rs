@@ -1,0 +1,177 @@
+//! The orders of the server, and the way of reports to it.
+//!
+//! Orders are performed by `OrderRunner`. Without contact there are none, so nothing new starts; what has begun goes on, and is
+//! reported when the link is back.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forewarn_api_types::host_link::{Committed, LinkRefusal, OrderReport, paths};
+use forewarn_core::Guid;
+use forewarn_drivers::message::{decode_order, encode_outcome};
+use forewarn_drivers::{Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, Refusal, Reported};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::status::Status;
+use crate::upstream::{Upstream, UpstreamError};
+
+/// The pause before a report that the server could not take is sent again.
+const REPORT_RETRY: Duration = Duration::from_millis(500);
+
+pub struct LinkBook {
+    pub status: Arc<Status>,
+    pub upstream: Arc<Upstream>,
+    state: Mutex<BookState>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct BookState {
+    orders: Vec<Order>,
+    /// Orders whose report is committed. The server may not have sent a list without them yet.
+    settled: HashSet<OrderId>,
+}
+
+impl LinkBook {
+    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>) -> LinkBook {
+        LinkBook { status, upstream, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer.
+    pub fn replace(&self, orders: &[Value]) {
+        let decoded = orders.iter().filter_map(|value| {
+            decode_order(value).or_else(|| {
+                tracing::error!("the server sent an order that this version does not know; update this host");
+                None
+            })
+        });
+        let orders: Vec<Order> = decoded.collect();
+        let mut state = self.lock();
+        state.settled.retain(|id| orders.iter().any(|order| order.id == *id));
+        state.orders = orders;
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// There is no contact, so nothing new may start.
+    pub fn clear(&self) {
+        self.lock().orders.clear();
+    }
+
+    fn settle(&self, order: OrderId) -> Reported {
+        self.lock().settled.insert(order);
+        Reported::Settled
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BookState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OrderBook for LinkBook {
+    fn orders(&self) -> Vec<Order> {
+        if !self.status.is_connected() {
+            return Vec::new();
+        }
+        let state = self.lock();
+        state.orders.iter().filter(|order| !state.settled.contains(&order.id)).cloned().collect()
+    }
+
+    /// The term of the copy, which is at least that of every order received.
+    fn term(&self) -> u64 {
+        self.status.peek().region.meta().term
+    }
+
+    fn changed(&self) -> Pending<'_, ()> {
+        Box::pin(self.changed.notified())
+    }
+
+    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, Reported> {
+        let order = order.clone();
+        let body = OrderReport {
+            event: order.id.event.to_string(),
+            machine: order.id.machine.to_string(),
+            outcome: encode_outcome(&outcome),
+        };
+        Box::pin(async move {
+            loop {
+                match self.upstream.post::<Committed>(paths::REPORT, &body).await {
+                    Ok(_) => return self.settle(order.id),
+                    Err(UpstreamError::Refused(
+                        refusal @ (LinkRefusal::Invalid { .. }
+                        | LinkRefusal::UnknownMachine
+                        | LinkRefusal::UnknownEvents { .. }
+                        | LinkRefusal::OtherHost { .. }),
+                    )) => {
+                        tracing::warn!(order = %order.id, name = order.name, %refusal, "the report was refused");
+                        return self.settle(order.id);
+                    }
+                    Err(
+                        UpstreamError::Unreachable
+                        | UpstreamError::Refused(
+                            LinkRefusal::OtherAgent { .. }
+                            | LinkRefusal::Revoked { .. }
+                            | LinkRefusal::Overloaded
+                            | LinkRefusal::OutcomeUnknown
+                            | LinkRefusal::Internal,
+                        ),
+                    ) => {
+                        sleep(REPORT_RETRY).await;
+                        self.upstream.connected().await;
+                    }
+                }
+            }
+        })
+    }
+
+    fn observe(&self, order: &Order, outcome: &Outcome) {
+        tracing::info!(order = %order.id, name = order.name, %outcome, "order ended");
+    }
+}
+
+/// A driver that lets guests go before they move: their held requests are answered, because the connections stay behind.
+pub struct FarewellDriver {
+    pub status: Arc<Status>,
+    pub driver: Arc<dyn MachineDriver>,
+}
+
+impl FarewellDriver {
+    fn set_leaving(&self, machine: Guid, leaving: bool) {
+        let machine = self.status.peek().region.machine_by_vm_id(machine);
+        if let Some(machine) = machine {
+            self.status.set_leaving(machine, leaving);
+        }
+    }
+}
+
+impl MachineDriver for FarewellDriver {
+    fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
+        Box::pin(async move {
+            let is_move = matches!(order.action, Action::Migrate { .. });
+            let machine = order.id.machine;
+            if is_move {
+                self.set_leaving(machine, true);
+            }
+            let outcome = self.driver.perform(order).await;
+            if is_move {
+                self.set_leaving(machine, false);
+            }
+            outcome
+        })
+    }
+
+    fn abort(&self, order: OrderId) {
+        self.driver.abort(order);
+    }
+
+    fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
+        self.driver.unfinished()
+    }
+
+    fn confirm(&self, order: OrderId) -> Result<(), Refusal> {
+        self.driver.confirm(order)
+    }
+}

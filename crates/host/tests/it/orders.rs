@@ -1,0 +1,85 @@
+//! Orders reach the agents of the hosts, are carried out once, and their reports reach the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_core::{EventId, MachineId, Outcome, Status};
+use forewarn_drivers::SimulatedMachines;
+use forewarn_server::DriverChoice;
+
+use crate::fleet::{Fleet, TestHost, eventually, status_of};
+
+/// Orders that take as long as a test needs to cut the link meanwhile.
+const SLOW: Duration = Duration::from_millis(1500);
+
+async fn start(takes: Duration) -> (Fleet, TestHost, Arc<SimulatedMachines>, MachineId) {
+    let fleet = Fleet::start_with(DriverChoice::Agents).await;
+    let driver = Arc::new(SimulatedMachines::new(takes));
+    let host = fleet.driven_host("node1", Some(driver.clone())).await;
+    let machine = fleet.machine("web1", "node1").await;
+    host.shows("web1", "the machine arrives", |_| true).await;
+    (fleet, host, driver, machine)
+}
+
+fn is_completed(fleet: &Fleet, event: EventId) -> bool {
+    matches!(status_of(&fleet.region(), event), Status::Ended { outcome: Outcome::Completed, .. })
+}
+
+fn is_started(fleet: &Fleet, event: EventId) -> bool {
+    matches!(status_of(&fleet.region(), event), Status::Started { .. })
+}
+
+/// Requests a restart and approves it, so that it starts.
+async fn approved_restart(fleet: &Fleet, host: &TestHost, machine: MachineId) -> EventId {
+    let event = fleet.restart(machine).await;
+    eventually("the event is in the copy", || host.agent().status.peek().region.event(event).is_some()).await;
+    assert_eq!(host.approve("web1", event).await.status, 200);
+    event
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_is_carried_out_once_and_ends_its_event() {
+    let (fleet, host, driver, machine) = start(Duration::ZERO).await;
+    let event = approved_restart(&fleet, &host, machine).await;
+    eventually("the event ends", || is_completed(&fleet, event)).await;
+    let effects: Vec<_> = driver.effects().iter().map(|order| order.event).collect();
+    assert_eq!(effects, [event]);
+    host.shows("web1", "the event is gone", |document| document["Events"] == serde_json::json!([])).await;
+
+    let again = approved_restart(&fleet, &host, machine).await;
+    eventually("the next event ends", || is_completed(&fleet, again)).await;
+    assert_eq!(driver.effects().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_contact_an_order_in_progress_finishes_and_is_reported_later() {
+    let (fleet, host, driver, machine) = start(SLOW).await;
+    let event = approved_restart(&fleet, &host, machine).await;
+    eventually("the event starts", || is_started(&fleet, event)).await;
+    eventually("the order begins", || host.agent().status.peek().region.event(event).is_some()).await;
+    use forewarn_drivers::MachineDriver as _;
+    eventually("the order is in the journal", || !driver.unfinished().unwrap().is_empty()).await;
+    host.proxy.cut();
+    host.disconnected().await;
+    eventually("the order takes effect", || driver.effects().len() == 1).await;
+    assert!(is_started(&fleet, event), "the server cannot know yet");
+    host.proxy.heal();
+    eventually("the event ends", || is_completed(&fleet, event)).await;
+    assert_eq!(driver.effects().len(), 1);
+    eventually("the journal is empty", || driver.unfinished().unwrap().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_restarts_reports_what_it_finished() {
+    let (fleet, mut host, driver, machine) = start(Duration::ZERO).await;
+    host.proxy.cut();
+    host.disconnected().await;
+    host.proxy.heal();
+    host.connected().await;
+    let event = approved_restart(&fleet, &host, machine).await;
+    eventually("the order takes effect", || driver.effects().len() == 1).await;
+    host.stop().await;
+    host.run().await;
+    eventually("the event ends", || is_completed(&fleet, event)).await;
+    assert_eq!(driver.effects().len(), 1, "the order is not repeated");
+}
