@@ -145,3 +145,114 @@ fn insert(entities: &mut BTreeMap<Key, Entity>, records: &[RecordLine]) -> Resul
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use forewarn_api_types::host_link::RecordKey;
+    use forewarn_core::{Contact, Host, Machine, MachineId, Scope, ScopeId, ScopeOwner, Switch, Timestamp};
+
+    use super::*;
+
+    fn line(entity: &Entity) -> RecordLine {
+        let record::Record { kind, key, version, body } = record::encode(entity);
+        RecordLine { kind: kind.to_owned(), key, version, body }
+    }
+
+    fn host(state: HostState) -> RecordLine {
+        line(&Entity::Host(Arc::new(Host { state, contact: Contact::None, ..Host::new("node1".into()) })))
+    }
+
+    fn scope(incarnation: u64) -> RecordLine {
+        line(&Entity::Scope(Arc::new(Scope {
+            id: ScopeId(2),
+            owner: ScopeOwner::Machine(MachineId(1)),
+            switch: Switch::On { seen: Timestamp(0) },
+            incarnation,
+            live: Vec::new(),
+        })))
+    }
+
+    fn machine() -> Arc<Machine> {
+        use forewarn_core::{Command, Guid, Home, NewMachine};
+        let home = Home { subscription: "s".into(), resource_group: "rg".into() };
+        let new = NewMachine { host: Some("node1".into()), ..NewMachine::plain(Guid(7), "web1", home) };
+        let register = Command::RegisterMachine(Box::new(new));
+        let region = Region::new(Settings::default()).apply(&register, Timestamp(1)).unwrap().region;
+        let machine = region.machines().next().unwrap().clone();
+        Arc::new(Machine { id: MachineId(1), scope: ScopeId(2), ..(*machine).clone() })
+    }
+
+    fn whole(revision: u64, incarnation: u64) -> StreamLine {
+        let machine = line(&Entity::Machine(machine()));
+        StreamLine::Copy { revision, put: vec![host(HostState::Active), machine, scope(incarnation)] }
+    }
+
+    fn change(revision: u64, put: Vec<RecordLine>, delete: Vec<RecordKey>) -> StreamLine {
+        StreamLine::Change { revision, put, delete }
+    }
+
+    fn copy_at(revision: u64, incarnation: u64) -> Copy {
+        Copy::empty("node1".into()).apply(&whole(revision, incarnation)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn changes_are_applied_to_the_copy() {
+        let copy = copy_at(5, 1);
+        assert!(copy.is_serving());
+        assert_eq!(copy.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 1);
+        let changed = copy.apply(&change(6, vec![scope(2)], vec![])).unwrap().unwrap();
+        assert_eq!(changed.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 2);
+        assert_eq!((changed.revision(), changed.snapshot().roster), (6, copy.snapshot().roster));
+        let gone =
+            [("machine", "1"), ("scope", "2")].map(|(kind, key)| RecordKey { kind: kind.into(), key: key.into() });
+        let emptied = changed.apply(&change(7, vec![], gone.into())).unwrap().unwrap();
+        assert_eq!(emptied.snapshot().region.machines().len(), 0);
+        assert_ne!(emptied.snapshot().roster, copy.snapshot().roster, "names are looked up again");
+    }
+
+    #[test]
+    fn a_copy_never_goes_backward() {
+        let copy = copy_at(5, 3);
+        let backward = |line: &StreamLine| matches!(copy.apply(line), Err(CopyError::Backward { have: 5, .. }));
+        assert!(backward(&whole(4, 3)), "an older revision");
+        assert!(backward(&whole(6, 2)), "an older document");
+        assert!(backward(&change(6, vec![scope(2)], vec![])));
+        assert!(copy.at_revision(4).is_err());
+        assert_eq!(copy.at_revision(9).unwrap().revision(), 9);
+        assert!(copy.apply(&whole(5, 3)).is_ok(), "the same again");
+    }
+
+    #[test]
+    fn a_host_without_a_copy_or_that_is_fenced_serves_nothing() {
+        assert!(!Copy::empty("node1".into()).is_serving());
+        let fenced = copy_at(5, 1).apply(&change(6, vec![host(HostState::Failed)], vec![])).unwrap().unwrap();
+        assert!(!fenced.is_serving());
+    }
+
+    #[test]
+    fn records_that_cannot_be_read_are_refused_as_a_whole() {
+        let copy = copy_at(5, 1);
+        let odd = RecordLine { kind: "scope".into(), key: "2".into(), version: 99, body: "{}".into() };
+        assert!(matches!(copy.apply(&change(6, vec![odd], vec![])), Err(CopyError::Invalid(_))));
+        let dangling = RecordKey { kind: "scope".into(), key: "2".into() };
+        let refused = copy.apply(&change(6, vec![], vec![dangling]));
+        assert!(matches!(refused, Err(CopyError::Invalid(_))), "a machine without its event group: {refused:?}");
+    }
+
+    #[test]
+    fn the_file_brings_the_copy_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = crate::copy_file::CopyFile::in_directory(dir.path());
+        let name: Name = "node1".into();
+        assert!(file.read(&name).unwrap().is_none());
+        file.write(&name, &copy_at(5, 3)).unwrap();
+        let stored = file.read(&name).unwrap().unwrap().copy;
+        assert_eq!(stored.revision(), 5);
+        assert_eq!(stored.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 3);
+        assert!(file.read(&"node2".into()).is_err(), "the copy of another host");
+        let path = dir.path().join("copy.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 20]).unwrap();
+        assert!(file.read(&name).is_err(), "a truncated file");
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! The key never leaves the host. Key and certificate are in one private file, so that they always match.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ impl Identity {
 
     pub fn write(&self, dir: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)?;
-        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        created.with_context(|| format!("cannot create {}", dir.display()))?;
         Ok(secret_file::replace(&path(dir), &text)?)
     }
 

@@ -24,6 +24,8 @@ mod link;
 mod local_source;
 mod orders;
 mod renew;
+mod run;
+mod service_manager;
 mod status;
 mod upstream;
 
@@ -34,4 +36,5 @@ pub use copy::{Copy, CopyError};
 pub use enroll::{Identity, join};
 pub use facts::gather;
 pub use host_driver::{HostDriver, LIBVIRT_SOCKET};
+pub use run::run;
 pub use status::Status;

@@ -1,5 +1,8 @@
 //! Arguments of `forewarn host`.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use super::HostName;
@@ -8,6 +11,19 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
+    #[command(flatten)]
+    Manage(ManageHostCommand),
+    /// Join a server as a host: get a certificate and exit. Runs on the host; the token is that of `host token`.
+    Join(HostJoinArgs),
+    /// Run the agent of this host.
+    Run(HostRunArgs),
+    /// Check whether this computer can be a host, and how to fix what is missing.
+    Doctor(HostRunArgs),
+}
+
+/// Commands that talk to a server.
+#[derive(Debug, Subcommand)]
+pub enum ManageHostCommand {
     /// List hosts.
     List,
     /// Show a host and its machines.
@@ -24,6 +40,8 @@ pub enum HostCommand {
     Undrain(HostName),
     /// Make a failed host available again. Machines that are left on it are neither adopted nor deleted.
     Activate(HostName),
+    /// Create a token with which a host joins; it works once, for an hour.
+    Token(HostName),
     /// Simulate a host failure: every machine on the host gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail {
@@ -35,6 +53,42 @@ pub enum HostCommand {
         #[command(flatten)]
         failure: FailureArgs,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HostJoinArgs {
+    /// Address of the server's management API, such as https://forewarn.example:8171.
+    #[arg(value_name = "URL")]
+    pub server: String,
+    /// File with the certificate authority of the server (PEM) [default: the authorities of the system, or the
+    /// server's own after you confirm its fingerprint].
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// SHA-256 fingerprint of the server's own authority; `forewarn ca fingerprint` on the server prints it.
+    #[arg(long, value_name = "SHA256", conflicts_with = "ca")]
+    pub fingerprint: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HostRunArgs {
+    /// Configuration file [default: /etc/forewarn/host.toml, if it exists].
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address of a metadata listener, as for `forewarn serve`; repeatable.
+    #[arg(long, value_name = "ADDR")]
+    pub metadata: Vec<String>,
+    /// Address of health checks and metrics.
+    #[arg(long, value_name = "ADDR", value_parser = parse::socket)]
+    pub health: Option<SocketAddr>,
+    /// Driver of the machines: libvirt, simulated or none [default: libvirt].
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<String>,
+    /// Socket of this host's libvirtd [default: /run/libvirt/libvirt-sock].
+    #[arg(long, value_name = "FILE")]
+    pub libvirt_socket: Option<PathBuf>,
+    /// Omit the _ before resource names in api-version 2017-03-01; must be as at the server.
+    #[arg(long)]
+    pub plain_names: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,47 +3,53 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{
-    DrainPreview, EmptyBody, Host, HostChange, HostPhase, NewDrain, Nullable, Number, Operation, ResourceName, Text,
+    DrainPreview, EmptyBody, Host, HostChange, HostPhase, HostToken, NewDrain, Nullable, Number, Operation,
+    ResourceName, Text,
 };
 
 use super::single_line;
 use super::vm::fail;
-use crate::args::{DrainArgs, HostCommand, HostName, HostUpdateArgs, Output};
+use crate::args::{DrainArgs, HostName, HostUpdateArgs, ManageHostCommand, Output};
 use crate::client::{self, Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
-pub fn run(api: &Api, command: &HostCommand, output: Output) -> Result<(), Failure> {
+pub fn run(api: &Api, command: &ManageHostCommand, output: Output) -> Result<(), Failure> {
     match command {
-        HostCommand::List => output::print_list::<Host>(&api.list(Call::api(&["hosts"]))?, output),
-        HostCommand::Show(host) => {
+        ManageHostCommand::List => output::print_list::<Host>(&api.list(Call::api(&["hosts"]))?, output),
+        ManageHostCommand::Show(host) => {
             output::print_one(&api.get(&one(host))?, output, |host: &Host| output::format_fields(&facts(host)))
         }
-        HostCommand::Create(host) => output::print_one(&api.put(&one(host), &EmptyBody {})?, output, |host: &Host| {
-            single_line(format!("Created host {}", host.name))
-        }),
-        HostCommand::Update(args) => {
+        ManageHostCommand::Create(host) => {
+            output::print_one(&api.put(&one(host), &EmptyBody {})?, output, |host: &Host| {
+                single_line(format!("Created host {}", host.name))
+            })
+        }
+        ManageHostCommand::Update(args) => {
             output::print_one(&api.patch(&one(&args.host), &change(args)?)?, output, |host: &Host| {
                 output::format_fields(&facts(host))
             })
         }
-        HostCommand::Delete(host) => {
+        ManageHostCommand::Delete(host) => {
             api.delete(&one(host))?;
             output::print_stderr(&output::escape(&format!("Deleted host {}", host.name())));
             Ok(())
         }
-        HostCommand::Drain(args) if args.dry_run => preview_drain(api, args, output),
-        HostCommand::Drain(args) => drain(api, args, output),
-        HostCommand::Undrain(host) | HostCommand::Activate(host) => {
+        ManageHostCommand::Drain(args) if args.dry_run => preview_drain(api, args, output),
+        ManageHostCommand::Drain(args) => drain(api, args, output),
+        ManageHostCommand::Undrain(host) | ManageHostCommand::Activate(host) => {
             output::print_one(&api.post(&verb(host, "activate"), &EmptyBody {})?, output, describe_activated)
         }
-        HostCommand::Fail { host, fenced: true, .. } => {
+        ManageHostCommand::Token(host) => {
+            output::print_one(&api.post(&verb(host, "token"), &EmptyBody {})?, output, describe_token)
+        }
+        ManageHostCommand::Fail { host, fenced: true, .. } => {
             output::print_one(&api.post(&verb(host, "fence"), &EmptyBody {})?, output, |host: &Host| {
                 single_line(format!("Host {} is Failed; its machines are stopped", host.name))
             })
         }
-        HostCommand::Fail { host, fenced: false, failure } => {
+        ManageHostCommand::Fail { host, fenced: false, failure } => {
             fail(api, &verb(host, "hardware-failure"), failure, output)
         }
     }
@@ -126,6 +132,12 @@ fn preview_drain(api: &Api, args: &DrainArgs, output: Output) -> Result<(), Fail
     output::print_table(&["MACHINE", "EVENT", "TO", "HANDLER"], &rows.collect::<Vec<_>>(), "The host has no machines.")
 }
 
+/// The token on a line of its own, so that it can be copied.
+fn describe_token(token: &HostToken) -> Vec<String> {
+    let use_it = format!("On host {}, before {}: forewarn host join URL --token TOKEN", token.host, token.expires);
+    vec![output::escape(&token.token), output::escape(&use_it)]
+}
+
 fn describe_activated(host: &Host) -> Vec<String> {
     let left = match host.machine_count {
         0 => String::new(),
@@ -173,5 +185,14 @@ impl TableRow for Host {
             Cell::new(self.machine_count.to_string()),
             Cell::new(machines),
         ]
+    }
+}
+
+impl TableRow for HostToken {
+    const HEADER: &'static [&'static str] = &["HOST", "TOKEN", "EXPIRES"];
+    const EMPTY: &'static str = "There are no tokens.";
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::new(&self.host), Cell::new(&self.token), Cell::new(self.expires.to_string())]
     }
 }

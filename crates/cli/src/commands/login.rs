@@ -35,7 +35,7 @@ pub fn run(args: &LoginArgs) -> Result<(), Failure> {
 }
 
 /// The authority to keep in the context; None if the system knows it or nothing is encrypted.
-fn find_authority(server: &str, args: &LoginArgs) -> Result<Option<String>, Failure> {
+pub fn find_authority(server: &str, args: &LoginArgs) -> Result<Option<String>, Failure> {
     if let Some(file) = &args.ca {
         let read = fs::read_to_string(file);
         let pem = read.map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;

@@ -14,6 +14,7 @@ mod health;
 mod help;
 mod history;
 mod host;
+mod host_agent;
 mod identity;
 mod login;
 mod maintenance;
@@ -33,7 +34,7 @@ use forewarn_api_types::{Id, Operation};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::args::{Client, Command, GroupFilter, NoWaitArgs, OperationArgs, Output};
+use crate::args::{Client, Command, GroupFilter, HostCommand, NoWaitArgs, OperationArgs, Output};
 use crate::client::{self, Api};
 use crate::connect::connect;
 use crate::decode::{decode, decode_all};
@@ -59,7 +60,12 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::CloudService(args) => {
             with_api(&args, |api, command, output| group::run(api, group::GroupKind::CloudService, command, output))
         }
-        Command::Host(args) => with_api(&args, host::run),
+        Command::Host(args) => match &args.command {
+            HostCommand::Join(join) => host_agent::join(&args.connection, join),
+            HostCommand::Run(run) => host_agent::run(&args.connection, run),
+            HostCommand::Doctor(doctor) => host_agent::doctor(&args.connection, doctor),
+            HostCommand::Manage(command) => host::run(&Api::new(&args.connection)?, command, args.connection.output),
+        },
         Command::Operation(args) => with_api(&args, operation::run),
         Command::Fault(args) => with_api(&args, fault::run),
         Command::Webhook(args) => with_api(&args, webhook::run),

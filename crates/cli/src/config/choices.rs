@@ -54,6 +54,7 @@ pub enum DriverMode {
     Simulated,
     Command,
     Libvirt,
+    Agents,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,6 +227,10 @@ impl Choices {
                 Err(ConfigError("driver.arguments requires driver.command: set it with --driver-command".into()))
             }
             (DriverMode::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            (DriverMode::Agents, None) => Ok(DriverChoice::Agents),
+            (DriverMode::Agents, Some(_)) => {
+                Err(ConfigError("driver.kind is agents, but driver.command is set: remove one of them".into()))
+            }
             (DriverMode::Libvirt, Some(_)) => {
                 Err(ConfigError("driver.kind is libvirt, but driver.command is set: remove one of them".into()))
             }

@@ -26,6 +26,13 @@ pub fn parse_all(values: &[RawValue]) -> Result<Vec<MetadataListener>, ValueErro
     values.iter().map(parse).collect()
 }
 
+/// The listeners of a host agent.
+pub fn parse_listeners(texts: &[String]) -> Result<Vec<MetadataListener>, String> {
+    let parse =
+        |text: &String| parse_text(text).map_err(|_| format!("invalid metadata listener '{text}': use {ADDRESS}"));
+    texts.iter().map(parse).collect()
+}
+
 fn parse(value: &RawValue) -> Result<MetadataListener, ValueError> {
     match value {
         RawValue::Text(text) => parse_text(text),

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 pub use choices::{Choices, LogFormat, data_directory};
+pub use listener::parse_listeners;
 pub use print::print;
 pub use raw::{Origin, RawSetting, RawValue};
 pub use settings::{SETTINGS, Setting, Shape};

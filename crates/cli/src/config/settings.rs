@@ -108,6 +108,10 @@ pub static SETTINGS: &[Setting] = &[
         "Private key of the certificate, PEM",
         |c, v| { c.tls_key = Some(path(v)?); Ok(()) },
         |c| Some(c.tls_key.as_ref()?.display().to_string().into())),
+    setting!("hosts", "hosts", One, "ADDR",
+        "Address for host agents, with mutual TLS, such as 0.0.0.0:8172",
+        |c, v| { c.config.hosts = Some(socket(one(v)?)?); Ok(()) },
+        |c| Some(c.config.hosts?.to_string().into())),
     setting!("no_auth", "no-auth", Switch, "",
         "Require no token for the management API; loopback only",
         |c, v| { c.no_auth = yes_or_no(one(v)?)?; Ok(()) },
@@ -188,7 +192,7 @@ pub static SETTINGS: &[Setting] = &[
         "Log level: error, warn, info, debug or trace; or per module, such as info,forewarn_arm=debug",
         |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
         |c| Some(c.log_level.clone().into())),
-    setting!("driver.kind", "driver", One, "simulated|command|libvirt",
+    setting!("driver.kind", "driver", One, "simulated|command|libvirt|agents",
         "Driver that carries out events; command if driver.command is set",
         |c, v| { c.driver = Some(one_of(one(v)?, DRIVERS)?); Ok(()) },
         |c| Some(render_word(DRIVERS, c.driver_mode()))),
@@ -253,8 +257,12 @@ pub static SETTINGS: &[Setting] = &[
 
 const CLOCKS: &[(&str, ClockMode)] = &[("real", ClockMode::Real), ("manual", ClockMode::Manual)];
 const LOGS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
-const DRIVERS: &[(&str, DriverMode)] =
-    &[("simulated", DriverMode::Simulated), ("command", DriverMode::Command), ("libvirt", DriverMode::Libvirt)];
+const DRIVERS: &[(&str, DriverMode)] = &[
+    ("simulated", DriverMode::Simulated),
+    ("command", DriverMode::Command),
+    ("libvirt", DriverMode::Libvirt),
+    ("agents", DriverMode::Agents),
+];
 
 const REBOOTS: &[(&str, RebootMode)] = &[("hard", RebootMode::Hard), ("graceful", RebootMode::Graceful)];
 
