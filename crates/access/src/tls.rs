@@ -28,9 +28,9 @@ use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-pub use made::AUTHORITY_FILE;
 use made::Made;
 pub(crate) use made::{named, set_span};
+pub use made::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
 use plan::Plan;
 
 /// The certificate of the https listener.

@@ -55,7 +55,7 @@ pub enum SubmitError {
     #[error("The server is stopping.")]
     Stopping,
     /// This server does not lead its cluster. Nothing has happened.
-    #[error("No server leads this cluster at the moment. Try again in a second.")]
+    #[error("This server does not lead its cluster. Try again in a second, or use the leader.")]
     NoLeader,
 }
 

@@ -1,6 +1,6 @@
 //! Stands in for `cluster` in programs that are built without the feature of that name.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -8,6 +8,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use forewarn_access::Access;
 use forewarn_api as api;
 use forewarn_api::webhooks::Webhooks;
 use forewarn_core::{EventId, MachineId};
@@ -34,7 +35,7 @@ pub enum GuestAct {
 }
 
 impl Preparation {
-    pub fn new(_: &ClusterConfig, _: &dyn Replicated, _: PathBuf) -> anyhow::Result<Preparation> {
+    pub fn new(_: &ClusterConfig, _: &dyn Replicated, _: &Arc<Access>, _: PathBuf) -> anyhow::Result<Preparation> {
         bail!(
             "this program was built without clusters: build it with the feature 'cluster', or start without --cluster"
         )
@@ -57,6 +58,18 @@ impl Cluster {
     pub fn is_stale(&self) -> bool {
         match *self {}
     }
+}
+
+pub fn init_region(_: &Path, _: &str) -> anyhow::Result<u64> {
+    bail!("this program was built without clusters: build it with the feature 'cluster'")
+}
+
+pub fn share_secrets(_: &ClusterConfig, _: &Path) -> anyhow::Result<()> {
+    Ok(())
+}
+
+pub fn create_cluster_key(_: &Path) -> anyhow::Result<()> {
+    bail!("this program was built without clusters: build it with the feature 'cluster'")
 }
 
 pub fn routes(cluster: &Arc<Cluster>) -> Router<api::Service> {

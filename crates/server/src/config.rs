@@ -61,6 +61,8 @@ pub struct ClusterConfig {
     pub node: String,
     /// Where the other servers reach this one's management API.
     pub advertise: String,
+    /// The file with the key of the region's secrets. None: there are none, because no token is required.
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]

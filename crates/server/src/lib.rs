@@ -14,6 +14,7 @@ mod libvirt;
 mod peers;
 mod start;
 
+pub use cluster::{create_cluster_key, init_region};
 pub use config::*;
 pub use forewarn_api::{AddFaultError, FaultKeeper};
 pub use forewarn_drivers::RebootMode;

@@ -101,13 +101,14 @@ enum OpenStore {
 
 async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
     check(&config)?;
+    share_secrets(&config).await?;
     let access = Arc::new(open_access(&config)?);
     let descriptors = raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
     let secure = open_tls(&config).await?;
     let hosts = open_hosts(&config).await?;
-    let (engine, writer, runner, cluster) = open_engine(&config, store).await?;
+    let (engine, writer, runner, cluster) = open_engine(&config, store, &access).await?;
     if cluster.is_none() && !matches!(config.driver, DriverChoice::Libvirt(_)) {
         register_first(&engine, config.first_machine.clone()).await?;
     }
@@ -367,6 +368,14 @@ fn directory(config: &Config) -> Option<&Path> {
     }
 }
 
+/// Fetches the secrets that the servers of a cluster share.
+async fn share_secrets(config: &Config) -> anyhow::Result<()> {
+    let (Some(place), Some(directory)) = (config.cluster.clone(), directory(config).map(Path::to_owned)) else {
+        return Ok(());
+    };
+    tokio::task::spawn_blocking(move || cluster::share_secrets(&place, &directory)).await?
+}
+
 fn open_access(config: &Config) -> anyhow::Result<Access> {
     let listened: Vec<_> = [Some(config.management), config.management_tls.address()].into_iter().flatten().collect();
     Ok(Access::open(config.auth, directory(config), &listened)?)
@@ -418,6 +427,7 @@ async fn load_certificates(engine: &Engine, hosts: Option<&(Arc<HostAccess>, Hos
 async fn open_engine(
     config: &Config,
     store: OpenStore,
+    access: &Arc<Access>,
 ) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>, Option<Arc<Cluster>>)> {
     let options = EngineOptions {
         clock: config.clock,
@@ -433,7 +443,7 @@ async fn open_engine(
     let driver = |engine: &Engine| driver(config, engine, &mut runner);
     match (store, &config.cluster) {
         (OpenStore::Copy(store), Some(place)) => {
-            let prepared = Preparation::new(place, &*store, scratch(config))?;
+            let prepared = Preparation::new(place, &*store, access, scratch(config))?;
             let (engine, writer) = engine::open_in_cluster(options, store, prepared.engine_options()?, driver).await?;
             let cluster = prepared.finish(&engine)?;
             Ok((engine, writer, None, Some(cluster)))

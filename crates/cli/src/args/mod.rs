@@ -3,6 +3,7 @@
 
 mod check;
 mod clock;
+mod cluster;
 mod completions;
 mod connection;
 mod data;
@@ -37,6 +38,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use check::CheckArgs;
 pub use clock::ClockCommand;
+pub use cluster::ClusterCommand;
 pub use completions::CompletionsCommand;
 pub use connection::{Client, Connection, DeletionArgs, OperationArgs, Output};
 pub use data::{ArchiveArgs, TokenCommand};
@@ -172,6 +174,8 @@ pub enum Command {
     Context(ContextCommand),
     /// Check whether the server is running and accepts changes.
     Health(HealthArgs),
+    /// Show and manage the servers that share a region.
+    Cluster(Client<ClusterCommand>),
     /// Show or move the server's clock.
     Clock(Client<ClockCommand>),
     /// Show, rotate or issue tokens for the management API.

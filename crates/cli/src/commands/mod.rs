@@ -4,6 +4,7 @@ mod archive;
 mod az;
 mod bodies;
 mod clock;
+mod cluster;
 mod completions;
 mod context;
 mod deletion;
@@ -75,6 +76,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Login(args) => login::run(&args),
         Command::Context(command) => context::run(&command),
         Command::Health(args) => health::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
         Command::Az(args) => az::run(&args),

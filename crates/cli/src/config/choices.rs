@@ -27,6 +27,7 @@ pub struct Choices {
     pub cluster: Option<String>,
     pub node: Option<String>,
     pub advertise: Option<String>,
+    pub cluster_key: Option<PathBuf>,
     pub driver: Option<DriverMode>,
     pub driver_command: Option<PathBuf>,
     pub driver_arguments: Vec<String>,
@@ -77,6 +78,7 @@ impl Default for Choices {
             cluster: None,
             node: None,
             advertise: None,
+            cluster_key: None,
             driver: None,
             driver_command: None,
             driver_arguments: Vec::new(),
@@ -209,9 +211,16 @@ impl Choices {
         if self.advertise.is_none() && self.config.management.port() == 0 {
             return Err(ConfigError("a cluster requires a fixed port: set management or advertise".into()));
         }
+        if self.cluster_key.is_none() && !self.no_auth {
+            return Err(ConfigError(
+                "a cluster requires cluster_key, the file with the key of its secrets: set it, or use no_auth for a trial on \
+                 loopback"
+                    .into(),
+            ));
+        }
         let node = self.node.clone().unwrap_or_else(forewarn_access::tls::hostname);
         let advertise = self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.config.management));
-        Ok(Some(ClusterConfig { address, node, advertise }))
+        Ok(Some(ClusterConfig { address, node, advertise, key: self.cluster_key.clone() }))
     }
 
     fn driver_choice(&self) -> Result<DriverChoice, ConfigError> {

@@ -56,6 +56,11 @@ impl Keys {
         (self.key("part/"), self.key(&format!("part/{revision:016x}")))
     }
 
+    /// A sealed secret.
+    pub fn secret(&self, name: &str) -> Vec<u8> {
+        self.key(&format!("secret/{name}"))
+    }
+
     pub fn member(&self, name: &str) -> Vec<u8> {
         self.key(&format!("member/{name}"))
     }

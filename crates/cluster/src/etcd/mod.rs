@@ -7,6 +7,7 @@
 //!                 /log/REVISION  one record per commit
 //!                 /part/REVISION/NONCE/N   parts of records over 1 MiB, written before the record
 //!                 /member/NAME   progress of a server
+//!                 /secret/NAME   a secret of the region, sealed
 //! ```
 //!
 //! A commit is one transaction: compare token and head, then put head and record. Reads are linearizable. A watch only wakes
@@ -88,6 +89,16 @@ impl EtcdLog {
             compact_to: None,
         };
         Ok(EtcdLog { runtime: Some(runtime), connection })
+    }
+
+    /// Stores a sealed secret of the region unless there is one of that name, and returns the stored one.
+    pub fn share_secret(&mut self, name: &str, sealed: &[u8]) -> Result<Vec<u8>, LogError> {
+        self.run(async |connection| connection.share_secret(name, sealed).await)
+    }
+
+    /// Reads a sealed secret of the region.
+    pub fn read_secret(&mut self, name: &str) -> Result<Option<Vec<u8>>, LogError> {
+        self.run(async |connection| connection.read_secret(name).await)
     }
 
     fn run<T>(&mut self, work: impl AsyncFnOnce(&mut EtcdConnection) -> Result<T, LogError>) -> Result<T, LogError> {
@@ -215,6 +226,23 @@ impl EtcdConnection {
         }
         let existing = position_of(answer.next_key())?;
         existing.map(Created::Exists).ok_or_else(|| LogError::Unavailable("the region was deleted meanwhile".into()))
+    }
+
+    async fn share_secret(&mut self, name: &str, sealed: &[u8]) -> Result<Vec<u8>, LogError> {
+        let key = self.keys.secret(name);
+        let compare = vec![is_version(key.clone(), 0)];
+        let success = vec![put(key.clone(), sealed)];
+        let mut answer = self.txn(TxnRequest { compare, success, failure: vec![get(key)] }).await?;
+        if answer.succeeded {
+            return Ok(sealed.to_vec());
+        }
+        let existing = answer.next_key().map(|found| found.value);
+        existing.ok_or_else(|| LogError::Unavailable("the secret was deleted meanwhile".into()))
+    }
+
+    async fn read_secret(&mut self, name: &str) -> Result<Option<Vec<u8>>, LogError> {
+        let mut answer = self.txn(always(vec![get(self.keys.secret(name))])).await?;
+        Ok(answer.next_key().map(|found| found.value))
     }
 
     async fn read(&mut self, from: u64) -> Result<Tail, LogError> {

@@ -10,17 +10,20 @@
 
 mod forward;
 mod guests;
+mod init;
 mod leading;
 mod operators;
 mod peer;
+mod secrets;
 mod transfer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use axum::Router;
+use forewarn_access::{AUTHORITY_FILE, Access};
 use forewarn_api as api;
 use forewarn_cluster::machine::Settings;
 use forewarn_cluster::{EtcdLog, EtcdOptions, Log, LogError};
@@ -31,8 +34,10 @@ use tokio::time::Instant;
 use crate::config::ClusterConfig;
 pub use forward::forward;
 pub use guests::{GuestAct, GuestCommand};
+pub use init::{create_cluster_key, init_region};
 pub use leading::supervise;
 use peer::PeerClient;
+pub use secrets::share as share_secrets;
 
 /// The longest time for which a change waits for a leader. A takeover takes about 1.5 s.
 const LEADER_WAIT_MAX: Duration = Duration::from_secs(4);
@@ -68,14 +73,29 @@ pub struct Preparation {
     config: ClusterConfig,
     etcd: EtcdOptions,
     copier: Arc<dyn Copier>,
+    peers: PeerClient,
     scratch: PathBuf,
 }
 
 impl Preparation {
-    pub fn new(config: &ClusterConfig, store: &dyn Replicated, scratch: PathBuf) -> anyhow::Result<Preparation> {
+    pub fn new(
+        config: &ClusterConfig,
+        store: &dyn Replicated,
+        access: &Arc<Access>,
+        scratch: PathBuf,
+    ) -> anyhow::Result<Preparation> {
         let etcd = EtcdOptions::parse(&config.address)?;
-        peer::parse_address(&config.advertise)?;
-        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), scratch })
+        if !peer::parse_address(&config.advertise)?.is_private() {
+            bail!(
+                "{} is not a safe address for other servers, because tokens are sent to it: use --advertise https://HOST:PORT \
+                 with the address of --management-tls",
+                config.advertise
+            );
+        }
+        let authority = scratch.join(AUTHORITY_FILE);
+        let authority = Some(authority.as_path()).filter(|path| config.key.is_some() && path.exists());
+        let peers = PeerClient::new(&config.node, access.clone(), authority)?;
+        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), peers, scratch })
     }
 
     fn open_log(&self) -> anyhow::Result<EtcdLog> {
@@ -83,8 +103,8 @@ impl Preparation {
     }
 
     pub fn engine_options(&self) -> anyhow::Result<ClusterOptions> {
-        let peers = PeerClient::new(&self.config.node);
-        let transfer = transfer::Transfer::new(self.open_log()?, peers, &self.config.node, self.scratch.clone());
+        let transfer =
+            transfer::Transfer::new(self.open_log()?, self.peers.clone(), &self.config.node, self.scratch.clone());
         Ok(ClusterOptions {
             node: self.config.node.clone(),
             address: self.config.advertise.trim_end_matches('/').to_owned(),
@@ -99,7 +119,7 @@ impl Preparation {
         let log = Mutex::new(self.open_log()?);
         Ok(Arc::new(Cluster {
             region: self.etcd.region,
-            peers: PeerClient::new(&self.config.node),
+            peers: self.peers,
             node: self.config.node,
             engine: engine.clone(),
             monitor,

@@ -1,16 +1,27 @@
 //! HTTP between the servers of a cluster, one connection per request.
 
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use axum::body::Bytes;
+use forewarn_access::tls::now;
+use forewarn_access::{AUDIENCE, Access, Role, Subject, random_guid};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Names the server that forwards a request. Such a request is not forwarded again.
@@ -38,14 +49,45 @@ pub enum PeerError {
     Broken(String, String),
 }
 
+/// The validity of the token with which a server identifies itself to another one.
+const NODE_TOKEN_SECS: i64 = 60;
+
 #[derive(Clone)]
 pub struct PeerClient {
     node: String,
+    access: Arc<Access>,
+    /// Trusts the region's authority. None: no token is required, and servers use plain HTTP.
+    tls: Option<TlsConnector>,
 }
 
 impl PeerClient {
-    pub fn new(node: &str) -> PeerClient {
-        PeerClient { node: node.to_owned() }
+    /// `authority`: the file with the certificate of the region's authority.
+    pub fn new(node: &str, access: Arc<Access>, authority: Option<&Path>) -> anyhow::Result<PeerClient> {
+        let tls = authority.map(connector).transpose()?;
+        Ok(PeerClient { node: node.to_owned(), access, tls })
+    }
+
+    /// The credential of this server, for requests that are not forwarded for somebody else.
+    fn token(&self) -> Option<String> {
+        if self.access.is_open() {
+            return None;
+        }
+        let name = format!("node:{}", self.node);
+        let subject =
+            Subject { client_id: name.clone(), object_id: random_guid().to_string(), name, role: Role::Owner };
+        Some(self.access.sign_in().issue(&subject, AUDIENCE, now(), NODE_TOKEN_SECS).token)
+    }
+
+    async fn connect(&self, address: &str) -> anyhow::Result<Box<dyn Stream>> {
+        let PeerAddress { authority, is_tls } = parse_address(address)?;
+        let stream = TcpStream::connect(&authority).await?;
+        if !is_tls {
+            return Ok(Box::new(stream));
+        }
+        let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let tls = self.tls.as_ref().context("https requires a cluster key")?;
+        Ok(Box::new(tls.connect(ServerName::try_from(host)?, stream).await?))
     }
 
     /// Sends a request to a server and reads the whole response. The URI of the request is a path.
@@ -64,11 +106,15 @@ impl PeerClient {
         mut request: Request<Bytes>,
     ) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), PeerError> {
         let failed = |error: &dyn std::fmt::Display| PeerError::Connect(address.to_owned(), error.to_string());
-        let authority = parse_address(address).map_err(|error| failed(&error))?;
+        let authority = parse_address(address).map_err(|error| failed(&error))?.authority;
         let headers = request.headers_mut();
+        if let (false, Some(token)) = (headers.contains_key(header::AUTHORIZATION), self.token()) {
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|error| failed(&error))?;
+            headers.insert(header::AUTHORIZATION, bearer);
+        }
         headers.insert(header::HOST, HeaderValue::from_str(&authority).map_err(|error| failed(&error))?);
         headers.insert(FORWARDED_BY, HeaderValue::from_str(&self.node).map_err(|error| failed(&error))?);
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&authority)).await;
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.connect(address)).await;
         let stream = connected.map_err(|_| failed(&"timed out"))?.map_err(|error| failed(&error))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -80,13 +126,67 @@ impl PeerClient {
     }
 }
 
-/// The host and port of a server's address.
-pub fn parse_address(address: &str) -> anyhow::Result<String> {
-    let advice = || format!("invalid address '{address}' of a server: use http://HOST:PORT");
+/// A connection, plain or with TLS.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+fn connector(authority: &Path) -> anyhow::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authority).context("cannot read the region's authority")? {
+        roots.add(certificate?)?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The host and port of a server.
+pub struct PeerAddress {
+    pub authority: String,
+    pub is_tls: bool,
+}
+
+impl PeerAddress {
+    /// Whether a token can be sent there: with TLS, or without leaving this host.
+    pub fn is_private(&self) -> bool {
+        let host = self.authority.rsplit_once(':').map_or("", |(host, _)| host);
+        let ip: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
+        self.is_tls || host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
+    }
+}
+
+pub fn parse_address(address: &str) -> anyhow::Result<PeerAddress> {
+    let advice = || format!("invalid address '{address}' of a server: use https://HOST:PORT");
     let uri: Uri = address.trim_end_matches('/').parse().with_context(advice)?;
-    let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else { bail!(advice()) };
+    let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        bail!(advice())
+    };
     if authority.port_u16().is_none() {
         bail!(advice());
     }
-    Ok(authority.to_string())
+    Ok(PeerAddress { authority: authority.to_string(), is_tls: scheme == "https" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_scheme_and_a_port_and_are_private_with_tls_or_on_loopback() {
+        for (address, private) in [
+            ("http://127.0.0.1:8170", true),
+            ("http://[::1]:8170/", true),
+            ("http://localhost:1", true),
+            ("https://a.example:8171", true),
+            ("http://10.0.0.1:8170", false),
+        ] {
+            assert_eq!(parse_address(address).unwrap().is_private(), private, "{address}");
+        }
+        for invalid in ["a:1", "ftp://a:1", "http://a", ""] {
+            assert!(parse_address(invalid).is_err(), "{invalid}");
+        }
+    }
 }
