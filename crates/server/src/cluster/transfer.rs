@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::post;
 use forewarn_cluster::{EtcdLog, Log as _};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -62,7 +62,7 @@ impl Transfer {
 }
 
 async fn receive(peers: &PeerClient, address: &str, path: &Path) -> anyhow::Result<u64> {
-    let (response, _connection) = peers.open(address, Request::get(PATH).body(Bytes::new())?).await?;
+    let (response, _connection) = peers.open(address, Request::post(PATH).body(Bytes::new())?).await?;
     anyhow::ensure!(response.status() == StatusCode::OK, "the server answered {}", response.status());
     let _ = tokio::fs::remove_file(path).await;
     let mut file = tokio::fs::File::create(path).await?;
@@ -79,7 +79,8 @@ async fn receive(peers: &PeerClient, address: &str, path: &Path) -> anyhow::Resu
 }
 
 pub fn routes() -> Router<Arc<Cluster>> {
-    Router::new().route(PATH, get(send))
+    // A copy contains secrets, so this is not a GET, for which readers suffice.
+    Router::new().route(PATH, post(send))
 }
 
 async fn send(State(cluster): State<Arc<Cluster>>) -> Response {

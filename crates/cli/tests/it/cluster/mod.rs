@@ -3,12 +3,13 @@
 
 mod checker;
 mod nodes;
+mod secrets;
 
 use std::time::Instant;
 
 use forewarn_test_support::{Need, can_run};
 
-use nodes::{Cluster, until};
+use nodes::{Cluster, forewarn, until};
 
 /// Whether etcd is installed. If not, the running test is reported as skipped.
 fn has_etcd() -> bool {
@@ -62,6 +63,47 @@ fn a_change_at_a_follower_is_read_everywhere_and_survives_the_leader() {
         assert!(names.contains(&"web") && names.contains(&"db"), "{names:?}");
     }
 }
+
+#[test]
+fn a_single_servers_data_becomes_a_region_that_other_nodes_copy() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start_with(|dir, region| {
+        let data = dir.join("n0");
+        let archive = dir.join("archive");
+        std::fs::write(&archive, ARCHIVE).unwrap();
+        forewarn(&["import", "--data", data.to_str().unwrap(), archive.to_str().unwrap()]);
+        let created = forewarn(&["cluster", "init", "--from", data.to_str().unwrap(), "--cluster", region]);
+        assert!(created.contains("revision 5"), "{created}");
+        let again = std::process::Command::new(env!("CARGO_BIN_EXE_forewarn"))
+            .args(["serve", "--no-auth", "--management", "127.0.0.1:0", "--metadata", "127.0.0.1:0", "--data"])
+            .arg(&data)
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&again.stderr);
+        assert!(!again.status.success() && complaint.contains("Start with --cluster"), "{complaint}");
+    });
+    let leader = cluster.servers.leader();
+    assert_eq!(leader, 0, "only a node with the data can lead");
+    for index in 0..3 {
+        until("a copy of the region", || cluster.servers.readiness(index).filter(|report| report["status"] == "ok"));
+    }
+    cluster.servers.check_equal();
+    let server = format!("http://{}", cluster.servers.management[2]);
+    let status = forewarn(&["--server", &server, "cluster", "status", "-o", "json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((&status["leader"], &status["term"]), (&"n0".into(), &1.into()));
+    assert_eq!(status["nodes"].as_array().unwrap().len(), 3);
+    forewarn(&["--server", &server, "cluster", "step-down"]);
+    until("another leader", || (cluster.servers.leader() != 0).then_some(()));
+    cluster.servers.check_equal();
+}
+
+/// The data of a server without machines.
+const ARCHIVE: &str = r#"{"archive":{"format":"forewarn","version":4,"revision":5,"clock":"real"}}
+{"end":{"records":0,"attachments":0,"history":0}}
+"#;
 
 #[test]
 fn a_leader_that_was_stopped_does_not_write_afterwards() {

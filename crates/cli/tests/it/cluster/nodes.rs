@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ impl Drop for Process {
 pub struct Cluster {
     pub etcd: Members,
     pub servers: Servers,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 /// The members of etcd.
@@ -92,13 +92,33 @@ pub struct Servers {
 
 impl Cluster {
     pub fn start() -> Cluster {
-        let dir = tempfile::tempdir().unwrap();
-        let etcd = Members::start(dir.path().to_owned());
-        let servers = Servers::start(dir.path().to_owned(), &etcd);
-        let cluster = Cluster { etcd, servers, _dir: dir };
+        let cluster = Cluster::start_with(|_, _| {});
         cluster.servers.leader();
         cluster
     }
+
+    /// Starts the servers after something was done with their directory and the address of the region.
+    pub fn start_with(prepare: impl FnOnce(&Path, &str)) -> Cluster {
+        let dir = tempfile::tempdir().unwrap();
+        let etcd = Members::start(dir.path().to_owned());
+        prepare(dir.path(), &etcd.region());
+        let servers = Servers::start(dir.path().to_owned(), &etcd);
+        Cluster { etcd, servers, dir }
+    }
+}
+
+impl Cluster {
+    /// The directory of all data, which ends with this value.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Runs `forewarn` to its end and returns its standard output.
+pub fn forewarn(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_forewarn")).args(arguments).output().expect("forewarn can be run");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Members {
@@ -263,7 +283,7 @@ fn document_path(machine: &str) -> String {
 }
 
 /// Addresses that were free a moment ago.
-fn free_addresses(number: usize) -> Vec<SocketAddr> {
+pub fn free_addresses(number: usize) -> Vec<SocketAddr> {
     let listeners: Vec<TcpListener> = (0..number).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap()).collect()
 }

@@ -1,0 +1,78 @@
+//! Servers that require tokens: they share the region's secrets, reach each other over TLS, and refuse strangers.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::has_etcd;
+use super::nodes::{Cluster, forewarn, until};
+
+/// A server with a data directory, a key and addresses of its own.
+struct Guarded {
+    child: Child,
+    data: String,
+    server: String,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Guarded {
+    fn start(dir: &Path, key: &Path, region: &str, number: u8) -> Guarded {
+        let data = dir.join(format!("guarded{number}")).display().to_string();
+        let ports = super::nodes::free_addresses(2);
+        let (management, tls) = (ports[0], format!("127.0.0.{number}:{}", ports[1].port()));
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_forewarn"), "serve", "--metadata", "127.0.0.1:0"])
+            .args(["--data", &data, "--management", &management.to_string(), "--management-tls", &tls])
+            .args(["--cluster", region, "--node", &format!("g{number}"), "--advertise", &format!("https://{tls}")])
+            .arg("--cluster-key")
+            .arg(key)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("setpriv can be run");
+        Guarded { child, data, server: format!("http://{management}") }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Option<String> {
+        let connection = ["--server", &self.server, "--data", &self.data];
+        let output = Command::new(env!("CARGO_BIN_EXE_forewarn")).args(connection).args(arguments).output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    }
+}
+
+#[test]
+fn servers_share_their_secrets_and_forward_over_tls() {
+    if !has_etcd() {
+        return;
+    }
+    let mut region = String::new();
+    let cluster = Cluster::start_with(|_, address| region = address.replace("/north", "/guarded"));
+    let dir = cluster.dir();
+    let key = dir.join("cluster.key");
+    forewarn(&["cluster", "key", key.to_str().unwrap()]);
+    let first = Guarded::start(dir, &key, &region, 1);
+    until("the first server", || first.run(&["vm", "list"]).filter(|list| !list.contains("There are no")));
+    let second = Guarded::start(dir, &key, &region, 2);
+    until("the second server", || second.run(&["vm", "create", "web"]));
+    assert!(second.run(&["vm", "list"]).is_some_and(|list| list.contains("web")), "a server reads its own writes");
+    until("a copy", || first.run(&["vm", "list"]).filter(|list| list.contains("web")));
+    let read = |server: &Guarded, name: &str| std::fs::read_to_string(Path::new(&server.data).join(name)).unwrap();
+    for name in ["token", "signing.key", "clients.json", "ca.pem"] {
+        assert_eq!(read(&first, name), read(&second, name), "{name}");
+    }
+    let address = second.server.trim_start_matches("http://").parse().unwrap();
+    for path in ["/cluster/v1/snapshot", "/cluster/v1/guest", "/api/v1/cluster/step-down"] {
+        let answer = super::nodes::request(address, "POST", path, "").expect("an answer");
+        assert_eq!(answer.status, 401, "{path}: {}", answer.body);
+    }
+    let other = dir.join("other.key");
+    forewarn(&["cluster", "key", other.to_str().unwrap()]);
+    let mut stranger = Guarded::start(dir, &other, &region, 3);
+    let ended = until("a server with another key stops", || stranger.child.try_wait().unwrap());
+    assert!(!ended.success());
+}
