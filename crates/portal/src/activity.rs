@@ -268,7 +268,7 @@ impl Activity {
     }
 
     /// Activities in progress first, then by start, then finished ones, newest first.
-    fn sort_key(&self) -> (u8, Severity, i64, String) {
+    pub fn sort_key(&self) -> (u8, Severity, i64, String) {
         let (rank, at) = match self.stage() {
             Stage::InProgress => (0, self.started().map_or(0, |at| at.0)),
             Stage::Scheduled => (1, self.due().unwrap_or(Timestamp(i64::MAX)).0),

@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
-use super::{history, timeline, words};
+use super::{activity, history, timeline, words};
 use forewarn_api::Action;
 
 pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound> {
@@ -80,6 +80,7 @@ fn list_facts(scene: &Scene, event: &Event) -> Facts {
         ("Approved by", approval),
         ("Cause", format!("{} ({source})", words::cause(event.cause))),
         ("Requested by", requesters(scene, event)),
+        ("Operation", operation_links(scene, event)),
         ("In the document", shown),
         ("DurationInSeconds", duration),
         ("EventId", format!("<code>{}</code>", words::event_name(event.id))),
@@ -91,12 +92,26 @@ fn list_facts(scene: &Scene, event: &Event) -> Facts {
         let name = words::scope(region, scope);
         facts.push(("Event group", format!(r#"<a href="{}">{}</a>"#, name.href, words::escape_html(&name.name))));
     }
+    let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
+    let hosts: std::collections::BTreeSet<_> = machines.filter_map(|machine| machine.host.clone()).collect();
+    if !hosts.is_empty() {
+        facts.push(("Host", words::join_many(hosts.iter().map(|host| words::host_link(host)))));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
     Facts { facts }
 }
 
 fn requesters(scene: &Scene, event: &Event) -> String {
     let operations = event.operations.iter().filter_map(|id| scene.region().operation(*id));
     words::join_many(operations.map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))))
+}
+
+fn operation_links(scene: &Scene, event: &Event) -> String {
+    let operations = event.operations.iter().filter_map(|id| scene.region().operation(*id));
+    words::join_many(operations.map(|one| {
+        let title = words::escape_html(activity::title_of(scene.region(), one));
+        format!(r#"<a href="{}">{title}</a>"#, activity::ActivityId::Operation(one.id).href())
+    }))
 }
 
 fn render_actions(scene: &Scene, event: &Event) -> Panel {

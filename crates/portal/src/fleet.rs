@@ -171,7 +171,7 @@ pub fn is_polling(now: Timestamp, last_poll: Option<Timestamp>) -> bool {
 
 /// The time since the last poll. Coarse, so that live updates stay rare.
 pub fn describe_poll(now: Timestamp, last_poll: Option<Timestamp>) -> String {
-    let Some(at) = last_poll else { return "none since the server started".into() };
+    let Some(at) = last_poll else { return "not since the server started".into() };
     match now.since(at).as_secs() {
         ..60 => "under 1 min ago".into(),
         secs @ 60..3600 => format!("{} min ago", secs / 60),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use askama::Template;
 
-use super::fleet::{self, FleetGroup, GroupKey};
+use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
 use super::fragment::Fragment;
 use super::html;
 use super::panel::Panel;
@@ -106,7 +106,11 @@ pub fn render_panel(
     });
     let from = if path == "/" { 0 } else { query.number("from") };
     let shown = found.iter().skip(from).take(rows_max);
-    let rows = shown.enumerate().map(|(number, group)| render_row(scene, group, number)).collect();
+    let rows = shown.enumerate().map(|(number, group)| {
+        let sort = sort_key(group, order).unwrap_or_else(|| table::row_key(number));
+        render_row(scene, group, &sort)
+    });
+    let rows = rows.collect();
     let count = |each: GroupFilter| groups.iter().filter(|group| each.matches(group)).count();
     let filters = GroupFilters {
         filters: GroupFilter::EACH
@@ -162,35 +166,52 @@ pub fn render_paging(query: &PageQuery, path: &str, from: usize, rows_max: usize
 
 /// Ascending order puts what needs a look first, except for names.
 fn compare(one: &FleetGroup, other: &FleetGroup, key: &str) -> Ordering {
-    let share = |group: &FleetGroup| (group.up * 1_000_000).checked_div(group.machines).unwrap_or(1_000_000);
     let polling = |group: &FleetGroup| {
         let share = (group.polling * 1_000_000).checked_div(group.machines).unwrap_or(1_000_000);
         (group.has_handler, share)
     };
-    let next = |group: &FleetGroup| group.next.map_or(i64::MAX, |next| next.rank());
     match key {
         "name" => Ordering::Equal,
         "kind" => one.kind.cmp(&other.kind),
-        "up" => share(one).cmp(&share(other)),
+        "up" => up_share(one).cmp(&up_share(other)),
         "handlers" => polling(one).cmp(&polling(other)),
         "poll" => one.last_poll.cmp(&other.last_poll),
-        _ => next(one).cmp(&next(other)),
+        _ => next_rank(one).cmp(&next_rank(other)),
     }
     .then_with(|| one.name.to_lowercase().cmp(&other.name.to_lowercase()))
 }
 
-fn render_row(scene: &Scene, group: &FleetGroup, number: usize) -> Fragment {
+/// The place of a group in the order of `compare`, independent of the other groups. `None` if only the row number tells it.
+fn sort_key(group: &FleetGroup, order: SortOrder<'_>) -> Option<String> {
+    // Equal ranks are sorted by name, which has no reverse key.
+    let rank = match (order.key, order.is_descending) {
+        ("up", false) => up_share(group),
+        ("next", false) => next_rank(group),
+        (_, _) => return None,
+    };
+    Some(format!("{}-{}", table::number_key(rank), group.name.to_lowercase()))
+}
+
+/// Available machines per million.
+fn up_share(group: &FleetGroup) -> i64 {
+    (group.up * 1_000_000).checked_div(group.machines).unwrap_or(1_000_000) as i64
+}
+
+fn next_rank(group: &FleetGroup) -> i64 {
+    group.next.map_or(i64::MAX, NextEvent::rank)
+}
+
+fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
     let id = match group.key {
         GroupKey::Group(id) => format!("group-{}", id.0),
         GroupKey::Machine(id) => format!("single-{}", id.0),
     };
-    let sort = table::row_key(number);
     let row = GroupRow {
         id: &id,
-        sort: &sort,
+        sort,
         group,
         badge: group.next.map(|next| (Severity::of(next.kind).class(), next.kind.as_str())),
         last_poll: fleet::describe_poll(scene.now, group.last_poll),
     };
-    Fragment::render(id.as_str(), sort.as_str(), &row)
+    Fragment::render(id.as_str(), sort, &row)
 }

@@ -36,6 +36,7 @@ mod host;
 mod host_selection;
 mod hosts;
 mod html;
+mod json_text;
 mod live;
 mod machine;
 mod machines;

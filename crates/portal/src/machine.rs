@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::{MachineAction, Preview};
 use super::scene::Scene;
-use super::{address, history, plan, policy, timeline, words};
+use super::{address, history, json_text, plan, policy, timeline, words};
 use forewarn_api::Action;
 use forewarn_api_types::span::span_text;
 use forewarn_metadata::render_document;
@@ -185,7 +185,7 @@ fn build_document<'a>(scene: &Scene, machine: &Machine, version: Version, here: 
     let (incarnation, body) = match region.scope(machine.scope) {
         Some(scope) => {
             let body = render_document(scene.portal.names(), region, scope, version);
-            (scope.incarnation, String::from_utf8_lossy(&body).into_owned())
+            (scope.incarnation, json_text::format_json(&String::from_utf8_lossy(&body)))
         }
         None => (0, String::new()),
     };

@@ -10,6 +10,8 @@ use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, 
 use http::StatusCode;
 
 use super::action::{Button, Tone};
+use super::activity::title_of;
+use super::flash::Flash;
 use super::fragment::Fragment;
 use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
@@ -17,7 +19,7 @@ use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview, machines_of};
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, address, frame, html, words};
+use super::{Portal, frame, html, words};
 use forewarn_api::Action;
 
 const HERE: &str = "/maintenance";
@@ -45,6 +47,7 @@ struct OperationProgress {
     id: String,
     sort: String,
     title: String,
+    href: String,
     requested: String,
     state: String,
     rows: Vec<ProgressRow>,
@@ -54,7 +57,8 @@ struct OperationProgress {
 
 /// An event of an operation, or an update domain that has not been visited.
 struct ProgressRow {
-    domain: u32,
+    /// `None` if the event was removed from the region, and its machines with it.
+    domain: Option<u32>,
     machines: String,
     /// HTML.
     state: String,
@@ -129,6 +133,7 @@ fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
         id: operation.id.to_string(),
         sort: sort.clone(),
         title: title_of(region, operation),
+        href: format!("/operations/{}", operation.id),
         requested: format!("{} {}", words::escape_html(&operation.by), words::time(operation.asked)),
         state: describe_state(operation, all),
         rows,
@@ -148,7 +153,7 @@ fn list_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
             format!(r#" <span class="count" data-until="{}"></span>"#, event.not_before.0)
         });
         ProgressRow {
-            domain: event.map_or(0, |event| domain_of(region, event)),
+            domain: event.and_then(|event| domain_of(region, event)),
             machines: event.map_or_else(String::new, |event| words::resource_links(region, &event.resources)),
             state: format!(r#"<a class="chip" href="/events/{}">{word}</a>{count}"#, words::event_name(part.event)),
         }
@@ -156,9 +161,9 @@ fn list_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     visited.chain(queued_rows(region, operation)).collect()
 }
 
-fn domain_of(region: &Region, event: &Event) -> u32 {
+fn domain_of(region: &Region, event: &Event) -> Option<u32> {
     let machine = event.resources.iter().find_map(|resource| region.machine(resource.machine));
-    machine.map_or(0, |machine| machine.update_domain)
+    machine.map(|machine| machine.update_domain)
 }
 
 fn queued_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
@@ -186,7 +191,7 @@ fn skipped_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     };
     // The update domain of an event that was removed from the region is unknown.
     let visited: Option<Vec<&Arc<Event>>> = operation.parts.iter().map(|part| region.event(part.event)).collect();
-    let last = visited.into_iter().flatten().map(|event| domain_of(region, event)).max();
+    let last = visited.into_iter().flatten().filter_map(|event| domain_of(region, event)).max();
     match last.filter(|_| operation.canceled.is_some()) {
         Some(last) => rows_from(region, target, last + 1, |_| "skipped".into()),
         None => Vec::new(),
@@ -200,33 +205,11 @@ fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -
         domains.entry(machine.update_domain).or_default().push(machine);
     }
     let row = |(domain, machines): (u32, Vec<&Machine>)| ProgressRow {
-        domain,
+        domain: Some(domain),
         machines: words::join_many(machines.iter().map(|machine| words::escape_html(&machine.name))),
         state: state(domain),
     };
     domains.into_iter().map(row).collect()
-}
-
-fn title_of(region: &Region, operation: &Operation) -> String {
-    let (kind, target) = match &operation.request {
-        Request::Maintain { target, plan } => (plan.kind.as_str(), target),
-        Request::Fail { target, .. } => ("Hardware failure", target),
-        Request::Drain(plan) => return format!("Drain of host {}", plan.host),
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::Delete { .. } => return String::new(),
-    };
-    let target = match target {
-        Target::Machines(ids) => {
-            let name = |id| region.machine(id).map_or("a deleted machine".into(), |it| it.name.to_string());
-            words::join_names(&ids.iter().map(|id| name(*id)).collect::<Vec<_>>())
-        }
-        Target::Host(host) => format!("host {host}"),
-        Target::Group(id) => region.group(*id).map_or_else(|| "a deleted group".into(), |group| group.name.to_string()),
-    };
-    format!("{kind} of {target}")
 }
 
 /// `all` is the number of rows, including update domains that were not visited yet.
@@ -262,10 +245,11 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         return frame::render(&scene, HERE, &render(&scene, &fields), "").into_response();
     }
     match portal.actions(form.visitor.principal()).start_maintenance(plan.body).await {
-        Ok(operation) if fields.is_for_one_machine() => {
-            Redirect::to(&address::after_operation(&operation, HERE)).into_response()
+        Ok(operation) => {
+            let flash = Flash::new("Scheduled maintenance.").with_link(HERE, "Plan more maintenance");
+            portal.shared.flashes.set(&form.visitor.cookie, flash);
+            Redirect::to(&format!("/operations/{}", operation.id)).into_response()
         }
-        Ok(_) => Redirect::to(HERE).into_response(),
         Err(error) => {
             (error.status, frame::render(&scene, HERE, &render(&scene, &fields), &error.message)).into_response()
         }

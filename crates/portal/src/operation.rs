@@ -351,9 +351,9 @@ fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
     }
     (!rows.is_empty() || events.iter().any(|event| event.is_live())).then(|| {
         let order = SortOrder { key: "", is_descending: false };
-        Panel::new("missing", "Missing approvals", rows)
+        Panel::new("missing", "Machines that are not ready", rows)
             .with_table(table::render_head(&MISSING_COLUMNS, order, &PageQuery::default(), ""))
-            .or_empty_text("No approvals are missing.")
+            .or_empty_text("All machines are ready.")
     })
 }
 

@@ -106,10 +106,6 @@ impl PlanFields {
         digest_of("plan", &json!([target, name, kind, cause, at, notice, duration, description]).to_string())
     }
 
-    pub fn is_for_one_machine(&self) -> bool {
-        self.target == "machine" && self.names().nth(1).is_none()
-    }
-
     /// Checks all fields and computes the preview. Returns `None` if a field has an error.
     pub fn check(&mut self, preview: &Preview) -> Option<CheckedPlan> {
         let checked = self.parse(preview.region)?;

@@ -181,13 +181,17 @@ impl<'r> Preview<'r> {
                 self.render_time(first)
             ));
         }
-        let silent: Vec<String> = going.iter().flat_map(|event| machine_names(event)).collect();
-        if !silent.is_empty() {
-            sentences.push(format!(
-                "{} {} no notice.",
-                join_names(&silent),
-                if silent.len() == 1 { "gets" } else { "get" }
-            ));
+        let has_profile = |event: &&&Event| {
+            let machines = event.resources.iter().filter_map(|resource| self.region.machine(resource.machine));
+            machines.into_iter().any(|machine| machine.terminate.is_some())
+        };
+        let (unheard, off): (Vec<&&Event>, Vec<&&Event>) = going.into_iter().partition(|event| has_profile(&event));
+        for (events, reason) in [(unheard, "no handler is connected"), (off, "the terminate notification is off")] {
+            let silent: Vec<String> = events.iter().flat_map(|event| machine_names(event)).collect();
+            if !silent.is_empty() {
+                let verb = if silent.len() == 1 { "gets" } else { "get" };
+                sentences.push(format!("{} {verb} no notice: {reason}.", join_names(&silent)));
+            }
         }
         sentences
     }

@@ -144,7 +144,8 @@ fn describe_state(scene: &Scene, rollout: &Rollout) -> String {
     if rollout.failures > 0 {
         parts.push(format!(r#"<span class="red">{} failed</span>"#, count(rollout.failures as usize, "machine")));
     }
-    if let Some(wait) = rollout.waits_for.as_ref().filter(|_| rollout.is_live()) {
+    let is_told = |wait: &&Wait| rollout.is_live() && **wait != Wait::Approvals;
+    if let Some(wait) = rollout.waits_for.as_ref().filter(is_told) {
         parts.push(format!(r#"<span class="amber">waits for {}</span>"#, render_wait(wait)));
     }
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);

@@ -71,6 +71,11 @@ pub fn render_head(columns: &[Column], order: SortOrder<'_>, query: &PageQuery, 
     html::render(&TableHead { cells: columns.iter().map(cell).collect() })
 }
 
+/// A number as a sort key, so that a row stays the same while others come and go.
+pub fn number_key(number: i64) -> String {
+    format!("{:020}", i128::from(number) - i128::from(i64::MIN))
+}
+
 /// A row number as a sort key. Rows are sorted on the server, and the page keeps their order.
 pub fn row_key(number: usize) -> String {
     format!("{number:06}")

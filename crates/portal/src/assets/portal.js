@@ -4,7 +4,7 @@ import { forms, selectionBar } from "./forms.js";
 import { shortcuts } from "./keys.js";
 import { connect } from "./live.js";
 import { softLinks } from "./soft.js";
-import { clockTime, countdowns, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
+import { clockTime, countdowns, localTicks, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
 // Confirmations disappear after this time. They stay in the history.
@@ -55,6 +55,7 @@ function tabs() {
 // Prepares the content of the page, also after it was replaced.
 function init() {
   localTimes(document);
+  localTicks();
   controls();
   tabs();
   forms();

@@ -28,6 +28,14 @@ export function localTimes(root) {
   }
 }
 
+// Ticks of charts that were drawn with times in UTC.
+export function localTicks() {
+  for (const tick of document.querySelectorAll("text[data-tick]")) {
+    if (tick.textContent.includes(":")) tick.textContent = clockTime(new Date(Number(tick.dataset.tick))).slice(0, 5);
+  }
+  for (const zone of document.querySelectorAll("[data-zone-name]")) zone.textContent = zoneName();
+}
+
 function show(time, date) {
   const today = date.toDateString() === new Date(now()).toDateString();
   const day = today ? "" : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) + " ";

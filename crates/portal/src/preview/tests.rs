@@ -291,7 +291,7 @@ fn deletions_and_evictions_are_previewed() {
             "scale web 1",
             "web_2 and web_1 are deleted. Terminate not before 12:07, or earlier once all deletions in a document are approved.",
         ),
-        ("set web 2", "scale web 1", "web_1 is deleted. web_1 gets no notice."),
+        ("set web 2", "scale web 1", "web_1 is deleted. web_1 gets no notice: the terminate notification is off."),
         ("set web 1", "scale web 3", "2 machines are added with the latest model."),
         ("set web 1", "scale web 1", "Nothing changes."),
         (

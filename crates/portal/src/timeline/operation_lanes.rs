@@ -18,6 +18,7 @@ use crate::panel::Panel;
 use crate::query::PageQuery;
 use crate::scene::Scene;
 use crate::severity::Severity;
+use crate::table::number_key;
 use crate::{address, words};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
@@ -186,8 +187,10 @@ pub fn render_operation_lanes(scene: &Scene, activities: &[Activity], query: &Pa
     let found: Vec<&Activity> =
         activities.iter().filter(|activity| filter.matches(activity.stage())).filter(is_in_view).collect();
     let mut lanes = Vec::new();
-    for (number, activity) in found.iter().take(LANES_MAX).enumerate() {
-        Lanes { scene, query, view, activity, sort: format!("{number:04}") }.render(&mut lanes);
+    for activity in found.iter().take(LANES_MAX) {
+        let (rank, severity, at, id) = activity.sort_key();
+        let sort = format!("{rank}-{}-{}-{id}", severity as u8, number_key(at));
+        Lanes { scene, query, view, activity, sort }.render(&mut lanes);
     }
     let canvas = Canvas { moved: view.quarters, ..Canvas::of(view.window, scene) };
     let panel = Panel::new("timeline", "Timeline", lanes)

@@ -26,6 +26,7 @@ mod management;
 mod metadata;
 mod operations;
 mod portal;
+mod portal_console;
 mod portal_decide;
 mod portal_fleet;
 mod portal_sessions;

@@ -9,8 +9,23 @@ use forewarn_access::{Role, SignIn, Subject};
 use forewarn_server::Config;
 use serde_json::json;
 
-const PAGES: [&str; 7] =
-    ["/", "/scale-sets", "/scale-sets/add", "/hosts", "/maintenance", "/test-kit", "/portal/live?page=/"];
+const PAGES: [&str; 15] = [
+    "/",
+    "/operations",
+    "/rollouts/plan",
+    "/groups",
+    "/machines",
+    "/hosts",
+    "/webhooks",
+    "/history",
+    "/calendar",
+    "/search?q=secret",
+    "/scale-sets",
+    "/scale-sets/add",
+    "/maintenance",
+    "/test-kit",
+    "/portal/live?page=/",
+];
 
 #[test]
 fn nothing_is_shown_without_signing_in() {
@@ -30,6 +45,9 @@ fn nothing_is_shown_without_signing_in() {
         for path in [
             "/portal/act",
             "/portal/selection",
+            "/portal/hosts",
+            "/portal/operations",
+            "/rollouts",
             "/groups/1",
             "/portal/sign-in",
             "/portal/sign-out",
@@ -49,7 +67,7 @@ fn every_response_has_the_content_security_policy() {
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
     let stranger = Client::to(server.management);
-    let mut answers: Vec<Answer> = PAGES[..6].iter().map(|page| browser.get(page)).collect();
+    let mut answers: Vec<Answer> = PAGES[..14].iter().map(|page| browser.get(page)).collect();
     for path in [
         "/",
         "/portal/sign-in",
@@ -76,7 +94,7 @@ fn pages_contain_nothing_that_the_policy_forbids() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
-    for page in PAGES[..6].iter().copied().chain([machine.as_str()]) {
+    for page in PAGES[..14].iter().copied().chain([machine.as_str()]) {
         let text = browser.page(page);
         for forbidden in ["<style", " style=", "onclick", "javascript:", "src=\"http", "href=\"http"] {
             assert!(!text.contains(forbidden), "{page} has {forbidden}");
@@ -144,7 +162,7 @@ fn unknown_paths_show_browsers_a_page_and_other_clients_an_api_error() {
         let client = client.clone().header("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         client.send(server.management, &format!("GET {path}"), b"")
     };
-    for path in ["/nosuch", "/portal/nosuch", "/machines", "/machines/xyz"] {
+    for path in ["/nosuch", "/portal/nosuch", "/machines/xyz", "/operations/x", "/rollouts/x"] {
         let lost = html(&browser.client, path);
         assert_eq!(lost.status, 404, "{path}");
         assert!(
@@ -242,17 +260,18 @@ fn the_overview_contains_machines_and_events() {
     check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
     let page = Browser::at_once(&server).page("/");
     for part in [
-        "<b>1</b> scheduled",
+        "No machines are down.",
+        "Restart of web</a>",
         ">web</a>",
         ">db</a>",
-        "Reboot",
-        "handler connected",
+        "b-amber\">Reboot",
+        "no handler",
         "not before 2026-03-01 12:15:00 UTC",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let found = Browser::at_once(&server).page("/?search=D");
-    assert!(found.contains(">db</a>") && !found.contains("chip scheduled"), "{found}");
+    let found = Browser::at_once(&server).page("/search?q=dB");
+    assert!(found.contains(">db</a>") && !found.contains(">web</a>"), "{found}");
 }
 
 #[test]
@@ -295,7 +314,7 @@ fn an_event_is_requested_approved_and_followed_to_its_end() {
     assert!(page.contains("Completed") && page.contains("ended: completed"), "{page}");
     let machine = browser.page(&format!("/machines/{target}"));
     assert!(
-        machine.contains("&#34;Events&#34;:[]") && machine.contains("Handler connected: 1 poll since"),
+        machine.contains("&#34;Events&#34;: []") && machine.contains("Handler connected: 1 poll since"),
         "{machine}"
     );
 }
@@ -328,7 +347,7 @@ fn names_and_descriptions_are_escaped() {
     server.metadata("GET /vm/web/metadata/%3Cscript%3E?api-version=%3Cimg%20src=x%3E", "");
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
-    let search = "/?search=%3Cscript%3Ealert(1)%3C/script%3E%22";
+    let search = "/search?q=%3Cscript%3Ealert(1)%3C/script%3E%22";
     for page in [format!("/events/{id}"), machine, search.to_owned(), "/maintenance".into()] {
         let text = browser.page(&page);
         assert!(!text.contains("<script>") && !text.contains("<img src=x"), "{page}: {text}");
@@ -358,12 +377,12 @@ fn the_stream_sends_only_changes() {
     check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
     let change = await_html(&messages, "Reboot");
     let ids: Vec<&str> = change["put"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    assert!(ids.iter().any(|id| id.starts_with("lane-")) && ids.contains(&"counts-content"), "{ids:?}");
+    assert!(ids.iter().any(|id| id.starts_with("op-")) && ids.contains(&"status-content"), "{ids:?}");
     assert!(!change["put"].to_string().contains(">db</a>"), "{change}");
     check(&server, "POST /clock/advance", json!({ "seconds": 900 }), 200, json!({}));
-    await_html(&messages, "In progress");
+    await_html(&messages, "1 machine down now");
     check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
-    await_html(&messages, "Completed");
+    await_html(&messages, "No machines are down.");
 }
 
 #[test]

@@ -75,13 +75,8 @@ impl<'s> Browser<'s> {
         client.send(self.server.management, &format!("POST {path}"), body.join("&").as_bytes())
     }
 
-    /// The messages of a page's stream.
+    /// The messages of a page's stream, read on a thread. More query fields can follow the page.
     pub fn live(&self, page: &str) -> mpsc::Receiver<Value> {
-        self.watch(page).1
-    }
-
-    /// The name of a page's stream and its messages, read on a thread. More query fields can follow the page.
-    pub fn watch(&self, page: &str) -> (String, mpsc::Receiver<Value>) {
         let mut stream = TcpStream::connect(self.server.management).unwrap();
         let cookie = self.client.clone();
         let head = cookie.head(&format!("GET /portal/live?page={page}"));
@@ -95,8 +90,7 @@ impl<'s> Browser<'s> {
                 }
             }
         });
-        let first: Value = receiver.recv_timeout(PATIENCE).unwrap();
-        (first["stream"].as_str().unwrap_or_default().to_owned(), receiver)
+        receiver
     }
 }
 

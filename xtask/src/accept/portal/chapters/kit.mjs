@@ -34,6 +34,7 @@ export async function aCustomScenarioIsCorrectedAndRun() {
   const { context, page } = await signedIn(server);
   const found = [];
   complaints(page, found);
+  await page.click("nav >> text=More");
   await page.click("nav >> text=Test kit");
   await live(page);
   await page.getByLabel("Load from file").setInputFiles(file);

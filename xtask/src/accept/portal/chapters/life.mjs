@@ -15,22 +15,23 @@ export async function theOpenPageFollowsAnEvent() {
   complaints(page, found);
   await live(page);
   await page.evaluate(() => (window.neverReloaded = true));
-  const event = eventOf(await server.api("POST", "/machines/web/restart", {}));
-  const lane = `#lane-${event}`;
-  await shows(page, lane, "Scheduled");
-  const first = await page.textContent(`${lane} .count`);
-  await page.waitForFunction(([selector, first]) => document.querySelector(selector).textContent !== first, [`${lane} .count`, first]);
+  const restart = await server.api("POST", "/machines/web/restart", {});
+  const lane = `#op-${restart.id}`;
+  await shows(page, lane, "0/1 ready");
+  const count = "#groups .count";
+  const first = await page.textContent(count);
+  await page.waitForFunction(([selector, first]) => document.querySelector(selector).textContent !== first, [count, first]);
   assert.match(first, /in \d+:\d\d/);
-  server.approve("web", event);
-  await shows(page, lane, "In progress");
-  await page.waitForSelector(`${lane} circle.approved`, { state: "attached" });
-  assert.match(await page.getAttribute(`${lane} .track`, "aria-label"), /approved by machine web/);
-  await shows(page, lane, "Completed");
+  server.approve("web", eventOf(restart));
+  await shows(page, "#status", "1 machine down now");
+  assert.match(await page.getAttribute(`${lane} .track`, "aria-label"), /in progress since/);
+  await page.waitForSelector(`${lane}.finished`, { state: "attached", timeout: PATIENCE });
+  await shows(page, "#status", "No machines are down");
 
-  const canceled = eventOf(await server.api("POST", "/machines/web/redeploy", {}));
-  await shows(page, `#lane-${canceled}`, "Scheduled");
-  await server.api("POST", `/events/${canceled}/cancel`, {});
-  await shows(page, `#lane-${canceled}`, "Canceled");
+  const redeploy = await server.api("POST", "/machines/web/redeploy", {});
+  await shows(page, `#op-${redeploy.id}`, "0/1 ready");
+  await server.api("POST", `/events/${eventOf(redeploy)}/cancel`, {});
+  await page.waitForSelector(`#op-${redeploy.id}.finished`, { state: "attached", timeout: PATIENCE });
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
 
   await server.kill();
@@ -38,8 +39,8 @@ export async function theOpenPageFollowsAnEvent() {
   found.length = 0;
   await server.run();
   await live(page);
-  const after = eventOf(await server.api("POST", "/machines/web/restart", {}));
-  await shows(page, `#lane-${after}`, "Scheduled");
+  const after = await server.api("POST", "/machines/web/restart", {});
+  await shows(page, `#op-${after.id}`, "ready");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
   assert.deepEqual(found.filter((text) => !text.includes("ERR_")), []);
   await context.close();

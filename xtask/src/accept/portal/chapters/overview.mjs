@@ -1,5 +1,5 @@
-// The overview of a large fleet: scrolling reaches everything, and what is off screen is not rendered; the timeline with its keys and
-// details; an empty fleet; a lost connection.
+// The overview by cause: one lane per operation in a large fleet, folds and zoom in the address, keys and details, an empty fleet, a
+// lost connection.
 
 import assert from "node:assert/strict";
 import { browser, live, shows, signedIn } from "../lib/browser.mjs";
@@ -22,65 +22,72 @@ async function many(server) {
   }
 }
 
-export async function scrollingReachesEveryEventGroupAndOthersAreNotRendered() {
+export async function oneLanePerOperationExpandsAndTheAddressKeepsTheView() {
   const server = await Server.start("--clock", "manual");
-  await many(server);
+  for (const set of ["red", "blue"]) {
+    await server.api("POST", "/availability-sets", { name: set });
+    for (const n of [1, 2, 3]) await server.api("POST", "/machines", { name: `${set}-${n}`, availabilitySet: set, host: "rack-1" });
+    await server.listen(`${set}-1`);
+  }
+  const operation = await server.api("POST", "/maintenance", { target: { host: "rack-1" }, type: "Reboot", durationSeconds: 600 });
   const { context, page } = await signedIn(server);
   const found = [];
   complaints(page, found);
   await live(page);
-  const cards = () => page.locator("#scopes .scope").count();
-  assert.ok((await cards()) < SETS / 2, "chunks outside the viewport are rendered");
-  await page.keyboard.press("End");
-  const last = `web-${SETS - 1}`;
-  await shows(page, "#scopes > .chunk:last-child", last);
-  await page.waitForFunction((sets) => document.querySelectorAll("#scopes .scope").length < sets / 2, SETS, { timeout: PATIENCE });
-  assert.ok(await page.locator("#scopes > .chunk:last-child").getByText(last, { exact: true }).first().isVisible());
-  // Changes at the end of the list appear there.
-  await server.listen(`web-${SETS - 1}_0`);
-  await server.api("POST", `/machines/web-${SETS - 1}_4/restart`, {});
-  await shows(page, "#scopes > .chunk:last-child", "1 scheduled");
-  // Back at the top, the first chunks are rendered again in their current state.
-  await server.api("POST", "/machines/cache-00_5/restart", {});
-  await page.keyboard.press("Home");
-  await page.waitForSelector('#scopes .chip.scheduled:text-is("cache-00_5")', { timeout: PATIENCE });
-  // With the keyboard: focusing the link of an empty chunk fills it.
-  await page.locator("#scopes > .chunk:last-child > .more a").focus();
-  await page.waitForFunction(() => document.activeElement.closest(".chunk:last-child .scope"), null, { timeout: PATIENCE });
+  const lane = `#op-${operation.id}`;
+  await shows(page, lane, "0/6 ready");
+  assert.equal(await page.locator("#timeline .lane").count(), 1);
+  await page.evaluate(() => (window.neverReloaded = true));
+  const fold = page.getByRole("link", { name: "Groups of Reboot of host rack-1" });
+  await fold.focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll("#timeline .lane.l1").length === 2, null, { timeout: PATIENCE });
+  await page.waitForFunction(() => document.activeElement.matches(".fold[aria-expanded=true]"), null, { timeout: PATIENCE });
+  await page.getByRole("link", { name: "Machines of red" }).click();
+  await page.waitForFunction(() => document.querySelectorAll("#timeline .lane.l2").length === 3, null, { timeout: PATIENCE });
+  // The readiness fills the notice, and the impact covers it.
+  await live(page);
+  await server.api("POST", `/events/${operation.events[0].id}/approve`);
+  await page.waitForSelector(`${lane} rect.rd`, { state: "attached", timeout: PATIENCE });
+  await shows(page, lane, "1/6 ready");
+  // Zoom, sort and filter are in the address too, and going back restores the view.
+  await page.locator("#box-timeline").focus();
+  await page.keyboard.press("-");
+  await page.waitForURL(/span=240/);
+  await page.locator("#sort-name").click();
+  await page.waitForURL(/sort=name/);
+  await page.waitForFunction(() => document.querySelector("#groups .name").textContent === "blue", null, { timeout: PATIENCE });
+  assert.equal(await page.locator("#timeline .lane.l2").count(), 3, "the folds are kept");
+  await page.goBack();
+  await page.waitForFunction(() => !location.search.includes("sort"), null, { timeout: PATIENCE });
+  await live(page);
+  assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
+  await page.reload();
+  assert.equal(await page.locator("#timeline .lane.l2").count(), 3, "the address has the folds");
+  for (const event of operation.events.slice(1)) await server.api("POST", `/events/${event.id}/approve`);
+  await shows(page, "#status", "6 machines down now");
+  await page.waitForFunction(() => document.title.startsWith("(6 down)") && document.getElementById("icon").href.endsWith("icon-down.svg"), null, { timeout: PATIENCE });
+  assert.equal(await page.locator(`${lane} > .track > rect`).last().getAttribute("class"), "im x-amber", "the impact is drawn last");
   assert.deepEqual(found, []);
   await context.close();
   await server.end();
 }
 
-export async function theTimelineIsGroupedAndExpands() {
+export async function aLargeFleetShowsTheFirstRowsAndLinksToTheOthers() {
   const server = await Server.start("--clock", "manual");
   await many(server);
   const { context, page } = await signedIn(server);
   await live(page);
-  const expanded = (count) => page.waitForFunction((count) => document.querySelectorAll("#timeline .below").length === count, count, { timeout: PATIENCE });
-  const fold = page.getByRole("button", { name: "Events of cache-00" });
-  assert.equal(await fold.getAttribute("aria-expanded"), "false");
-  await fold.focus();
+  assert.equal(await page.locator("#timeline .lane").count(), 40);
+  assert.equal(await page.locator("#groups tr").count(), 20);
+  await page.getByRole("link", { name: `Show all ${SETS + 1}` }).click();
+  await page.waitForURL(/\/groups/);
+  assert.equal(await page.locator("#groups tr").count(), SETS + 1);
+  await page.getByLabel("Filter by name").fill("cache-00");
   await page.keyboard.press("Enter");
-  await expanded(2);
-  assert.equal(await fold.getAttribute("aria-expanded"), "true");
-  await page.waitForFunction(() => document.activeElement.matches(".fold"), null, { timeout: PATIENCE });
-  await page.keyboard.press("Enter");
-  await expanded(0);
-  // Scrolling reaches the end of the list.
-  const box = page.locator("#box-timeline");
-  await box.focus();
-  await page.keyboard.press("End");
-  await page.waitForFunction(() => document.querySelector("#timeline > .chunk:last-child .lane"), null, { timeout: PATIENCE });
-  // Search and filter.
-  await page.getByLabel("Search").fill("cache-00");
-  await page.keyboard.press("Enter");
-  await shows(page, "#counts", "1 event group shown");
-  assert.equal(await page.locator("#timeline .lane:not(.scope-group)").count(), 2);
-  assert.equal(await page.locator("#scopes .scope").count(), 1);
-  await page.getByRole("link", { name: "In progress", exact: true }).click();
-  await shows(page, "#panel-scopes .empty", "No matching machines.");
-  assert.ok(await page.locator("#panel-timeline .empty").isVisible());
+  await page.waitForFunction(() => document.querySelectorAll("#groups tr").length === 1, null, { timeout: PATIENCE });
+  await page.getByRole("link", { name: /No handler/ }).click();
+  await shows(page, "#panel-groups .empty", "No matching groups.");
   await context.close();
   await server.end();
 }
@@ -102,6 +109,7 @@ export async function theTimelineHasKeysAndDetails() {
   await server.api("POST", "/clock/advance", { seconds: 60 });
   server.approve("web", event);
   const { context, page } = await signedIn(server, { viewport: { width: 390, height: 700 } });
+  await page.goto(`${server.management}/events/${event}`);
   await live(page);
   const track = page.locator(`#lane-${event} .track`);
   const width = () => page.getAttribute(`#lane-${event} rect.notice`, "width").then(parseFloat);
@@ -142,7 +150,7 @@ export async function anEmptyFleetShowsHowToStartAndALostConnectionIsShown() {
   await shows(page, "#panel-start", "forewarn vm create web");
   await judged(page, "an empty fleet");
   await server.api("POST", "/machines", { name: "web" });
-  await shows(page, "#scopes", "web");
+  await shows(page, "#groups", "web");
   assert.ok(await page.locator("#panel-start").isHidden());
   await server.kill();
   await shows(page, "#stale", "Disconnected at");
@@ -162,9 +170,15 @@ export async function withoutJavaScriptPagesAndLinksWork() {
   const context = await browser.newContext({ javaScriptEnabled: false, storageState: await signed.storageState() });
   const page = await context.newPage();
   await page.goto(server.management + "/");
-  await page.locator("#scopes > .chunk:last-child > .more a").click();
-  assert.ok(await page.getByRole("link", { name: `web-${SETS - 1}`, exact: true }).first().isVisible());
+  await page.locator("#timeline .fold").first().click();
+  assert.equal(await page.locator("#timeline .lane.l1").count(), 1);
+  await page.getByRole("link", { name: "24 h" }).click();
+  assert.equal(await page.locator("#timeline .lane.l1").count(), 1, "the fold is kept");
   assert.ok(await page.locator("#axis text").first().isVisible());
+  assert.match(await page.textContent(".zone"), /UTC/);
+  await page.getByLabel("Find").fill(`web-${SETS - 1}`);
+  await page.keyboard.press("Enter");
+  assert.ok(await page.getByRole("link", { name: `web-${SETS - 1}`, exact: true }).first().isVisible());
   await signed.close();
   await context.close();
   await server.end();
@@ -181,10 +195,6 @@ export async function aLargeFleetIsReadableInEveryTheme() {
     await live(page);
     await judged(page, `large fleet, ${look.colorScheme}, ${look.viewport.width}`);
     await picture(page, look, "fleet", ["fleet"]);
-    await page.keyboard.press("End");
-    await shows(page, "#scopes > .chunk:last-child", `web-${SETS - 1}`);
-    await judged(page, `the end of a large fleet, ${look.colorScheme}, ${look.viewport.width}`);
-    await picture(page, look, "fleet-machines");
   });
   await server.end();
 }

@@ -46,6 +46,9 @@ export async function aPlanUsesTheReadersTimeZoneAndIsFollowedUntilCanceled() {
   assert.match(await page.textContent(".order tbody tr"), /web_0.*not before 23:00:00/);
   assert.equal((await server.api("GET", "/operations")).value.length, 0);
   await button(page, "Schedule maintenance").click();
+  await page.waitForURL(/\/operations\//);
+  await shows(page, "#toast", "Scheduled maintenance.");
+  await page.goto(server.management + "/maintenance");
   await shows(page, "#operations", "Reboot of web");
   const [operation] = (await server.api("GET", "/operations")).value;
   assert.equal(operation.at, "2026-03-01T14:00:00Z");
@@ -92,11 +95,11 @@ export async function aHostIsRegisteredMaintainedAndFails() {
   complaints(page, found);
   await page.click("nav >> text=Hosts");
   await live(page);
-  await page.getByLabel("Name").fill("rack 4");
+  await page.locator("#field-name").fill("rack 4");
   await button(page, "Register").click();
   await shows(page, "#wrong-name", "is not a valid name");
-  assert.equal(await page.getByLabel("Name").inputValue(), "rack 4");
-  await page.getByLabel("Name").fill("rack-4");
+  assert.equal(await page.locator("#field-name").inputValue(), "rack 4");
+  await page.locator("#field-name").fill("rack-4");
   await button(page, "Register").click();
   await page.waitForURL(/\/hosts\/rack-4$/);
   await live(page);
@@ -114,7 +117,7 @@ export async function aHostIsRegisteredMaintainedAndFails() {
   await page.locator("#do-lose-host > summary").click();
   await shows(page, "#do-lose-host", "Redeploy starts immediately, without notice");
   await page.locator("#do-lose-host button").click();
-  await shows(page, "#operations", "Hardware failure of host rack-4");
+  await shows(page, "#operations", "Hardware failure on host rack-4");
   await shows(page, "#timeline", "Redeploy");
   assert.deepEqual(found.filter((text) => !text.includes("422")), []);
   await context.close();

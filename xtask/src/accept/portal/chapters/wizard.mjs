@@ -8,6 +8,7 @@ import { Server } from "../lib/server.mjs";
 export async function theStepsCreateAScaleSet() {
   const server = await Server.start();
   const { context, page } = await signedIn(server);
+  await page.click("nav >> text=More");
   await page.click("nav >> text=Scale sets");
   await page.click("main >> text=Add");
   await page.getByLabel("Name").fill("web");

@@ -35,6 +35,11 @@ export class Server {
     this.token = readFileSync(join(this.data, "data/token"), "utf8").trim();
   }
 
+  // A signed token with this role.
+  issueToken(role) {
+    return execFileSync(program, ["token", "issue", "--role", role, "--data", join(this.data, "data")], { encoding: "utf8" }).trim();
+  }
+
   kill() {
     const gone = new Promise((resolve) => this.child.on("exit", resolve));
     this.child.kill("SIGKILL");

@@ -1,0 +1,195 @@
+//! Operations, hosts, rollouts, search and lists in the portal, without JavaScript.
+
+use crate::api_support::{NONE, Server, check};
+use crate::portal_support::{Browser, between};
+use serde_json::{Value, json};
+
+/// Hosts `n-1` to `n-4` with one machine of group `db` each; `db-1` has a handler.
+fn hosts() -> Server {
+    let server = Server::start();
+    check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
+    for number in 1..=4 {
+        let machine = json!({ "name": format!("db-{number}"), "availabilitySet": "db", "host": format!("n-{number}") });
+        check(&server, "POST /machines", machine, 201, json!({}));
+    }
+    server.listen_as("db-1");
+    server
+}
+
+fn id_of(value: &Value) -> String {
+    value["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_operation_says_what_it_waits_for_and_is_approved_at_once() {
+    let server = hosts();
+    let plan = json!({ "target": { "host": "n-2" }, "type": "Reboot", "description": "CHG-1 <b>" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let here = format!("/operations/{id}");
+    let page = browser.page(&here);
+    for part in [
+        "1 of 1 approval missing: db-2",
+        "CHG-1 &#60;b&#62;",
+        "href=\"/hosts/n-2\"",
+        "Requested by <b>owner</b>",
+        "Another machine of the group polls, this one does not.",
+        "The impact on 1 machine starts now: db-2.",
+        "Reboot of db-2 is canceled.",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let fields = [("act", "approve-operation"), ("target", id.as_str()), ("back", here.as_str())];
+    let done = browser.post("/portal/act", &fields);
+    assert_eq!((done.status, done.header("location")), (303, Some(here.as_str())));
+    let page = browser.page(&here);
+    assert!(page.contains("1 machine down") && page.contains("class=\"toast\""), "{page}");
+    assert!(!browser.page(&here).contains("class=\"toast\""), "a confirmation is shown once");
+    // A second approval finds nothing to do.
+    assert_eq!(browser.post("/portal/act", &fields).status, 422);
+    assert_eq!(browser.get("/operations/00000000-0000-0000-0000-000000000009").status, 404);
+}
+
+#[test]
+fn several_operations_are_canceled_after_a_confirmation() {
+    let server = hosts();
+    let ids: Vec<String> = (1..=2)
+        .map(|number| {
+            let plan = json!({ "target": { "host": format!("n-{number}") }, "type": "Freeze" });
+            id_of(&check(&server, "POST /maintenance", plan, 202, json!({})))
+        })
+        .collect();
+    let browser = Browser::at_once(&server);
+    let selected: Vec<(&str, &str)> = ids.iter().map(|id| ("id", id.as_str())).collect();
+    let cancel = [&[("act", "cancel")], &selected[..]].concat();
+    let confirmation = browser.post("/portal/operations", &cancel);
+    assert!(confirmation.text().contains("Cancel 2 operations?"), "{}", confirmation.text());
+    check(&server, &format!("GET /operations/{}", ids[0]), NONE, 200, json!({ "state": "Running" }));
+    let done = browser.post("/portal/operations", &[&cancel[..], &[("confirmed", "on")]].concat());
+    assert_eq!(done.status, 303, "{}", done.text());
+    check(&server, &format!("GET /operations/{}", ids[1]), NONE, 200, json!({ "state": "Canceled" }));
+    assert!(browser.page("/operations").contains("Canceled 2 operations."));
+    assert_eq!(browser.post("/portal/operations", &[("act", "cancel")]).status, 422);
+}
+
+#[test]
+fn hosts_are_filtered_sorted_drained_and_activated() {
+    let server = hosts();
+    let browser = Browser::at_once(&server);
+    let names = |address: &str| -> Vec<String> {
+        let table = between(&browser.page(address), "<tbody id=\"hosts\"", "</tbody>");
+        table.split("class=\"name\"><a").skip(1).map(|row| between(row, ">", "</a>")).collect()
+    };
+    assert_eq!(names("/hosts?sort=-name"), ["n-4", "n-3", "n-2", "n-1"]);
+    assert_eq!(names("/hosts?q=n-3"), ["n-3"]);
+    assert_eq!(names("/hosts?q=N-*&state=draining"), [""; 0]);
+    let page = browser.page("/hosts");
+    assert!(page.contains("4 → 3 <span class=\"qq\">· floor 3</span>"), "{page}");
+    let drain = [("act", "drain"), ("host", "n-1"), ("host", "n-2")];
+    let confirmation = browser.post("/portal/hosts", &drain).text();
+    assert!(confirmation.contains("Drain n-1 and n-2?") && confirmation.contains("1 machine is "), "{confirmation}");
+    assert_eq!(browser.post("/portal/hosts", &[&drain[..], &[("confirmed", "on")]].concat()).status, 303);
+    check(&server, "GET /hosts/n-1", NONE, 200, json!({ "state": "Draining" }));
+    assert_eq!(names("/hosts?state=draining"), ["n-1", "n-2"]);
+    assert_eq!(names("/hosts")[..2], ["n-1", "n-2"], "hosts that need a look are first");
+    let page = browser.page("/hosts/n-1");
+    assert!(page.contains("The drain of n-1 is canceled."), "{page}");
+    let activate = [("act", "activate-host"), ("target", "n-1"), ("back", "/hosts/n-1")];
+    assert_eq!(browser.post("/portal/act", &activate).status, 303);
+    check(&server, "GET /hosts/n-1", NONE, 200, json!({ "state": "Active" }));
+    assert_eq!(browser.post("/portal/hosts", &[("act", "drain")]).status, 422);
+    let plan = browser.post("/portal/hosts", &[("act", "plan"), ("host", "n-3"), ("host", "n-4")]);
+    assert_eq!(plan.header("location"), Some("/rollouts/plan?hosts=n-3%2Cn-4"));
+}
+
+#[test]
+fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
+    let server = hosts();
+    let browser = Browser::at_once(&server);
+    let plan = "/rollouts/plan?hosts=n-1,n-2,n-3&type=Reboot&pause=10m&description=CHG-9";
+    let page = browser.page(plan);
+    assert_eq!(page.matches("class=\"g-lane\"").count(), 3, "{page}");
+    assert!(page.contains("4 → 3, floor 3") && page.contains("Schedule 3 hosts"), "{page}");
+    assert!(browser.page("/operations").contains("No operations."), "a preview schedules nothing");
+    let wrong = browser.page("/rollouts/plan?hosts=n-1&pause=soon&parallel=x");
+    assert!(wrong.contains("id=\"wrong-pause\"") && wrong.contains("id=\"wrong-parallel\""), "{wrong}");
+    assert!(wrong.contains("value=\"soon\"") && !wrong.contains("Schedule 1 host"), "input is kept: {wrong}");
+    assert!(browser.page("/rollouts/plan?hosts=n-9").contains("id=\"wrong-hosts\""));
+    let fields = [("hosts", "n-1,n-2,n-3"), ("type", "Reboot"), ("pause", "10m"), ("description", "CHG-9")];
+    let made = browser.post("/rollouts", &fields);
+    let here = made.header("location").unwrap_or_else(|| panic!("{}", made.text())).to_owned();
+    let id = here.strip_prefix("/rollouts/").unwrap().to_owned();
+    let page = browser.page(&here);
+    assert!(page.contains("<h1>CHG-9</h1>") && page.contains("0/3 hosts") && page.contains("Missing: db-1"), "{page}");
+    assert!(page.contains("Scheduled a rollout with 3 steps."), "{page}");
+    // The owner of a host is named.
+    let second = browser.post("/rollouts", &fields);
+    assert!(second.status == 409 && second.text().contains("class=\"problem\""), "{}", second.text());
+    let act = |act: &'static str| browser.post("/portal/act", &[("act", act), ("target", &id), ("back", &here)]).status;
+    assert_eq!(act("pause-rollout"), 303);
+    assert!(browser.page(&here).contains("<span class=\"amber\">Paused</span>"));
+    assert_eq!(act("resume-rollout"), 303);
+    assert!(!browser.page(&here).contains("<span class=\"amber\">Paused</span>"));
+    assert_eq!(act("stop-rollout"), 303);
+    let page = browser.page(&here);
+    assert!(page.contains("Stopped by owner") && page.contains("rollout: stopped"), "{page}");
+    assert!(browser.page("/?span=60").contains("No operations are scheduled"), "nothing is left");
+}
+
+#[test]
+fn a_plan_names_conflicts_and_groups_without_a_handler() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lonely", "host": "n-1" }), 201, json!({}));
+    check(&server, "POST /maintenance", json!({ "target": { "host": "n-2" }, "type": "Freeze" }), 202, json!({}));
+    let page = Browser::at_once(&server).page("/rollouts/plan?hosts=n-1,n-2");
+    assert!(page.contains("1 operation on the same machines") && page.contains("Freeze of host n-2</a>"), "{page}");
+    assert!(page.contains("1 group without a handler") && page.contains("lonely: no notice"), "{page}");
+}
+
+#[test]
+fn search_finds_names_tickets_and_ids_and_suggests_corrections() {
+    let server = hosts();
+    let plan = json!({ "target": { "host": "n-2" }, "type": "Reboot", "description": "CHG-77" });
+    let operation = check(&server, "POST /maintenance", plan, 202, json!({}));
+    let event = operation["events"][0]["id"].as_str().unwrap();
+    let vm_id = check(&server, "GET /machines/db-3", NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned();
+    let browser = Browser::at_once(&server);
+    for (text, expected) in [
+        ("db-3", ">db-3</a>"),
+        ("N-4", "href=\"/hosts/n-4\""),
+        ("chg-77", "Reboot of host n-2</a>"),
+        (event, "Reboot of db-2</a>"),
+        (vm_id.as_str(), ">db-3</a>"),
+    ] {
+        let page = browser.page(&format!("/search?q={text}"));
+        assert!(page.contains(expected), "{text}: {page}");
+    }
+    let page = browser.page("/search?q=bd-3");
+    assert!(page.contains("Did you mean") && page.contains(">db-3</a>"), "{page}");
+    assert!(browser.page("/search?q=zzzzzz").contains("Nothing matches."));
+}
+
+#[test]
+fn lists_have_their_rows_and_filters() {
+    let server = hosts();
+    check(&server, "POST /machines/db-1/restart", NONE, 202, json!({}));
+    let hook = json!({ "name": "ops", "url": "http://127.0.0.1:9/hook" });
+    check(&server, "POST /webhooks", hook, 201, json!({}));
+    let browser = Browser::at_once(&server);
+    let machines = browser.page("/machines?q=db");
+    assert_eq!(machines.matches("<tr id=\"machine-").count(), 4, "{machines}");
+    assert!(browser.page("/machines?q=none").contains("<tbody id=\"machines\" class=\"list\"></tbody>"));
+    assert!(browser.page("/webhooks").contains("http://127.0.0.1:9/hook"));
+    let all = browser.page("/history");
+    assert!(all.contains("Reboot appeared for db-1") && all.contains("machine added db-1"), "{all}");
+    let events = browser.page("/history?kind=events");
+    assert!(events.contains("Reboot appeared for db-1") && !events.contains("machine added"), "{events}");
+    assert!(!browser.page("/history?machine=db-2").contains("Reboot appeared"));
+    let calendar = browser.page("/calendar");
+    assert!(calendar.contains("Restart of db-1</a>") && calendar.contains("2026-03-01, today"), "{calendar}");
+    let kinds = browser.page("/groups?kind=Availability+set");
+    assert!(kinds.contains(">db</a>") && !kinds.contains(">vm</a>"), "{kinds}");
+    // The history of a group has the registrations of its machines.
+    let set = check(&server, "GET /availability-sets/db", NONE, 200, json!({}));
+    assert!(browser.page(&format!("/groups/{}", set["id"])).contains("machine added db-4"));
+}

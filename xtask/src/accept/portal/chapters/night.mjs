@@ -1,0 +1,128 @@
+// A night of maintenance on 20 hosts: planned from the page of hosts, run on the manual clock, paused, resumed, with a host that fails,
+// and stopped.
+
+import assert from "node:assert/strict";
+import { live, shows, signedIn } from "../lib/browser.mjs";
+import { complaints, judged } from "../lib/checks.mjs";
+import { Server } from "../lib/server.mjs";
+import { PATIENCE } from "../lib/words.mjs";
+
+const HOSTS = 20;
+
+const two = (number) => String(number).padStart(2, "0");
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+async function fleet() {
+  const server = await Server.start("--clock", "manual", "--clock-start", "2026-03-01T20:00:00Z");
+  for (const group of ["db", "web"]) await server.api("POST", "/availability-sets", { name: group, updateDomains: 5 });
+  for (let n = 1; n <= HOSTS; n++) {
+    for (const group of ["db", "web"]) await server.api("POST", "/machines", { name: `${group}-${two(n)}`, availabilitySet: group, host: `rack-${two(n)}` });
+  }
+  for (const name of ["db-01", "web-01"]) await server.listen(name);
+  return server;
+}
+
+// Confirms the action of a button that opens a preview.
+async function act(page, name, label) {
+  await page.locator(`#do-${name} > summary`).click();
+  await page.locator(`#confirm-do-${name}`).click();
+  await shows(page, "#toast", label);
+  await live(page);
+}
+
+export async function aNightOfMaintenanceOnTwentyHosts() {
+  const server = await fleet();
+  const { context, page } = await signedIn(server, { timezoneId: "UTC" });
+  const found = [];
+  complaints(page, found);
+  const advance = (seconds) => server.api("POST", "/clock/advance", { seconds });
+
+  // Planned from the table of hosts.
+  await page.goto(server.management + "/hosts?sort=name");
+  await live(page);
+  await page.getByLabel("Select all hosts").check();
+  await shows(page, ".selbar", "20 selected · 40 machines");
+  await button(page, "Plan rollout").click();
+  await page.waitForURL(/rollouts\/plan/);
+  await page.getByLabel("Type").selectOption("Reboot");
+  await page.getByLabel("Description or ticket").fill("CHG-20188 Microcode");
+  await page.getByLabel("In parallel").fill("2");
+  await page.getByLabel("Pause between").fill("5m");
+  await page.getByLabel("Window").fill("22:00-06:00");
+  await page.getByLabel("Failures to tolerate").fill("1");
+  await page.getByLabel("Notice").fill("soon");
+  await button(page, "Preview").click();
+  await shows(page, "#wrong-notice", "such as 90s");
+  assert.equal(await page.getByLabel("Description or ticket").inputValue(), "CHG-20188 Microcode", "the form is kept");
+  await page.getByLabel("Notice").fill("");
+  await button(page, "Preview").click();
+  await page.waitForFunction((hosts) => document.querySelectorAll(".g-lane").length === hosts, HOSTS, { timeout: PATIENCE });
+  assert.ok((await page.locator(".wave").count()) >= HOSTS / 2, "waves of two hosts");
+  await shows(page, "#panel-capacity", "floor 16");
+  await judged(page, "the plan of a night");
+  assert.deepEqual((await server.api("GET", "/rollouts")).value, [], "a preview schedules nothing");
+  await button(page, "Schedule 20 hosts").click();
+  await page.waitForURL(/rollouts\/[0-9a-f-]{36}$/);
+  await shows(page, "#toast", "Scheduled a rollout with 20 steps.");
+  await live(page);
+  await page.evaluate(() => (window.neverReloaded = true));
+  const [rollout] = (await server.api("GET", "/rollouts")).value;
+  const steps = (state) => page.waitForFunction(([state]) => [...document.querySelectorAll("#steps tr")].some((row) => row.textContent.includes(state)), [state], { timeout: PATIENCE });
+
+  // Run: the events are announced so that they start when the window opens.
+  await advance(2 * 3600 - 900);
+  await steps("Waits for approval");
+  await shows(page, "#status", "approvals missing");
+  await advance(900 + 60);
+  await shows(page, "#steps", "down");
+  await advance(600);
+  await shows(page, "#steps", "Finished");
+  await shows(page, "#history", "step ended");
+  assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
+
+  // Paused: nothing more starts. The checkbox cancels what is scheduled.
+  await page.locator("#do-pause-rollout > summary").click();
+  await shows(page, "#do-pause-rollout", "No further step starts.");
+  await page.getByLabel("Cancel scheduled events too").check();
+  await page.locator("#confirm-do-pause-rollout").click();
+  await shows(page, "#toast", "Paused rollout");
+  await shows(page, "#status", "Paused");
+  const ended = async () => (await server.api("GET", `/rollouts/${rollout.id}`)).steps.filter((step) => step.ended).length;
+  await advance(1800);
+  const before = await ended();
+  await advance(1800);
+  assert.equal(await ended(), before, "a paused rollout starts nothing");
+
+  // Resumed, and one host fails while its machines are down.
+  await live(page);
+  await act(page, "resume-rollout", "Resumed rollout");
+  await advance(1);
+  const current = async () => (await server.api("GET", `/rollouts/${rollout.id}`)).steps.find((step) => step.state === "InProgress");
+  const host = (await current()).host;
+  await server.api("POST", "/faults", { fault: { kind: "Status", status: 503 }, count: 1 });
+  await advance(901);
+  await server.api("POST", `/hosts/${host}/fence`);
+  await shows(page, "#steps tr:first-child", host);
+  await shows(page, "#steps tr:first-child", "Failed");
+  assert.ok(await page.locator("#steps tr:first-child.pin").isVisible(), "failures are pinned on top");
+  await page.goto(server.management + "/");
+  await live(page);
+  await shows(page, "#status", "1 host failed or unreachable");
+  await page.goto(`${server.management}/rollouts/${rollout.id}`);
+  await live(page);
+  await judged(page, "a rollout with a failure");
+
+  // Stopped, unless the failures have ended it.
+  if (["Failed", "Finished"].includes((await server.api("GET", `/rollouts/${rollout.id}`)).state)) {
+    await shows(page, "#status", "Failed");
+  } else {
+    await act(page, "stop-rollout", "Stopped rollout");
+    await shows(page, "#status", "Stopped by owner");
+  }
+  await advance(7200);
+  assert.equal((await server.api("GET", "/events")).value.filter((event) => event.status === "Scheduled").length, 0);
+  await shows(page, "#steps", "Canceled");
+  assert.deepEqual(found, []);
+  await context.close();
+  await server.end();
+}
