@@ -178,6 +178,7 @@ export async function withoutJavaScriptPagesAndLinksWork() {
   assert.match(await page.textContent(".zone"), /UTC/);
   await page.getByLabel("Find").fill(`web-${SETS - 1}`);
   await page.keyboard.press("Enter");
+  await page.waitForURL(/search/);
   assert.ok(await page.getByRole("link", { name: `web-${SETS - 1}`, exact: true }).first().isVisible());
   await signed.close();
   await context.close();
