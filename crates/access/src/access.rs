@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::credential::{Credential, Holder};
+use super::oidc::{Oidc, OidcConfig};
 use super::session::{Session, Sessions};
 use super::token_file::{TokenError, TokenKeeper, random_token};
 use super::{Principal, SignIn, TokenRefusal};
@@ -16,6 +17,7 @@ pub struct Access {
     kind: Kind,
     sign_in: Arc<SignIn>,
     sessions: Arc<Sessions>,
+    oidc: Option<Arc<Oidc>>,
 }
 
 enum Kind {
@@ -64,7 +66,18 @@ impl Access {
             Some(dir) => (SignIn::in_directory(dir)?, Sessions::in_directory(dir)?),
             None => (SignIn::in_memory(), Sessions::in_memory()),
         };
-        Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions) })
+        Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions), oidc: None })
+    }
+
+    /// Lets people sign in to the portal with an identity provider.
+    #[must_use]
+    pub fn with_oidc(mut self, config: OidcConfig) -> Access {
+        self.oidc = Some(Oidc::new(config));
+        self
+    }
+
+    pub fn oidc(&self) -> Option<&Arc<Oidc>> {
+        self.oidc.as_ref()
     }
 
     pub fn sign_in(&self) -> &Arc<SignIn> {
@@ -99,6 +112,18 @@ impl Access {
         Some((owner.principal, cookie))
     }
 
+    /// Starts a session for a user who signed in with the identity provider.
+    pub fn begin_oidc_session(&self, holder: &Holder) -> Option<String> {
+        self.is_valid(holder).then(|| self.sessions.begin(holder))
+    }
+
+    /// Starts a session for the holder of a token.
+    pub fn begin_token_session(&self, token: &str, is_audience: impl Fn(&str) -> bool) -> Option<(Principal, String)> {
+        let holder = self.holder(Some(token.trim().as_bytes()), is_audience).ok().filter(|_| !self.is_open())?;
+        let cookie = self.sessions.begin(&holder);
+        Some((holder.principal, cookie))
+    }
+
     /// The session of a cookie, as long as the credential it was started with is valid.
     pub fn session(&self, cookie: &str) -> Option<Session> {
         let session = self.sessions.find(cookie)?;
@@ -120,6 +145,10 @@ impl Access {
             (Credential::Signed { key, client, .. }, _) => {
                 self.sign_in.is_valid(key, client.as_deref(), principal.role)
             }
+            (Credential::Oidc { provider }, Kind::Token(_)) => {
+                self.oidc.as_ref().is_some_and(|oidc| oidc.is_valid(provider))
+            }
+            (Credential::Oidc { .. }, Kind::Open) => false,
             (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
         }
     }

@@ -23,6 +23,11 @@ pub enum Credential {
         /// Seconds since 1970.
         until: i64,
     },
+    /// An identity provider.
+    Oidc {
+        /// The fingerprint of its configuration, roles included.
+        provider: String,
+    },
 }
 
 /// A principal with the credential that authenticated it.
@@ -37,7 +42,7 @@ impl Credential {
     pub fn until(&self) -> Option<i64> {
         match self {
             Credential::Signed { until, .. } => Some(*until),
-            Credential::Unknown | Credential::Open | Credential::Token(_) => None,
+            Credential::Unknown | Credential::Open | Credential::Token(_) | Credential::Oidc { .. } => None,
         }
     }
 }

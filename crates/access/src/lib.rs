@@ -8,6 +8,7 @@ pub mod digest;
 mod host_access;
 mod host_certificate;
 mod machine;
+pub mod oidc;
 mod principal;
 mod random;
 mod role;

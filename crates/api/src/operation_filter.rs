@@ -2,13 +2,39 @@
 
 use forewarn_api_types::{OperationKind, OperationPhase};
 use forewarn_core::{GroupId, MachineId, Name, Operation, Region, Request, RolloutId, ScopeOwner, Target};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::error::ApiError;
 use super::names;
-use super::operations::ListQuery;
 use super::render::{render_kind, render_phase, target_host};
 
-/// What an operation must match to be listed. Names were resolved, so that an unknown one is an error and not an empty list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct OperationsQuery {
+    /// Only operations in this state.
+    #[param(inline)]
+    pub state: Option<OperationPhase>,
+    /// Only operations of this kind.
+    #[param(inline)]
+    pub kind: Option<OperationKind>,
+    /// Only operations with an event of this machine.
+    pub machine: Option<String>,
+    /// Only operations with an event on this host, or with this host as their target.
+    pub host: Option<String>,
+    /// Only operations with an event of this availability set, cloud service or scale set.
+    pub group: Option<String>,
+    /// Only operations that this rollout requested.
+    pub rollout: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// `next` of the previous page.
+    #[param(pattern = "^[0-9]{1,15}\\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+    pub after: Option<String>,
+}
+
+/// The conditions for an operation to be listed. Names were resolved, so that an unknown one is an error and not an empty list.
 pub struct OperationFilter {
     state: Option<OperationPhase>,
     kind: Option<OperationKind>,
@@ -19,7 +45,7 @@ pub struct OperationFilter {
 }
 
 impl OperationFilter {
-    pub fn new(region: &Region, query: &ListQuery) -> Result<OperationFilter, ApiError> {
+    pub fn new(region: &Region, query: &OperationsQuery) -> Result<OperationFilter, ApiError> {
         let machine = query.machine.as_ref().map(|name| names::find_machine(region, name, None)).transpose()?;
         let host = query.host.as_ref().map(|name| names::find_host(region, name)).transpose()?;
         let group = query.group.as_ref().map(|name| names::find_any_group(region, name)).transpose()?;

@@ -3,46 +3,19 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{EmptyBody, Operation, OperationKind, OperationPhase, Page, parse_guid};
+use forewarn_api_types::{EmptyBody, Operation, Page, parse_guid};
 use forewarn_core as core;
 use forewarn_core::{Guid, OperationId};
 use forewarn_store::HistoryQuery;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use super::operation_filter::OperationFilter;
+use super::operation_filter::{OperationFilter, OperationsQuery};
 use super::render::{render_operation, render_operation_from_history, render_whole_operation};
 use super::smallest::smallest_by;
 use super::{Actions, history, names};
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ListQuery {
-    /// Only operations in this state.
-    #[param(inline)]
-    pub state: Option<OperationPhase>,
-    /// Only operations of this kind.
-    #[param(inline)]
-    pub kind: Option<OperationKind>,
-    /// Only operations with an event of this machine.
-    pub machine: Option<String>,
-    /// Only operations with an event on this host, or with this host as their target.
-    pub host: Option<String>,
-    /// Only operations with an event of this availability set, cloud service or scale set.
-    pub group: Option<String>,
-    /// Only operations that this rollout requested.
-    pub rollout: Option<String>,
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<u32>,
-    /// `next` of the previous page.
-    #[param(pattern = "^[0-9]{1,15}\\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
-    pub after: Option<String>,
-}
-
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<OperationsQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let after = query.after.as_deref().map(|text| parse_cursor(text).ok_or_else(|| extract::invalid_cursor(text)));
     let after = after.transpose()?;

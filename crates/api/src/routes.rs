@@ -26,6 +26,7 @@ use super::groups::{availability_sets, cloud_services};
 use super::guard::RouteAccess;
 use super::machine_actions::DeleteQuery;
 use super::openapi::{self, Doc, DocumentedRoute};
+use super::operation_filter::OperationsQuery;
 use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
 use super::{
@@ -284,7 +285,7 @@ fn event_routes() -> Vec<Route> {
         get("/api/v1/events/{event}", events::get, doc("getEvent", "Get an event").response::<Event>(OK)),
         post("/api/v1/events/{event}/approve", Action::ApproveEvents, events::approve, event_action("approveEvent", "Approve an event")),
         post("/api/v1/events/{event}/cancel", Action::Cancel, events::cancel, event_action("cancelEvent", "Cancel the operations behind an event")),
-        get("/api/v1/operations", operations::list, doc("listOperations", "List operations that run or ended within the last hour, oldest first").query::<operations::ListQuery>().page::<Operation>()),
+        get("/api/v1/operations", operations::list, doc("listOperations", "List operations that run or ended within the last hour, oldest first").query::<OperationsQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "Get an operation, current or from history").response::<Operation>(OK)),
         post("/api/v1/operations/{operation}/approve", Action::ApproveOperation, operations::approve, doc("approveOperation", "Approve all scheduled events of an operation").optional_body::<EmptyBody>().response::<Operation>(OK)),
         post("/api/v1/operations/{operation}/cancel", Action::Cancel, operations::cancel, doc("cancelOperation", "Cancel the part of an operation that has not started").optional_body::<EmptyBody>().response::<Operation>(OK)),

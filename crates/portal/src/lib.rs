@@ -62,6 +62,7 @@ mod selection;
 mod severity;
 mod shared;
 mod sign_in;
+mod sign_in_oidc;
 mod sign_in_page;
 mod status;
 mod streams;
@@ -84,6 +85,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderValue, Method, header};
 
+use forewarn_access::oidc::CALLBACK_PATH;
 use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
 use shared::Shared;
 
@@ -121,7 +123,9 @@ pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
         router = router.route(path, get(page::get));
     }
     router
-        .route("/portal/sign-in", get(sign_in::sign_in_with_code).post(sign_in::sign_in_without_token))
+        .route("/portal/sign-in", get(sign_in::sign_in_with_code).post(sign_in::sign_in_with_form))
+        .route("/portal/sign-in/oidc", get(sign_in_oidc::begin))
+        .route(CALLBACK_PATH, get(sign_in_oidc::finish))
         .route("/portal", get(page::redirect_to_overview))
         .route("/portal/session", get(sign_in::check_session))
         .route("/portal/sign-out", get(page::redirect_to_overview).post(sign_in::sign_out))

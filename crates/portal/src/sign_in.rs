@@ -1,21 +1,28 @@
-//! Signing in with the code of a link, or with a button on servers that require no token; signing out.
+//! Signing in with the code of a link, with a token, or with a button on servers that require none; signing out. The
+//! identity provider is in `sign_in_oidc`.
 
 use std::collections::HashMap;
 
 use askama::Template;
 use axum::Extension;
+use axum::body::to_bytes;
 use axum::extract::{Query, Request, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use http::{Method, StatusCode, header};
 
-use super::visitor::{Form, Visitor, cookie_header};
+use super::visitor::{FORM_TIMEOUT, Form, Visitor, cookie_header};
 use super::{Portal, html, sign_in_page};
 use forewarn_access::Principal;
 use forewarn_api::Via;
 
+/// Size of a sign-in form: a token has at most a few kilobytes.
+const FORM_BYTES_MAX: usize = 16 * 1024;
+
 #[derive(Template)]
 #[template(path = "signed_in.html")]
-struct SignedInPage;
+struct SignedInPage<'a> {
+    back: &'a str,
+}
 
 /// Handles a sign-in link. Without a code, shows the sign-in page.
 pub async fn sign_in_with_code(
@@ -27,27 +34,49 @@ pub async fn sign_in_with_code(
     // Previews of links in chats and mail send HEAD requests, which must not use up the link.
     let is_head = request.method() == Method::HEAD;
     let Some(code) = query.get("code").filter(|_| !is_head) else {
-        return sign_in_page::render(&portal, "").into_response();
+        let back = query.get("back").map_or("/", String::as_str);
+        return sign_in_page::render(&portal, "", back).into_response();
     };
     match portal.access().begin_session(code) {
-        Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie),
+        Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie, "/"),
         None => {
             portal.record_failed_sign_in(request.extensions(), "portal link").await;
             let problem = "This link has already been used or has expired. Create a new one with: forewarn portal";
-            (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem)).into_response()
+            (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem, "/")).into_response()
         }
     }
 }
 
-/// Handles the button of a server that requires no token.
-pub async fn sign_in_without_token(State(portal): State<Portal>, Extension(via): Extension<Via>) -> Response {
-    match portal.access().begin_open_session() {
-        Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie),
-        None => {
-            let problem = "This server requires a sign-in link. Create one with: forewarn portal";
-            (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem)).into_response()
-        }
+/// Handles the form: a token, or only the button on a server that requires none.
+pub async fn sign_in_with_form(
+    State(portal): State<Portal>,
+    Extension(via): Extension<Via>,
+    request: Request,
+) -> Response {
+    let extensions = request.extensions().clone();
+    let body = tokio::time::timeout(FORM_TIMEOUT, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
+    let bytes = match body {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
+    let fields: HashMap<String, String> = form_urlencoded::parse(&bytes).into_owned().collect();
+    let field = |name: &str| fields.get(name).map_or("", String::as_str);
+    let (access, back) = (portal.access(), field("back"));
+    let begun = match field("token") {
+        "" => access.begin_open_session(),
+        token => access.begin_token_session(token, |audience| portal.addresses().accepts_audience(audience)),
+    };
+    if let Some((principal, cookie)) = begun {
+        return start_session(&portal, via, &principal, &cookie, back);
     }
+    let problem = if field("token").is_empty() {
+        "This server requires a token or a sign-in link. Create a link with: forewarn portal"
+    } else {
+        portal.record_failed_sign_in(&extensions, "portal token").await;
+        "This token is not valid. Check that it is complete and has not expired or been replaced."
+    };
+    (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem, back)).into_response()
 }
 
 /// Reports whether the session is still valid. A script cannot see why its stream was closed.
@@ -64,9 +93,9 @@ pub async fn sign_out(State(portal): State<Portal>, Extension(via): Extension<Vi
 
 /// Returns a page and not a redirect: the cookie is `SameSite=Strict`, and browsers do not send it after a redirect that
 /// started on another site.
-fn start_session(portal: &Portal, via: Via, principal: &Principal, cookie: &str) -> Response {
+pub fn start_session(portal: &Portal, via: Via, principal: &Principal, cookie: &str, back: &str) -> Response {
     let cookie = cookie_header(portal, Some(via), Some(cookie));
     tracing::info!(name = %principal.name, role = principal.role.word(), "signed in to the portal");
-    let page = Html(html::render(&SignedInPage));
+    let page = Html(html::render(&SignedInPage { back: sign_in_page::check_back(back) }));
     ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], page).into_response()
 }

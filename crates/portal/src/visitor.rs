@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 
 use super::{Portal, sign_in_page};
 use forewarn_access::Principal;
@@ -15,7 +15,7 @@ use forewarn_access::{SESSION_SECS, Session};
 use forewarn_api::{Action, ConnectionUse, Via};
 
 /// Longest time for a form to arrive, so that slow clients do not hold connections.
-const FORM_TIMEOUT: Duration = Duration::from_secs(30);
+pub const FORM_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub struct Visitor {
@@ -50,7 +50,11 @@ impl FromRequestParts<Portal> for Visitor {
             ConnectionUse::protect(&parts.extensions);
             Some(Visitor { session, cookie })
         });
-        found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "")).into_response())
+        found.ok_or_else(|| {
+            let asked =
+                if parts.method == Method::GET { parts.uri.path_and_query().map(|path| path.as_str()) } else { None };
+            (StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "", asked.unwrap_or("/"))).into_response()
+        })
     }
 }
 

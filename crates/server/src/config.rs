@@ -8,6 +8,7 @@ use forewarn_core::Settings;
 
 use crate::libvirt::LibvirtChoice;
 pub use forewarn_access::Auth;
+pub use forewarn_access::oidc::{OidcConfig, OidcConfigError, OidcSecret, RoleRule};
 pub use forewarn_access::tls::Certificate;
 pub use forewarn_drivers::{CommandDriver, Impacts};
 pub use forewarn_engine::clock::ClockKind;
@@ -27,6 +28,8 @@ pub struct Config {
     /// A host whose agent is silent for this long is unreachable.
     pub host_silence_max: Duration,
     pub auth: Auth,
+    /// The identity provider with which people sign in to the portal.
+    pub oidc: Option<OidcConfig>,
     pub clock: ClockKind,
     /// The settings of the rules, including the notice scale.
     pub rules: Settings,
@@ -110,6 +113,7 @@ impl Default for Config {
             hosts: None,
             host_silence_max: forewarn_core::settings::HOST_SILENCE_MAX,
             auth: Auth::Token,
+            oidc: None,
             clock: ClockKind::Real,
             rules: Settings::default(),
             first_call_delay: Duration::ZERO,

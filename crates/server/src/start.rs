@@ -378,7 +378,10 @@ async fn share_secrets(config: &Config) -> anyhow::Result<()> {
 
 fn open_access(config: &Config) -> anyhow::Result<Access> {
     let listened: Vec<_> = [Some(config.management), config.management_tls.address()].into_iter().flatten().collect();
-    Ok(Access::open(config.auth, directory(config), &listened)?)
+    let access = Access::open(config.auth, directory(config), &listened)?;
+    let Some(oidc) = config.oidc.clone() else { return Ok(access) };
+    oidc.check()?;
+    Ok(access.with_oidc(oidc))
 }
 
 /// The https listener, bound and with its certificate.

@@ -12,6 +12,7 @@ mod hostile;
 mod kit;
 mod libvirt;
 mod netns;
+mod oidc;
 mod pacemaker;
 mod package;
 mod pinning;
@@ -62,6 +63,7 @@ pub const RUNS: &[Run] = &[
     run_of("hostile", &hostile::NEEDS, 10, hostile::run),
     run_of("run", &run::NEEDS, 10, run::run),
     run_of("curl", &curl::NEEDS, 5, curl::run),
+    run_of("oidc", &oidc::NEEDS, 5, oidc::run),
     run_of("pytest", &kit::PYTEST_NEEDS, 5, kit::pytest),
     run_of("actions", &kit::ACTIONS_NEEDS, 5, kit::actions),
 ];

@@ -61,9 +61,10 @@ impl Handlers {
         let region = &engine.snapshot().region;
         let mut state = State::default();
         for (machine, record) in stored {
-            match region.machine(machine) {
-                Some(_) => drop(state.tracked.insert(machine, Tracked::restored(record))),
-                None => drop(state.unsaved.insert(range_of(machine))),
+            if region.machine(machine).is_some() {
+                state.tracked.insert(machine, Tracked::restored(record));
+            } else {
+                state.unsaved.insert(range_of(machine));
             }
         }
         let started = engine.now();
@@ -126,7 +127,7 @@ impl Handlers {
         let attachments: Vec<Attachment> = ranges.iter().map(|range| self.write_range(*range)).collect();
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
         match self.engine.submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await {
-            Ok(_) => ranges.iter().for_each(|range| drop(self.state().unsaved.remove(range))),
+            Ok(_) => self.state().unsaved.retain(|range| !ranges.contains(range)),
             Err(error) => tracing::warn!(%error, "cannot store how handlers poll; they are stored later"),
         }
     }

@@ -1,4 +1,4 @@
-//! What an operation waits for, and for which machines. Describes the state of the region; the rules decide when events
+//! The reasons why an operation waits, and for which machines. Describes the state of the region; the rules decide when events
 //! start.
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use forewarn_server::{
     ManagementTls, StoreChoice,
 };
 
+use super::oidc::OidcChoices;
 use super::{ConfigError, executable, settings, tls};
 
 /// All settings with their values. The defaults are those of the server.
@@ -22,6 +23,7 @@ pub struct Choices {
     pub link_local: bool,
     pub tls_certificate: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
+    pub oidc: OidcChoices,
     pub clock: ClockMode,
     pub clock_start: Option<jiff::Timestamp>,
     pub cluster: Option<String>,
@@ -73,6 +75,7 @@ impl Default for Choices {
             link_local: false,
             tls_certificate: None,
             tls_key: None,
+            oidc: OidcChoices::default(),
             clock: ClockMode::Real,
             clock_start: None,
             cluster: None,
@@ -116,6 +119,7 @@ impl Choices {
             config.management_tls = ManagementTls::Off;
         }
         config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
+        config.oidc = self.oidc.to_config(self.no_auth)?;
         config.clock = self.clock_kind()?;
         config.driver = self.driver_choice()?;
         config.cluster = self.cluster_place()?;

@@ -10,6 +10,7 @@
 mod choices;
 mod executable;
 mod listener;
+mod oidc;
 mod print;
 mod raw;
 mod settings;

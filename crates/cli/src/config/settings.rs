@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
 use super::raw::RawValue;
-use super::{listener, tls};
+use super::{listener, oidc, tls};
 use crate::parse::{name, number, one_of, socket, span, span_text, time, yes_or_no};
 
 pub struct Setting {
@@ -116,6 +116,30 @@ pub static SETTINGS: &[Setting] = &[
         "Require no token for the management API; loopback only",
         |c, v| { c.no_auth = yes_or_no(one(v)?)?; Ok(()) },
         |c| Some(c.no_auth.into())),
+    setting!("oidc.issuer", "oidc-issuer", One, "URL",
+        "OpenID Connect provider with which people sign in to the portal",
+        |c, v| { c.oidc.issuer = Some(one(v)?.into()); Ok(()) },
+        |c| Some(c.oidc.issuer.clone()?.into())),
+    setting!("oidc.client_id", "oidc-client-id", One, "ID",
+        "Client ID of this server at the provider",
+        |c, v| { c.oidc.client_id = Some(one(v)?.into()); Ok(()) },
+        |c| Some(c.oidc.client_id.clone()?.into())),
+    setting!("oidc.client_secret_file", "oidc-client-secret-file", One, "FILE",
+        "File with the client secret, mode 0600; not needed for a public client",
+        |c, v| { c.oidc.client_secret_file = Some(path(v)?); Ok(()) },
+        |c| Some(c.oidc.client_secret_file.as_ref()?.display().to_string().into())),
+    setting!("oidc.roles", "oidc-role", Many, "GROUP=ROLE",
+        "Role of a group of the provider: reader, operator or owner; the highest role of a user counts",
+        |c, v| { c.oidc.roles = oidc::parse_roles(&texts(v)?)?; Ok(()) },
+        |c| Some(c.oidc.roles.iter().map(ToString::to_string).collect::<Vec<_>>().into())),
+    setting!("oidc.groups_claim", "oidc-groups-claim", One, "CLAIM",
+        "Claim of the ID token that lists the groups of a user",
+        |c, v| { c.oidc.groups_claim = one(v)?.into(); Ok(()) },
+        |c| Some(c.oidc.groups_claim.clone().into())),
+    setting!("oidc.redirect_url", "oidc-redirect-url", One, "URL",
+        "Callback URL for a server behind a proxy; by default the address that the browser used, followed by /portal/sign-in/oidc/callback",
+        |c, v| { c.oidc.redirect_url = Some(one(v)?.into()); Ok(()) },
+        |c| Some(c.oidc.redirect_url.clone()?.into())),
     setting!("link_local", "link-local", Switch, "",
         "Also serve metadata at 169.254.169.254 while the server runs; requires root",
         |c, v| { c.link_local = yes_or_no(one(v)?)?; Ok(()) },

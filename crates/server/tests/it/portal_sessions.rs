@@ -82,3 +82,51 @@ fn a_signed_token_signs_in_as_its_subject() {
     let page = cookie.send(server.management, "GET /", b"").text();
     assert!(page.contains("title=\"reader, operator\""), "{page}");
 }
+
+/// Sends the sign-in form.
+fn post_form(server: &Server, body: &str) -> crate::api_support::Answer {
+    let client = Client::to(server.management).header("Content-Type", "application/x-www-form-urlencoded");
+    client.send(server.management, "POST /portal/sign-in", body.as_bytes())
+}
+
+#[test]
+fn a_token_signs_in_and_returns_to_the_page_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let asked = Client::to(server.management).send(server.management, "GET /hosts?sort=name", b"");
+    assert_eq!(asked.status, 401);
+    assert!(asked.text().contains(r#"name="back" value="/hosts?sort=name""#), "{}", asked.text());
+    assert!(!asked.text().contains("/portal/sign-in/oidc"), "there is no identity provider");
+    let token = crate::api_support::token_in(dir.path());
+    let signed_in = post_form(&server, &format!("token={token}&back=%2Fhosts%3Fsort%3Dname"));
+    assert_eq!(signed_in.status, 200, "{}", signed_in.text());
+    assert!(signed_in.text().contains("0;url=/hosts?sort=name"), "{}", signed_in.text());
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    assert_eq!(status(&server, &Client::to(server.management).header("Cookie", &cookie)), 200);
+    let elsewhere = post_form(&server, &format!("token={token}&back=%2F%2Fevil.example"));
+    assert!(elsewhere.text().contains("0;url=/\""), "{}", elsewhere.text());
+}
+
+#[test]
+fn a_wrong_token_signs_nobody_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    for body in ["token=wrong&back=%2Fhosts", "back=%2Fhosts", ""] {
+        let refused = post_form(&server, body);
+        assert_eq!((refused.status, refused.header("set-cookie")), (401, None), "{body}");
+        assert!(refused.text().contains(r#"role="alert""#), "{}", refused.text());
+    }
+    let huge = format!("token={}", "x".repeat(20_000));
+    assert_eq!(post_form(&server, &huge).status, 413);
+}
+
+#[test]
+fn a_server_without_an_identity_provider_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    for path in ["/portal/sign-in/oidc", "/portal/sign-in/oidc/callback?code=x&state=y"] {
+        let answer = Client::to(server.management).send(server.management, &format!("GET {path}"), b"");
+        assert_eq!(answer.status, 404);
+        assert!(answer.text().contains("no identity provider"), "{}", answer.text());
+    }
+}
