@@ -29,8 +29,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use made::Made;
-pub(crate) use made::{named, set_span};
 pub use made::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
+pub(crate) use made::{named, set_span};
 use plan::Plan;
 
 /// The certificate of the https listener.

@@ -36,30 +36,42 @@ mod values;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-
 use args::Command;
 use config::Config;
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(AgentError { code, error }) => {
             eprintln!("forewarn-agent: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(code)
         }
     }
 }
 
-fn run() -> Result<()> {
-    let (command, flags) = args::parse(std::env::args_os().skip(1))?;
+/// Exit code of a failed hook or action in `test` and `act`.
+const FAILED: u8 = 1;
+
+/// Exit code of invalid arguments, an invalid configuration and everything else that keeps the agent from starting.
+const CANNOT_START: u8 = 2;
+
+struct AgentError {
+    code: u8,
+    error: anyhow::Error,
+}
+
+fn run() -> Result<(), AgentError> {
+    let at_start = |error| AgentError { code: CANNOT_START, error };
+    let failed = |error| AgentError { code: FAILED, error };
+    let (command, flags) = args::parse(std::env::args_os().skip(1)).map_err(at_start)?;
+    let load = || Config::load(&flags).map_err(at_start);
     match command {
         Command::Help => print!("{}", args::HELP),
         Command::Version => println!("forewarn-agent {}", env!("CARGO_PKG_VERSION")),
-        Command::Run => driver::run(Config::load(&flags)?)?,
-        Command::Test { kind } => commands::run_test(&Config::load(&flags)?, &kind)?,
-        Command::Act => action::run_requested_action()?,
-        Command::Status => commands::print_status(&Config::load(&flags)?)?,
+        Command::Run => driver::run(load()?).map_err(at_start)?,
+        Command::Test { kind } => commands::run_test(&load()?, &kind).map_err(failed)?,
+        Command::Act => action::run_requested_action().map_err(failed)?,
+        Command::Status => commands::print_status(&load()?).map_err(failed)?,
     }
     Ok(())
 }

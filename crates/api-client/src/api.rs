@@ -1,6 +1,7 @@
 //! HTTP requests to the management API. Every error becomes a message for the user.
 
 mod suggest;
+mod wording;
 
 use std::io;
 
@@ -219,7 +220,7 @@ impl Api {
         }
         match decode::<ErrorBody>(body) {
             Ok(ErrorBody { error }) => {
-                let message = cli_message(&error.message);
+                let message = wording::cli_message(&error.message);
                 let question =
                     suggest::did_you_mean(self, path, &error).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
@@ -288,17 +289,6 @@ fn describe_error(error: &ureq::Error) -> String {
     }
 }
 
-/// Rewords messages about the request body, which the user did not write.
-fn cli_message(message: &str) -> String {
-    let Some(rest) = message.strip_prefix("The body: ") else { return message.to_owned() };
-    match rest.split_once(": ") {
-        // A message that quotes the value needs no field name.
-        Some((_, what)) if what.starts_with('\'') => what.to_owned(),
-        Some((field, what)) if !field.contains(' ') => format!("field '{field}': {what}"),
-        Some(_) | None => rest.to_owned(),
-    }
-}
-
 fn percent_encode(text: &str) -> String {
     forewarn_wire::percent::encode_component(text)
 }
@@ -312,16 +302,5 @@ mod tests {
         let call =
             Call::api(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
         assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
-    }
-
-    #[test]
-    fn messages_about_a_request_body_do_not_mention_the_body() {
-        for (message, expected) in [
-            ("The body: name: 'a b' is not a name. Write letters.", "'a b' is not a name. Write letters."),
-            ("The body: count: there must be a number here.", "field 'count': there must be a number here."),
-            ("There is no machine 'x'.", "There is no machine 'x'."),
-        ] {
-            assert_eq!(cli_message(message), expected);
-        }
     }
 }

@@ -8,8 +8,10 @@ pub mod decode;
 pub mod event_history;
 pub mod failure;
 mod history_line;
+pub mod moment;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod short_id;
 pub mod terminal;
 mod timeline;
 

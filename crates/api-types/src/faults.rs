@@ -17,8 +17,11 @@ pub const FAULT_DELAY_MAX: Duration = Duration::from_secs(300);
 /// The longest `Retry-After` of a fault.
 pub const FAULT_RETRY_AFTER_SECS_MAX: u32 = 3600;
 
-/// Statuses of faults, and whether they have a `Retry-After` header.
-const STATUSES: [(u16, bool); 4] = [(429, true), (410, false), (500, false), (503, true)];
+/// Statuses of complete responses.
+pub const FAULT_STATUSES: std::ops::RangeInclusive<u16> = 200..=599;
+
+/// Statuses with a `Retry-After` header.
+const WITH_RETRY_AFTER: [u16; 2] = [429, 503];
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -121,7 +124,7 @@ pub struct Cleared {
 /// The kind of a fault, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// 429, 410, 500 or 503; the first and the last with a `Retry-After` header.
+    /// From 200 to 599; 429 and 503 have a `Retry-After` header.
     Status {
         status: u16,
         retry_after_seconds: Option<u32>,
@@ -211,12 +214,13 @@ impl Keys {
 }
 
 fn retry_after(status: u16, given: Nullable<u32>) -> Result<Option<u32>, String> {
-    let known = STATUSES.iter().find(|(code, _)| *code == status);
-    let (_, has_retry_after) = known.ok_or_else(|| format!("'status' must be 429, 410, 500 or 503, not {status}"))?;
+    if !FAULT_STATUSES.contains(&status) {
+        return Err(format!("'status' must be from 200 to 599, not {status}"));
+    }
     match given {
         Nullable::Absent => Ok(None),
         Nullable::Null => Err("'retryAfterSeconds' must be a number; omit it for the default".into()),
-        Nullable::Value(secs) if *has_retry_after => Ok(Some(secs)),
+        Nullable::Value(secs) if WITH_RETRY_AFTER.contains(&status) => Ok(Some(secs)),
         Nullable::Value(_) => {
             Err(format!("'retryAfterSeconds' is only valid with status 429 and 503, not with {status}"))
         }
@@ -274,11 +278,10 @@ impl PartialSchema for FaultKind {
                 .required("kind")
                 .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         };
-        let of_status = |retry_after: bool| {
-            let codes = STATUSES.into_iter().filter(|(_, has_one)| *has_one == retry_after).map(|(code, _)| code);
-            let status = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(codes));
-            of_kind(&["Status"]).property("status", status).required("status")
-        };
+        let of_status = |status: ObjectBuilder| of_kind(&["Status"]).property("status", status).required("status");
+        let integer = || ObjectBuilder::new().schema_type(Type::Integer);
+        let any_status = integer().minimum(Some(*FAULT_STATUSES.start())).maximum(Some(*FAULT_STATUSES.end()));
+        let temporary = of_status(integer().enum_values(Some(WITH_RETRY_AFTER)));
         let retry = ObjectBuilder::new()
             .schema_type(Type::Integer)
             .minimum(Some(0))
@@ -289,8 +292,8 @@ impl PartialSchema for FaultKind {
             .minimum(Some(0))
             .maximum(Some(FAULT_DELAY_MAX.as_secs() as u32));
         OneOfBuilder::new()
-            .item(of_status(true).property("retryAfterSeconds", retry))
-            .item(of_status(false))
+            .item(temporary.property("retryAfterSeconds", retry).required("retryAfterSeconds"))
+            .item(of_status(any_status))
             .item(of_kind(&DELAYS).property("delaySeconds", delay).required("delaySeconds"))
             .item(of_kind(&plain_names()))
             .into()
@@ -324,8 +327,10 @@ mod tests {
 
     #[test]
     fn a_status_without_retry_after_omits_it() {
-        let gone = json!({"kind": "Status", "status": 410});
-        assert_eq!(serde_json::to_value(from_value::<FaultKind>(gone.clone()).unwrap()).unwrap(), gone);
+        for status in [410, 404, 502, 599] {
+            let kind = json!({"kind": "Status", "status": status});
+            assert_eq!(serde_json::to_value(from_value::<FaultKind>(kind.clone()).unwrap()).unwrap(), kind);
+        }
     }
 
     #[test]
@@ -333,7 +338,7 @@ mod tests {
         assert!(error(json!({"kind": "Truncate"})).contains("Did you mean 'Truncated'"));
         assert!(error(json!({"kind": "reset"})).contains("Did you mean 'Reset'"));
         assert!(error(json!({"kind": "Status"})).contains("'status'"));
-        assert!(error(json!({"kind": "Status", "status": 404})).contains("429, 410, 500 or 503"));
+        assert!(error(json!({"kind": "Status", "status": 100})).contains("from 200 to 599"));
         let retry = error(json!({"kind": "Status", "status": 500, "retryAfterSeconds": 2}));
         assert!(retry.contains("only valid with status 429 and 503"), "{retry}");
         assert!(error(json!({"kind": "Delay", "delaySeconds": 301})).contains("300"));

@@ -33,6 +33,11 @@ pub fn routes() -> Vec<(&'static str, Method, MethodRouter<Service>)> {
         ("/metadata/endpoints", Method::GET, get(get_endpoints)),
         ("/{tenant}/.well-known/openid-configuration", Method::GET, get(get_configuration)),
         ("/{tenant}/v2.0/.well-known/openid-configuration", Method::GET, get(get_configuration)),
+        // Clients append a tenant to the login endpoint, which ends in /adfs.
+        ("/adfs/{tenant}/.well-known/openid-configuration", Method::GET, get(get_configuration)),
+        ("/adfs/{tenant}/v2.0/.well-known/openid-configuration", Method::GET, get(get_configuration)),
+        ("/adfs/{tenant}/oauth2/token", Method::POST, post(issue_token)),
+        ("/adfs/{tenant}/oauth2/v2.0/token", Method::POST, post(issue_token)),
         ("/{tenant}/oauth2/token", Method::POST, post(issue_token)),
         ("/{tenant}/oauth2/v2.0/token", Method::POST, post(issue_token)),
     ]
@@ -59,7 +64,8 @@ async fn get_configuration(
     Path(tenant): Path<String>,
     Base(base): Base,
 ) -> Result<Response, OAuthError> {
-    let tenant = service.known_tenant(&tenant)?;
+    // `/adfs/v2.0/…` is the newer path of the tenant `adfs`, and not a tenant below it.
+    let tenant = if tenant == "v2.0" { "adfs" } else { service.known_tenant(&tenant)? };
     Ok(axum::Json(wire::openid_configuration(&base, tenant)).into_response())
 }
 

@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use forewarn_core::settings::APPROVALS_MAX;
 use forewarn_core::{Region, Rejection, Within};
+use forewarn_wire::arm::acknowledge::{self, RefusedApproval};
 use forewarn_wire::arm::error::ArmError;
 use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::guid;
@@ -21,7 +22,13 @@ pub async fn approve_one(call: Call) -> Result<Response, ApiError> {
     let name = call.id().name().map_or("", |name| name.as_str());
     match approve(&call, within, name).await? {
         Ok(()) => Ok(axum::Json(json!({ "value": "Successfully Approved" })).into_response()),
-        Err(error) => Ok((error.status(), axum::Json(error.to_arm(name).body())).into_response()),
+        Err(ApprovalError::NotFound) => {
+            Ok((StatusCode::NOT_FOUND, axum::Json(acknowledge::event_not_found())).into_response())
+        }
+        Err(ApprovalError::Finished) => {
+            let error = ArmError::new("Conflict", format!("Event '{name}' is finished."));
+            Ok((StatusCode::CONFLICT, axum::Json(error.body())).into_response())
+        }
     }
 }
 
@@ -34,20 +41,19 @@ pub async fn approve_many(call: Call) -> Result<Response, ApiError> {
     if ids.len() > APPROVALS_MAX {
         return Err(Rejection::TooManyApprovals.into());
     }
-    let mut errors = Vec::new();
+    let mut refused = Vec::new();
     for id in ids {
         let id = id.as_str().ok_or_else(|| invalid("value", "must be a list of event IDs"))?;
         if let Err(error) = approve(&call, within.clone(), id).await? {
-            errors.push(error.to_arm(id).about(id));
+            refused.push(error.describe(id));
         }
     }
-    if errors.is_empty() {
+    if refused.is_empty() {
         let value = json!({ "value": "Successfully approved all Scheduled Events in the list" });
         return Ok(axum::Json(value).into_response());
     }
-    let message = format!("{} of {} events could not be approved. See 'details'.", errors.len(), ids.len());
-    let error = ArmError::new("MultiStatusResponse", message).with_details(errors);
-    Ok((StatusCode::MULTI_STATUS, axum::Json(error.body())).into_response())
+    let message = format!("{} of {} events could not be approved. See 'Details'.", refused.len(), ids.len());
+    Ok((StatusCode::MULTI_STATUS, axum::Json(acknowledge::multi_status(&message, &refused))).into_response())
 }
 
 /// The reason why an event was not approved.
@@ -57,22 +63,18 @@ enum ApprovalError {
 }
 
 impl ApprovalError {
-    fn status(&self) -> StatusCode {
+    /// The detail of one event of a list.
+    fn describe(&self, id: &str) -> RefusedApproval {
         match self {
-            ApprovalError::NotFound => StatusCode::NOT_FOUND,
-            ApprovalError::Finished => StatusCode::CONFLICT,
-        }
-    }
-
-    fn to_arm(&self, id: &str) -> ArmError {
-        match self {
-            ApprovalError::NotFound => ArmError::new(
-                "NotFound",
-                format!(
+            ApprovalError::NotFound => RefusedApproval {
+                code: "NotFound",
+                message: format!(
                     "Event '{id}' was not found among the scheduled events of this resource. List its scheduled events."
                 ),
-            ),
-            ApprovalError::Finished => ArmError::new("Conflict", format!("Event '{id}' is finished.")),
+            },
+            ApprovalError::Finished => {
+                RefusedApproval { code: "Conflict", message: format!("Event '{id}' is finished.") }
+            }
         }
     }
 }

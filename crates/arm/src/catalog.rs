@@ -149,6 +149,26 @@ pub fn skus(locations: &[&str]) -> Value {
     json!({ "value": items })
 }
 
+/// Sizes of the operating system's disk and of a temporary disk, and the number of data disks, which no size here limits.
+const OS_DISK_MIB: u32 = 1_047_552;
+const RESOURCE_DISK_MIB: u32 = 16_384;
+const DATA_DISKS_MAX: u32 = 64;
+
+/// The VM sizes in the older form of `locations/{location}/vmSizes`.
+pub fn vm_sizes() -> Value {
+    let item = |size: &Size| {
+        json!({
+            "name": size.name,
+            "numberOfCores": size.vcpus,
+            "memoryInMB": size.memory_gib * 1024,
+            "osDiskSizeInMB": OS_DISK_MIB,
+            "resourceDiskSizeInMB": RESOURCE_DISK_MIB,
+            "maxDataDiskCount": DATA_DISKS_MAX,
+        })
+    };
+    json!({ "value": SIZES.iter().map(item).collect::<Vec<Value>>() })
+}
+
 /// The names of the known locations.
 pub fn location_names() -> impl Iterator<Item = &'static str> {
     LOCATIONS.iter().map(|(name, _)| *name)

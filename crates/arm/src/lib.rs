@@ -29,6 +29,7 @@ mod locks;
 mod lookups;
 mod machines;
 mod network;
+mod network_children;
 mod operations;
 mod page;
 mod profile;
@@ -51,6 +52,7 @@ use axum::routing::get;
 use forewarn_access::is_arm_path;
 use forewarn_api::{Actions, Service, not_found};
 use locks::Locks;
+pub use render::machine_properties;
 pub use routes::shapes;
 
 /// The document of image aliases. Clients request it before they have a token.

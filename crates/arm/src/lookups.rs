@@ -47,6 +47,11 @@ pub async fn skus(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(catalog::skus(&all.iter().map(String::as_str).collect::<Vec<_>>())).into_response())
 }
 
+/// VM sizes of a location, or those that a machine or a set can be resized to.
+pub async fn vm_sizes(_: Call) -> Result<Response, ApiError> {
+    Ok(axum::Json(catalog::vm_sizes()).into_response())
+}
+
 pub async fn image_versions(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(catalog::image_versions(image(&call))).into_response())
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
 use super::fields::{self, at, missing, text};
-use super::group_records;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
 use super::write::{WriteMode, Written, write_handlers};
+use super::{group_records, network_children};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::mac_address;
@@ -31,7 +31,7 @@ const INTERFACES_MAX: usize = 64;
 /// Prefix of the attachments that hold network resources; the resource ID follows.
 pub const RECORD: &str = "arm/network";
 
-fn record_name(id: &ResourceId) -> String {
+pub fn record_name(id: &ResourceId) -> String {
     format!("{RECORD}{}", id.key())
 }
 
@@ -58,14 +58,18 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     }
     let mut merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
     fields::tags(&merged)?;
+    let children = match network_children::take(&mut merged, id)? {
+        Some(listed) => network_children::replace(arm, id, listed).await?,
+        None => Vec::new(),
+    };
     // The ID keeps its original spelling.
     let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
     fields::put(&mut merged, "id", id_before.unwrap_or_else(|| id.to_string().into()));
-    let resource = render(&arm.snapshot().region, merged.clone());
     let attachment = Attachment::put(Owner::Region, record_name(id), merged.to_string());
     let note =
         arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", home.resource_group, last_name(id)));
-    arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
+    arm.commit(Vec::new(), note, move |_| children.into_iter().chain([attachment]).collect()).await?;
+    let resource = complete(arm, vec![merged]).await?.pop().unwrap_or_default();
     Ok(Written { is_new: existing.is_none(), resource, pending: None })
 }
 
@@ -95,8 +99,17 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
-    let body = arm.read_attachment(Owner::Region, record_name(id)).await?;
-    Ok(body.map(|body| render(&arm.snapshot().region, body)))
+    match arm.read_attachment(Owner::Region, record_name(id)).await? {
+        Some(body) => Ok(complete(arm, vec![body]).await?.pop()),
+        None => Ok(None),
+    }
+}
+
+/// Stored bodies of one type as GET shows them: with the state of the region and what other resources say about them.
+async fn complete(arm: &Arm, bodies: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+    let related = network_children::Related::read(arm, &bodies).await?;
+    let region = &arm.snapshot().region;
+    Ok(bodies.into_iter().map(|body| related.render(render(region, body), |child| render(region, child))).collect())
 }
 
 /// Lists the resources of one type in a group or subscription, or the children of one resource.
@@ -119,8 +132,8 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
         found.extend(page.into_iter().filter(|(_, body)| is_wanted(body)));
     }
     let next = request.cut(&mut found, |(name, _)| name.clone());
-    let region = &call.arm.snapshot().region;
-    Ok(page::respond(&call, found.into_iter().map(|(_, body)| render(region, body)).collect(), next))
+    let bodies = found.into_iter().map(|(_, body)| body).collect();
+    Ok(page::respond(&call, complete(&call.arm, bodies).await?, next))
 }
 
 fn tail(call: &Call) -> &str {
@@ -179,13 +192,32 @@ fn render(region: &Region, mut body: Value) -> Value {
     fields::put(&mut body, "type", id.kind().unwrap_or_default());
     fields::put(&mut body, "properties.provisioningState", "Succeeded");
     match id.kind().as_deref() {
-        Some("Microsoft.Network/networkInterfaces") => render_machine(region, &mut body),
+        Some("Microsoft.Network/networkInterfaces") => {
+            render_interface(&mut body);
+            render_machine(region, &mut body);
+        }
         Some("Microsoft.Network/publicIPAddresses") => {
             fields::put(&mut body, "properties.ipAddress", example_public_address(&id).to_string());
         }
         Some(_) | None => {}
     }
     body
+}
+
+/// Properties of a network interface that the service fills in.
+fn render_interface(interface: &mut Value) {
+    for (place, value) in [
+        ("dnsSettings.dnsServers", json!([])),
+        ("dnsSettings.appliedDnsServers", json!([])),
+        ("dnsSettings.internalDomainNameSuffix", json!("internal.cloudapp.net")),
+        ("enableAcceleratedNetworking", json!(false)),
+        ("enableIPForwarding", json!(false)),
+    ] {
+        let place = format!("properties.{place}");
+        if at(interface, &place).is_none() {
+            fields::put(interface, &place, value);
+        }
+    }
 }
 
 /// Renders the addresses of the machine into its network interface.

@@ -7,10 +7,10 @@ use forewarn_core::{
     Event, EventKind, Group, GroupId, GroupKind, Machine, Orchestration, Priority, Region, ScaleSet, Seat, Source,
     Status,
 };
-use forewarn_store::Owner;
+use forewarn_store::{Owner, Reader, StoreError};
 use serde_json::{Map, Value, json};
 
-use super::call::{Arm, Call};
+use super::call::{Arm, BODY, Call};
 use super::fields::{self, at, put};
 use super::profile::{
     EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, name_of, power_status, render_policy, render_terminate,
@@ -80,6 +80,18 @@ pub async fn machines(
     Ok(rendered)
 }
 
+/// The properties that a machine, or the scale set that it belongs to, was given.
+pub fn machine_properties(reader: &dyn Reader, machine: &Machine) -> Result<Option<Value>, StoreError> {
+    let body = |owner: Owner| -> Result<Option<Value>, StoreError> {
+        Ok(reader.attachment(owner, BODY)?.and_then(|text| serde_json::from_str(&text).ok()))
+    };
+    if let Some(own) = body(Owner::Machine(machine.id))? {
+        return Ok(at(&own, "properties").cloned());
+    }
+    let Some(set) = set_of(machine) else { return Ok(None) };
+    Ok(body(Owner::Group(set))?.and_then(|body| at(&body, "properties.virtualMachineProfile").cloned()))
+}
+
 fn set_of(machine: &Machine) -> Option<GroupId> {
     match machine.seat {
         Seat::Instance { set, .. } => Some(set),
@@ -138,6 +150,7 @@ fn render_machine(region: &Region, machine: &Machine, mut body: Value, form: Res
         put(properties, "storageProfile.osDisk.osType", details.os_type.as_str());
     }
     render_image(properties, details);
+    render_disks(properties, &machine.name);
     render_terminate(properties, machine.terminate.as_ref());
     if let Some(policy) = &machine.policy {
         render_policy(properties, policy);
@@ -161,6 +174,27 @@ fn render_image(properties: &mut Value, details: &forewarn_core::Details) {
     ] {
         if !text.is_empty() {
             put(properties, &format!("storageProfile.imageReference.{key}"), text.as_str());
+        }
+    }
+}
+
+/// Size of the operating system's disk if the body does not say it, in GB.
+const OS_DISK_GB: u32 = 30;
+
+/// Properties of disks that the service fills in. No disk exists.
+fn render_disks(properties: &mut Value, name: &str) {
+    for (place, value) in [
+        ("dataDisks", json!([])),
+        ("osDisk.name", json!(format!("{name}_OsDisk_1"))),
+        ("osDisk.createOption", json!("FromImage")),
+        ("osDisk.caching", json!("ReadWrite")),
+        ("osDisk.diskSizeGB", json!(OS_DISK_GB)),
+        ("osDisk.deleteOption", json!("Detach")),
+        ("osDisk.managedDisk.storageAccountType", json!("Premium_LRS")),
+    ] {
+        let place = format!("storageProfile.{place}");
+        if at(properties, &place).is_none() {
+            put(properties, &place, value);
         }
     }
 }

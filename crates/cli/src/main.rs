@@ -8,12 +8,14 @@
 //!                             └─▶ token, export, import: files
 //! ```
 
+mod activity_log;
 mod args;
 mod check;
 mod client;
 mod commands;
 mod config;
 mod connect;
+mod interrupt;
 mod name_lookup;
 mod output;
 mod parse;

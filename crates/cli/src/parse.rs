@@ -1,14 +1,15 @@
 //! Parsers for values on the command line and in the configuration: durations, times, addresses, numbers. The error of
 //! each parser describes a valid value.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forewarn_api::WEBHOOK_RETRY_MAX;
-use forewarn_api_types::Word;
+use forewarn_api_client::moment;
 use forewarn_api_types::nearest::nearest;
 pub use forewarn_api_types::span::{span, span_text};
+use forewarn_api_types::{FAULT_STATUSES, Word};
 use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 
 /// One of the words of the API, in any case.
@@ -59,13 +60,19 @@ pub fn number_or_none(text: &str) -> Result<Limit, String> {
     text.parse().map(Limit::Of).map_err(|_| "a whole number, or none".into())
 }
 
-/// An RFC 3339 time with an offset.
+/// An RFC 3339 time, or the same in UTC without an offset.
 pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
-    text.parse().map_err(|_| "a time such as 2026-07-28T10:00:00Z".into())
+    moment::absolute(text).ok_or_else(|| "a time such as 2026-07-28T10:00:00Z".into())
 }
 
+/// An address and a port. `:8170` means all IPv4 addresses of this computer, as with most servers.
 pub fn socket(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an address and a port, such as 127.0.0.1:8170 or [::1]:8170".into())
+    let named = match text.rsplit_once(':') {
+        Some(("", port)) => port.parse().ok().map(|port| (Ipv4Addr::UNSPECIFIED, port).into()),
+        Some(("localhost", port)) => port.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port).into()),
+        Some(_) | None => text.parse().ok(),
+    };
+    named.ok_or_else(|| "an address and a port, such as 127.0.0.1:8170 or [::1]:8170".into())
 }
 
 pub fn yes_or_no(text: &str) -> Result<bool, String> {
@@ -116,6 +123,20 @@ pub fn port(text: &str) -> Result<u16, String> {
     number(text, 1, u32::from(u16::MAX)).map(|number| number as u16)
 }
 
+/// The status of a complete answer.
+pub fn fault_status(text: &str) -> Result<u16, String> {
+    let (least, most) = (*FAULT_STATUSES.start(), *FAULT_STATUSES.end());
+    number(text, least.into(), most.into()).map(|number| number as u16)
+}
+
+/// A MAC address in any usual notation, as twelve digits.
+pub fn mac(text: &str) -> Result<String, String> {
+    let digits: String = text.chars().filter(|letter| !matches!(letter, ':' | '-' | '.')).collect();
+    let fits = digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let expected = || "a MAC address such as 52:54:00:12:34:56".to_owned();
+    fits.then(|| digits.to_ascii_uppercase()).ok_or_else(expected)
+}
+
 /// A delay of an answer.
 pub fn delay(text: &str) -> Result<Duration, String> {
     let most = DELAY_MAX.as_secs();
@@ -164,6 +185,25 @@ mod tests {
             port("0").unwrap_err(),
         ] {
             assert!(!wrong.contains("digit"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn mac_addresses_are_accepted_in_any_notation() {
+        for text in ["52:54:00:ab:34:56", "52-54-00-AB-34-56", "525400ab3456", "5254.00ab.3456"] {
+            assert_eq!(mac(text).as_deref(), Ok("525400AB3456"));
+        }
+        assert!(mac("52:54:00:ab:34").is_err() && mac("52:54:00:ab:34:5x").is_err());
+    }
+
+    #[test]
+    fn addresses_can_be_short() {
+        let check = |text: &str, expected: &str| assert_eq!(socket(text).unwrap().to_string(), expected);
+        check(":8169", "0.0.0.0:8169");
+        check("localhost:8169", "127.0.0.1:8169");
+        check("[::1]:8169", "[::1]:8169");
+        for wrong in ["8169", "host:8169", ":", "localhost:", "localhost:70000"] {
+            assert!(socket(wrong).is_err(), "{wrong}");
         }
     }
 

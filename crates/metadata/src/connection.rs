@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep};
 
 use super::caller::Client;
+use super::instance;
 use super::limits::Activity;
 use super::request::{Caller, Endpoint, Outcome, Visit};
 use super::respond::{self, Completed};
@@ -97,6 +98,7 @@ impl Service<Request<Incoming>> for Conversation {
             Outcome::Approve(approve) => {
                 self.later(hit, respond::approve(endpoint.clone(), approve, request.into_body()), entry)
             }
+            Outcome::Instance(request) => self.later(hit, instance::respond(endpoint.clone(), request), entry),
             Outcome::Token(request) => self.later(hit, token::issue(endpoint.clone(), request), entry),
             Outcome::Respond(response) if hit.is_some() => self.later(hit, ready(response.into()), entry),
             Outcome::Respond(response) => self.now(response, entry),

@@ -1,6 +1,7 @@
 //! Instance metadata: converts a machine into the instance document.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use forewarn_core::{EvictionPolicy, GroupKind, Machine, Orchestration, Priority, Region, Seat};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT, mac_address};
@@ -8,12 +9,36 @@ use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
 use forewarn_wire::version::InstanceVersion;
 
+use serde_json::Value;
+
 use super::ids::{group_resource_id, machine_resource_id};
+use super::request::{Endpoint, InstanceRequest};
+use super::respond::Completed;
+use super::response::Response;
+
+pub async fn respond(endpoint: Arc<Endpoint>, request: InstanceRequest) -> Completed {
+    match try_respond(&endpoint, &request).await {
+        Ok(response) => response.into(),
+        Err(refusal) => endpoint.responses.refusal(&refusal).into(),
+    }
+}
+
+async fn try_respond(endpoint: &Endpoint, request: &InstanceRequest) -> Result<Response, Refusal> {
+    let InstanceRequest { machine, version, below, format } = request;
+    let properties = {
+        let _turn = endpoint.identity_reads.acquire().await.map_err(|_| Refusal::Internal)?;
+        endpoint.source.properties(machine.id).await.map_err(|_| Refusal::Internal)?
+    };
+    let snapshot = endpoint.source.snapshot();
+    let answer = answer(&snapshot.region, machine, properties.as_ref(), *version, below, *format)?;
+    Ok(endpoint.responses.instance(answer))
+}
 
 /// The value at `path` below `/metadata/instance`.
-pub fn answer(
+fn answer(
     region: &Region,
     machine: &Machine,
+    properties: Option<&Value>,
     version: InstanceVersion,
     path: &str,
     format: Format,
@@ -61,7 +86,7 @@ pub fn answer(
         eviction_policy,
         environment: "AzurePublicCloud",
         provider: "Microsoft.Compute",
-        user_data: "",
+        properties,
         tags: &tags,
         interfaces: &[Interface { mac_address: &mac, ipv4: &ipv4, ipv4_subnets: &subnets, ipv6: &ipv6 }],
     };

@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forewarn_access::{TokenIssuer, is_known_audience};
-use forewarn_core::{Machine, MachineId, Region, Scope, ScopeId, Timestamp};
+use forewarn_core::{Machine, MachineId, Power, Region, Scope, ScopeId, Timestamp};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub responses: Responses,
     pub activation: Activation,
     pub issuer: TokenIssuer,
-    /// Bounds the concurrent reads of identities.
+    /// Bounds the concurrent reads of identities and of properties.
     pub identity_reads: Semaphore,
     pub stop: CancellationToken,
 }
@@ -79,6 +79,8 @@ pub enum Outcome {
     Approve(ApprovalRequest),
     /// A token; the identity of the machine is still to be read.
     Token(TokenRequest),
+    /// Instance metadata; the properties of the machine are still to be read.
+    Instance(InstanceRequest),
 }
 
 pub struct DocumentRequest {
@@ -96,6 +98,14 @@ pub struct DocumentRequest {
 pub struct ApprovalRequest {
     pub machine: Arc<Machine>,
     pub activity: Arc<Activity>,
+}
+
+pub struct InstanceRequest {
+    pub machine: Arc<Machine>,
+    pub version: InstanceVersion,
+    /// The path below `/metadata/instance`.
+    pub below: String,
+    pub format: Format,
 }
 
 pub struct TokenRequest {
@@ -225,9 +235,8 @@ impl Endpoint {
                 let (version, format) = check_instance_query(&query)?;
                 let path = format!("/metadata/instance{below}");
                 let machine = self.identify(client, &target, &path, given, caller)?;
-                let region = &self.source.peek().region;
-                let answer = super::instance::answer(region, &machine, version, below, format)?;
-                Ok(Outcome::Respond(self.responses.instance(answer)))
+                let below = (*below).to_owned();
+                Ok(Outcome::Instance(InstanceRequest { machine, version, below, format }))
             }
         }
     }
@@ -274,7 +283,7 @@ impl Endpoint {
 
     /// Whether the document can be sent at once. Keeps an event group on that is on.
     fn is_current(&self, region: &Region, machine: MachineId, scope: &Scope, now: Timestamp) -> bool {
-        if region.wants_seen(scope.id, now) {
+        if region.wants_seen(scope.id, now) && is_handler(region, machine) {
             if !region.is_on(scope.id) {
                 return false;
             }
@@ -382,6 +391,12 @@ impl Endpoint {
         let limited = self.state.requests.count_refused(machine.id);
         limited.map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
     }
+}
+
+/// Whether requests of a machine count as those of a handler. A machine that is off has none; requests in its name come
+/// from elsewhere, such as a test on the host.
+pub fn is_handler(region: &Region, machine: MachineId) -> bool {
+    region.machine(machine).is_some_and(|machine| machine.power == Power::Running)
 }
 
 /// The incarnation of the document that a response contains or confirms.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::Activity;
 use super::metrics::GaugeGuard;
-use super::request::{ApprovalRequest, DocumentRequest, Endpoint};
+use super::request::{ApprovalRequest, DocumentRequest, Endpoint, is_handler};
 use super::response::Response;
 use super::socket::count_empty_lines;
 use super::source::{HOST_RETRY_AFTER_SECS, SourceError};
@@ -54,7 +54,7 @@ pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: Document
 async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, Refusal> {
     let snapshot = endpoint.source.snapshot();
     let region = &snapshot.region;
-    if !region.is_on(get.scope) {
+    if !region.is_on(get.scope) && is_handler(region, get.machine) {
         let turned_on = endpoint.activation.turn_on(region, get.machine, get.scope).await;
         turned_on.map_err(|error| refusal(error, &machine_name(region, get.machine)))?;
     }

@@ -8,6 +8,7 @@ use arc_swap::Guard;
 use forewarn_core::{EventId, Machine, MachineId, ScopeId, Snapshot, Timestamp};
 
 use forewarn_access::MachineIdentity;
+use serde_json::Value;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -33,6 +34,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// Records that a machine asked for its document, which turns its event group on or keeps it on.
     fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>>;
+
+    /// The properties that a machine was given through the ARM API, for instance metadata.
+    fn properties(&self, _machine: MachineId) -> BoxFuture<'_, Result<Option<Value>, SourceError>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// The managed identity of a machine, if it has one.
     fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>>;

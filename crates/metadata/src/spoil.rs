@@ -49,6 +49,7 @@ fn refusal(status: Status, retry_after_secs: u32) -> Refusal {
         Status::Gone => Refusal::Gone,
         Status::InternalServerError => Refusal::Internal,
         Status::ServiceUnavailable => Refusal::Overloaded { retry_after_secs },
+        Status::Other(status) => Refusal::Injected { status },
     }
 }
 

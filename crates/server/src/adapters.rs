@@ -15,6 +15,8 @@ use forewarn_drivers::{Driver, Orders};
 use forewarn_engine::EffectSink;
 use forewarn_engine::ScopeWatch;
 use forewarn_engine::{Engine, SubmitError};
+use serde_json::Value;
+
 use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
 use crate::cluster::{Cluster, GuestAct, GuestCommand};
@@ -62,6 +64,17 @@ impl Source for EngineSource {
 
     fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>> {
         Box::pin(self.submit(Command::Seen { machine }, move || GuestCommand { machine, act: GuestAct::Seen }))
+    }
+
+    fn properties(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<Value>, SourceError>> {
+        let found = self.engine.snapshot().region.machine(machine).cloned();
+        Box::pin(async move {
+            let Some(machine) = found else { return Ok(None) };
+            self.engine.read(move |reader| forewarn_arm::machine_properties(reader, &machine)).await.map_err(|error| {
+                tracing::error!(%error, "cannot read the properties of a machine");
+                SourceError::Internal
+            })
+        })
     }
 
     fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {

@@ -109,6 +109,10 @@ pub enum Refusal {
         retry_after_secs: u32,
     },
     Internal,
+    /// A fault asks for a status that the service itself never sends.
+    Injected {
+        status: u16,
+    },
 }
 
 impl Refusal {
@@ -152,6 +156,7 @@ impl Refusal {
             Refusal::TooManyRequests { .. } => 429,
             Refusal::HeaderTooLarge => 431,
             Refusal::Internal => 500,
+            Refusal::Injected { status } => *status,
             Refusal::Starting { .. }
             | Refusal::Overloaded { .. }
             | Refusal::ServerUnreachable { .. }
@@ -326,6 +331,7 @@ impl Refusal {
                  repeating the request is safe.",
                 render_seconds(*retry_after_secs)
             ),
+            Refusal::Injected { status } => format!("Status {status}. A fault was injected."),
             Refusal::Internal => {
                 "Internal server error. An unexpected error occurred, and the server log has the details. Try again."
                     .to_owned()

@@ -1,9 +1,10 @@
 //! The document of `/metadata/instance`: the properties that a machine can read about itself, per version.
 //!
 //! Every value is a string, empty if it does not apply, and present since the version that introduced it. Keys
-//! are in alphabetical order. Properties that Forewarn does not know (disks, keys, plans) are present but
-//! empty, so that programs find the structure that they expect.
+//! are in alphabetical order. Properties that Forewarn does not know are present but empty, so that programs find
+//! the structure that they expect.
 
+mod given;
 mod navigate;
 mod storage;
 
@@ -45,8 +46,8 @@ pub struct InstanceView<'a> {
     pub eviction_policy: &'a str,
     pub environment: &'a str,
     pub provider: &'a str,
-    /// Base64, as provided by the user.
-    pub user_data: &'a str,
+    /// The properties that the machine was given through the ARM API.
+    pub properties: Option<&'a Value>,
     /// Names and values, in the order shown.
     pub tags: &'a [(&'a str, &'a str)],
     pub interfaces: &'a [Interface<'a>],
@@ -109,7 +110,7 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2017-12-01", "vmScaleSetName", view.scale_set_name);
     compute.text("2017-12-01", "zone", view.zone);
     compute.put("2018-04-02", "plan", texts([("name", ""), ("product", ""), ("publisher", "")]));
-    compute.put("2018-04-02", "publicKeys", Value::Array(Vec::new()));
+    compute.put("2018-04-02", "publicKeys", given::public_keys(view));
     compute.text("2018-10-01", "azEnvironment", view.environment);
     compute.text("2018-10-01", "provider", view.provider);
     compute.text("2019-02-01", "customData", "");
@@ -122,7 +123,7 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2020-09-01", "licenseType", "");
     compute.text("2020-12-01", "evictionPolicy", view.eviction_policy);
     compute.text("2020-12-01", "priority", view.priority);
-    compute.text("2021-01-01", "userData", view.user_data);
+    compute.text("2021-01-01", "userData", &given::text(view, "userData"));
     compute.put("2021-03-01", "extendedLocation", texts([("name", ""), ("type", "")]));
     compute.put("2021-03-01", "virtualMachineScaleSet", texts([("id", view.scale_set_id)]));
     compute.text("2021-10-01", "platformSubFaultDomain", view.sub_fault_domain);
@@ -144,9 +145,9 @@ fn security_profile(version: InstanceVersion) -> Value {
 
 fn os_profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     let mut profile = Fields::new(version);
-    profile.text("2020-07-15", "adminUsername", "");
+    profile.text("2020-07-15", "adminUsername", &given::text(view, "osProfile.adminUsername"));
     profile.text("2020-07-15", "computerName", view.computer_name);
-    profile.text("2020-10-01", "disablePasswordAuthentication", "");
+    profile.text("2020-10-01", "disablePasswordAuthentication", given::disables_password(view));
     profile.into_value()
 }
 

@@ -12,13 +12,29 @@ const FIRST_CLOUD: &str = "AzureCloud";
 /// The name of our cloud.
 pub const CLOUD: &str = "Forewarn";
 
+/// The versions of `/metadata/endpoints` with flat names, which old clients and Azure Stack use.
+const ENDPOINTS_FLAT_VERSIONS: [&str; 2] = ["2015-01-01", "1.0"];
+
 /// The body of `/metadata/endpoints`: an object, or a list of objects for one old version.
 pub fn endpoints(base: &str, tenant: &str, api_version: Option<&str>) -> Value {
+    if api_version.is_some_and(|version| ENDPOINTS_FLAT_VERSIONS.contains(&version)) {
+        return flat_endpoints(base);
+    }
     if api_version == Some(ENDPOINTS_LIST_VERSION) {
         json!([cloud(FIRST_CLOUD, base, tenant), cloud(CLOUD, base, tenant)])
     } else {
         cloud(CLOUD, base, tenant)
     }
+}
+
+/// Clients append a tenant to the login endpoint themselves.
+fn flat_endpoints(base: &str) -> Value {
+    json!({
+        "galleryEndpoint": base,
+        "graphEndpoint": base,
+        "portalEndpoint": base,
+        "authentication": { "loginEndpoint": format!("{base}/"), "audiences": [base] },
+    })
 }
 
 /// All endpoints are at one address. The login endpoint ends in `/adfs`, because clients then do not ask
@@ -122,6 +138,16 @@ mod tests {
         let list = endpoints(BASE, "T", Some(ENDPOINTS_LIST_VERSION));
         let names: Vec<_> = list.as_array().unwrap().iter().map(|cloud| cloud["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["AzureCloud", "Forewarn"]);
+    }
+
+    #[test]
+    fn the_oldest_versions_have_flat_names() {
+        for version in ENDPOINTS_FLAT_VERSIONS {
+            let object = endpoints(BASE, "T", Some(version));
+            assert_eq!((&object["graphEndpoint"], &object["galleryEndpoint"]), (&json!(BASE), &json!(BASE)));
+            assert_eq!(object["authentication"]["loginEndpoint"], "https://127.0.0.1:8171/");
+            assert_eq!(object.get("resourceManager"), None);
+        }
     }
 
     #[test]

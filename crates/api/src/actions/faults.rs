@@ -92,8 +92,8 @@ fn new_fault(new: NewFault, region: &Region) -> Result<faults::NewFault, ApiErro
 fn kind_of(kind: FaultKind) -> Result<Kind, ApiError> {
     Ok(match kind {
         FaultKind::Status { status, retry_after_seconds } => {
-            let found = Status::ALL.into_iter().find(|known| known.code() == status);
-            let status = found.ok_or_else(|| ApiError::field("fault.status", "must be 429, 410, 500 or 503"))?;
+            let status = Status::of(status);
+            let status = status.ok_or_else(|| ApiError::field("fault.status", "must be from 200 to 599"))?;
             Kind::Status { status, retry_after_secs: retry_after_seconds.unwrap_or(RETRY_AFTER_SECS_DEFAULT) }
         }
         FaultKind::Delay(delay) => Kind::Delay(delay),

@@ -1,6 +1,7 @@
 //! Arguments of `forewarn clock`.
 
 use clap::Subcommand;
+use forewarn_api_client::moment::{self, Moment};
 
 use crate::parse;
 
@@ -16,8 +17,8 @@ pub enum ClockCommand {
     },
     /// Move a manual clock forward to a time.
     Set {
-        /// Time to set, such as 2026-07-28T10:00:00Z.
-        #[arg(value_name = "TIME", value_parser = parse::time)]
-        time: jiff::Timestamp,
+        /// Time to set, such as '2026-07-28 10:00:00', 10:00 or +2h.
+        #[arg(value_name = "TIME", value_parser = moment::future)]
+        time: Moment,
     },
 }

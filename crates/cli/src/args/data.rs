@@ -1,4 +1,5 @@
-//! Arguments of commands that work on a local data directory: `forewarn token`, `export` and `import`.
+//! Arguments of commands that work on a local data directory: `forewarn token`, `backup`, `restore`, `export` and
+//! `import`.
 
 use std::path::PathBuf;
 
@@ -21,6 +22,15 @@ pub struct DataArgs {
     /// Data directory of the server.
     #[arg(long, env = "FOREWARN_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct BackupArgs {
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// File to write (backup) or read (restore).
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -29,8 +29,21 @@ fn render(path: &str, examples: Examples) -> String {
 }
 
 /// Commands that do not take the connection options.
-const WITHOUT_CONNECTION: [&str; 11] =
-    ["serve", "login", "context", "run", "check", "token", "export", "import", "completions", "help", "version"];
+const WITHOUT_CONNECTION: [&str; 13] = [
+    "serve",
+    "login",
+    "context",
+    "run",
+    "check",
+    "token",
+    "backup",
+    "restore",
+    "export",
+    "import",
+    "completions",
+    "help",
+    "version",
+];
 
 const SEE_BOTH: &str =
     "See `forewarn help connection` for global options and `forewarn help exit-codes` for exit codes.";
@@ -63,9 +76,9 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("events approve", &[("Approve an event", "events approve 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("events cancel", &[("Cancel an event", "events cancel 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("maintenance", &[("Freeze a machine for maintenance", "maintenance start --vm web_0")]),
-    ("maintenance start", &[("Freeze a machine after the minimum notice period", "maintenance start --vm web_0"), ("Reboot a scale set, one update domain after the other", "maintenance start --group web --type Reboot"), ("Redeploy the machines of a host with two hours of notice", "maintenance start --host h1 --type Redeploy --notice 2h --no-wait")]),
+    ("maintenance start", &[("Freeze a machine after the minimum notice period", "maintenance start --vm web_0"), ("Reboot a scale set, one update domain after the other", "maintenance start --set web --type Reboot"), ("Redeploy the machines of a host with two hours of notice", "maintenance start --host h1 --type Redeploy --notice 2h --no-wait")]),
     ("rollout", &[("Reboot two hosts, one after the other", "rollout start --host h1 h2 --type Reboot"), ("List rollouts", "rollout list")]),
-    ("rollout start", &[("Show the expected course of a rollout", "rollout start --host h1 h2 --type Reboot --dry-run"), ("Drain all hosts of a rack at night, two at a time", "rollout start --label rack=7 --type Drain --parallel 2 --window 22:00-05:00 --no-wait"), ("Reboot a scale set by update domain, with a pause of ten minutes", "rollout start --group web --type Reboot --pause 10m")]),
+    ("rollout start", &[("Show the expected course of a rollout", "rollout start --host h1 h2 --type Reboot --dry-run"), ("Drain all hosts of a rack at night, two at a time", "rollout start --label rack=7 --type Drain --parallel 2 --window 22:00-05:00 --no-wait"), ("Reboot a scale set by update domain, with a pause of ten minutes", "rollout start --set web --type Reboot --pause 10m")]),
     ("rollout list", &[("List rollouts", "rollout list")]),
     ("rollout show", &[("Show a rollout and its steps", "rollout show 6f1d02c4")]),
     ("rollout pause", &[("Let scheduled events finish and start no more", "rollout pause 6f1d02c4"), ("Cancel scheduled events too", "rollout pause 6f1d02c4 --now")]),
@@ -169,6 +182,8 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("az", &[("Run one Azure CLI command", "az -- vmss list"), ("Print the shell commands that configure az, for use with eval", "az")]),
     ("ca", &[("Print the certificate of the authority", "ca show")]),
     ("ca show", &[("Print the certificate of the authority", "ca show")]),
+    ("backup", &[("Back up a running server", "backup forewarn-backup.db")]),
+    ("restore", &[("Restore into a new data directory", "restore forewarn-backup.db --data /srv/forewarn")]),
     ("export", &[("Export to a file", "export backup.jsonl"), ("Export to standard output", "export -")]),
     ("import", &[("Import a file into an empty data directory", "import backup.jsonl --data /var/lib/forewarn")]),
     ("completions", &[("Print the completion script for bash", "completions bash")]),

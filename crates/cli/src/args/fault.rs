@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use forewarn_api_types::FaultMethod;
 
 use crate::parse;
@@ -70,9 +70,9 @@ pub struct FaultArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct FaultKindArgs {
-    /// Answer with an HTTP status.
-    #[arg(long, value_name = "CODE")]
-    pub status: Option<FaultStatus>,
+    /// Answer with an HTTP status, from 200 to 599.
+    #[arg(long, value_name = "CODE", value_parser = parse::fault_status)]
+    pub status: Option<u16>,
     /// Delay the answer, by at most 300s.
     #[arg(long, value_name = "DURATION", value_parser = parse::delay)]
     pub delay: Option<Duration>,
@@ -97,18 +97,6 @@ pub struct FaultKindArgs {
     /// Show events with an unknown EventType.
     #[arg(long)]
     pub unknown_type: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum FaultStatus {
-    #[value(name = "429")]
-    TooManyRequests,
-    #[value(name = "410")]
-    Gone,
-    #[value(name = "500")]
-    InternalServerError,
-    #[value(name = "503")]
-    ServiceUnavailable,
 }
 
 #[derive(Debug, clap::Args)]

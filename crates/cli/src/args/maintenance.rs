@@ -1,6 +1,7 @@
 //! Arguments of `forewarn maintenance`.
 
 use clap::Subcommand;
+use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::{MaintenanceCause, MaintenanceType};
 
 use super::OperationArgs;
@@ -22,9 +23,9 @@ pub struct MaintenanceArgs {
     /// Cause, which determines the description that machines see.
     #[arg(long, value_name = "CAUSE", ignore_case = true, value_parser = parse::word::<MaintenanceCause>())]
     pub cause: Option<MaintenanceCause>,
-    /// Time to start, such as 2026-07-28T10:00:00Z [default: after the notice period].
-    #[arg(long, value_name = "TIME", value_parser = parse::time)]
-    pub at: Option<jiff::Timestamp>,
+    /// Time to start, such as '2026-07-28 10:00:00' or +2h [default: after the notice period].
+    #[arg(long, value_name = "TIME", value_parser = moment::future)]
+    pub at: Option<Moment>,
     /// Notice period, at least the minimum of the event type; such as 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub notice: Option<u64>,
@@ -48,6 +49,6 @@ pub struct TargetArgs {
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Availability set, cloud service or scale set, one update domain after the other.
-    #[arg(long, value_name = "NAME")]
-    pub group: Option<String>,
+    #[arg(long, value_name = "NAME", alias = "group")]
+    pub set: Option<String>,
 }

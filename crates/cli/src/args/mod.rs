@@ -13,6 +13,7 @@ mod fault;
 mod global_options;
 mod group;
 mod health;
+mod hints;
 mod history;
 mod host;
 mod login;
@@ -41,9 +42,9 @@ pub use clock::ClockCommand;
 pub use cluster::ClusterCommand;
 pub use completions::CompletionsCommand;
 pub use connection::{Client, Connection, DeletionArgs, OperationArgs, Output};
-pub use data::{ArchiveArgs, TokenCommand};
+pub use data::{ArchiveArgs, BackupArgs, TokenCommand};
 pub use events::{EventsCommand, WatchArgs};
-pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus};
+pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs};
 pub use group::{CreateGroupArgs, GroupCommand};
 pub use health::HealthArgs;
 pub use history::HistoryArgs;
@@ -80,6 +81,11 @@ impl Args {
         let mut command = command_line();
         let words = global_options::move_behind_command(std::env::args_os().collect());
         let exit = |error: clap::Error| -> Args {
+            if let Some(hint) = hints::missing_separator(&words, error.kind()) {
+                let _ = error.print();
+                eprintln!("{hint}");
+                std::process::exit(error.exit_code());
+            }
             if error.use_stderr() {
                 on_usage_error(&words);
             }
@@ -188,6 +194,10 @@ pub enum Command {
     Az(AzArgs),
     /// Show the certificate authority of the server.
     Ca(Client<CaCommand>),
+    /// Back up the data of a server, which may be running, to a file.
+    Backup(BackupArgs),
+    /// Restore a backup into an empty data directory.
+    Restore(BackupArgs),
     /// Export the data of a stopped server to a file.
     Export(ArchiveArgs),
     /// Import an exported file into an empty data directory.

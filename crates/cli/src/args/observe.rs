@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::EventType;
 
 use super::ResourceName;
 use crate::parse;
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct WaitArgs {
     /// Status to wait for.
     #[arg(long, value_name = "STATUS", ignore_case = true)]
@@ -22,9 +23,9 @@ pub struct WaitArgs {
     /// ID of the event; an event that has finished counts too.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
-    /// Time from which changes count, such as 2026-07-28T10:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = parse::time)]
-    pub since: Option<jiff::Timestamp>,
+    /// Time from which changes count, such as '2026-07-28 10:00:00', 10:00 or 5m (ago).
+    #[arg(long, value_name = "TIME", value_parser = moment::past, allow_hyphen_values = true)]
+    pub since: Option<Moment>,
     /// Maximum time to wait, on the local clock.
     #[arg(long, value_name = "DURATION", value_parser = parse::span, default_value = "30s")]
     pub timeout: Duration,

@@ -21,6 +21,9 @@ pub struct DetailArgs {
     /// Host name inside the guest.
     #[arg(long, value_name = "NAME")]
     pub computer_name: Option<String>,
+    /// MAC address of the guest, such as 52:54:00:12:34:56.
+    #[arg(long, value_name = "MAC", value_parser = parse::mac)]
+    pub mac: Option<String>,
     /// Tag; repeatable.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     pub tag: Vec<String>,

@@ -91,6 +91,6 @@ pub struct RolloutTargetArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Option<String>,
     /// Availability sets, cloud services or scale sets, each by update domain; repeatable.
-    #[arg(long, value_name = "NAME", num_args = 1..)]
-    pub group: Vec<String>,
+    #[arg(long, value_name = "NAME", num_args = 1.., alias = "group")]
+    pub set: Vec<String>,
 }

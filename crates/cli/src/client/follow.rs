@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use forewarn_api_types::{Clock, Event, EventId, EventStatus, HistoryRow, Id, Operation, OperationPhase};
+use forewarn_api_types::{Clock, Event, EventId, EventStatus, HistoryRow, Id, Operation, OperationPhase, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use super::{
 use crate::args::Output;
 use crate::decode::decode;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Answer, StatusLine};
 
 /// Interval at which the remaining time is rewritten.
@@ -64,9 +65,15 @@ pub fn wait_all(api: &Api, operation_ids: &[Id], output: Output) -> Result<(), F
 fn wait_until_finished(api: &Api, operation_id: Id) -> Result<(OperationView, Value), Failure> {
     let mut changes = Changes::open(api)?;
     let mut view = OperationView::new(decode(&api.get(&Call::api(&["operations", &operation_id.to_string()]))?)?);
+    let _interrupt = interrupt::explain(format!(
+        "Stopped waiting; the {} continues. Show it with `forewarn operation show {operation_id}`, or cancel it with \
+         `forewarn operation cancel {operation_id}`.",
+        view.subject()
+    ));
     let mut status = StatusLine::new();
     loop {
         let value = view.refresh(api)?;
+        view.report_progress(&mut status);
         if view.operation.state != OperationPhase::Running {
             return Ok((view, value));
         }
@@ -115,12 +122,21 @@ struct OperationView {
     events: BTreeMap<usize, Event>,
     clock: Option<(Clock, Instant)>,
     announced: Vec<EventId>,
+    /// Lines of the timeline that were printed.
+    reported: Vec<String>,
     clock_mentioned: bool,
 }
 
 impl OperationView {
     fn new(operation: Operation) -> OperationView {
-        OperationView { operation, events: BTreeMap::new(), clock: None, announced: Vec::new(), clock_mentioned: false }
+        OperationView {
+            operation,
+            events: BTreeMap::new(),
+            clock: None,
+            announced: Vec::new(),
+            reported: Vec::new(),
+            clock_mentioned: false,
+        }
     }
 
     fn refresh(&mut self, api: &Api) -> Result<Value, Failure> {
@@ -175,6 +191,20 @@ impl OperationView {
         }
     }
 
+    /// Prints each step of the timelines once, on a terminal.
+    fn report_progress(&mut self, status: &mut StatusLine) {
+        if !status.is_terminal() {
+            return;
+        }
+        for line in self.events.values().filter(|event| self.announced.contains(&event.id)).flat_map(timeline_steps) {
+            if !self.reported.contains(&line) {
+                status.clear();
+                output::print_stderr(&line);
+                self.reported.push(line);
+            }
+        }
+    }
+
     /// Mentions once that a manual clock does not advance by itself.
     fn announce_manual_clock(&mut self, status: &mut StatusLine) {
         let advice = self.clock.as_ref().and_then(|(clock, _)| clock_advice(clock));
@@ -202,15 +232,19 @@ impl OperationView {
         if event.started.is_some() {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
-        let left = match self.now() {
+        let (left, is_late) = match self.now() {
             Some(now) if now.duration_since(event.not_before.timestamp()) > LATE => {
-                "waiting for another event to finish".into()
+                ("waiting for another event to finish".into(), true)
             }
-            Some(now) => format!("{} left", format_time_left(event.not_before.timestamp(), now)),
-            None => describe_status(event),
+            Some(now) => (format!("{} left", format_time_left(event.not_before.timestamp(), now)), false),
+            None => (describe_status(event), false),
         };
-        // An approval that did not start the event waits for others.
-        approved.map_or(format!(": {left}"), |approved| format!(": {left}, {approved}"))
+        match approved {
+            // An approval that did not start the event waits for others.
+            Some(approved) => format!(": {left}, {approved}"),
+            None if is_late => format!(": {left}"),
+            None => format!(": {left}, waiting for approval"),
+        }
     }
 
     fn now(&self) -> Option<Timestamp> {
@@ -261,6 +295,17 @@ fn introduce(event: &Event) -> String {
     format!("{}: event {}, {}", describe(event.kind.as_str(), &event.resources), event.id, describe_status(event))
 }
 
+/// The steps of an open event so far: `10:00:12  Reboot of web_1 approved by web_1`.
+fn timeline_steps(event: &Event) -> Vec<String> {
+    let what = describe(event.kind.as_str(), &event.resources);
+    let line = |at: Time, text: String| format!("{}  {what} {text}", at.timestamp().strftime("%H:%M:%S"));
+    let approval = event.approval.as_ref();
+    let approved = approval
+        .map(|approval| line(approval.approved_at, format!("approved by {}", actor_name(&approval.approved_by))));
+    let started = event.started.map(|at| line(at, "started".into()));
+    approved.into_iter().chain(started).collect()
+}
+
 fn describe_state(state: OperationPhase) -> &'static str {
     match state {
         OperationPhase::Running => "is running",
@@ -297,8 +342,8 @@ mod tests {
             assert!(view.status_text().len() <= 80);
         };
         let nothing = serde_json::json!({});
-        check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
-        check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
+        check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left, waiting for approval");
+        check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left, waiting for approval");
         check("2026-07-28T10:15:30Z", nothing, ": waiting for another event to finish");
         check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
         let approval = serde_json::json!({"approvedBy": "guest:web_1", "approvedAt": "2026-07-28T10:00:12Z"});

@@ -14,7 +14,7 @@ use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
 
-const DATABASE: &str = "forewarn.db";
+pub const DATABASE: &str = "forewarn.db";
 
 /// Part of the store's error when another process uses the directory.
 const IN_USE: &str = "uses the data directory";
@@ -89,6 +89,19 @@ fn open(directory: &Path) -> Result<SqliteStore, Failure> {
     })
 }
 
+fn is_broken_pipe(error: &StoreError) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        let of_json = error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
+        if kind == Some(io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn describe_summary(summary: Summary) -> String {
     let Summary { records, attachments, history } = summary;
     match attachments {
@@ -97,8 +110,11 @@ fn describe_summary(summary: Summary) -> String {
     }
 }
 
-/// The error with its causes.
-fn store_failure(error: StoreError) -> Failure {
+/// The error with its causes; silent if the reader of a pipe is gone.
+pub fn store_failure(error: StoreError) -> Failure {
+    if is_broken_pipe(&error) {
+        return Failure::Silent;
+    }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

@@ -92,7 +92,7 @@ pub fn details(args: &DetailArgs) -> Details {
         offer: part(1),
         sku: part(2),
         image_version: part(3),
-        mac: None,
+        mac: text(&args.mac),
     }
 }
 

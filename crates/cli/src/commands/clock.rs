@@ -14,7 +14,9 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
         ClockCommand::Advance { seconds } => {
             api.post(&Call::api(&["clock", "advance"]), &AdvanceBy { seconds: *seconds })?
         }
-        ClockCommand::Set { time } => api.put(&Call::api(&["clock"]), &SetTo { now: Time::from(*time) })?,
+        ClockCommand::Set { time } => {
+            api.put(&Call::api(&["clock"]), &SetTo { now: Time::from(time.resolve(api)?) })?
+        }
     };
     output::print_one(&answer, output, |clock: &Clock| single_line(describe(clock)))
 }

@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use super::single_line;
 use crate::args::{Client, ClusterCommand, Output};
-use crate::client::{Api, Call};
+use crate::client::Call;
+use crate::connect::connect;
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
 pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
-    let api = || Api::new(&args.connection);
+    let api = || connect(&args.connection);
     match &args.command {
         ClusterCommand::Status => show(&api()?.get(&Call::api(&["cluster"]))?, args.connection.output),
         ClusterCommand::StepDown => {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::bodies::read;
 use crate::args::{EventsCommand, Output};
+use crate::client::short_id;
 use crate::client::{Api, Call, event_facts, format_time, format_timeline, status_word};
 use crate::decode::decode;
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Fai
         EventsCommand::List { all, vm } => list(api, *all, vm.as_deref(), output),
         EventsCommand::Show { id } => {
             let words = |event: &Event| output::format_fields(&event_facts(event));
-            output::print_one(&api.get(&Call::api(&["events", id]))?, output, words)
+            output::print_one(&api.get(&Call::api(&["events", &short_id::event(api, id)?]))?, output, words)
         }
         EventsCommand::Watch { lines } => watch(api, *lines, output),
         EventsCommand::Wait(args) => super::wait::run(api, args, output),
@@ -68,7 +69,7 @@ fn status(event: &Event) -> Cell {
 }
 
 fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
-    let events = ids.iter().map(|id| read(id)).collect::<Result<_, _>>()?;
+    let events = ids.iter().map(|id| read(&short_id::event(api, id)?)).collect::<Result<_, _>>()?;
     let answer = api.post(&Call::api(&["events", "approve"]), &Approvals { events })?;
     let Page { value: values, .. } = decode::<Page<Value>>(&answer)?;
     output::print_answer(Answer::Many(&values), output, |events: &[Event]| {
@@ -77,6 +78,6 @@ fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
 }
 
 fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&Call::api(&["events", id, "cancel"]), &EmptyBody {})?;
+    let answer = api.post(&Call::api(&["events", &short_id::event(api, id)?, "cancel"]), &EmptyBody {})?;
     output::print_one(&answer, output, |event| vec![describe(event)])
 }

@@ -4,7 +4,7 @@ use forewarn_api_types::{Fault, FaultKind, NewFault, Page};
 use serde_json::Value;
 
 use super::single_line;
-use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus, Output};
+use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, Output};
 use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::Failure;
@@ -34,12 +34,9 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
 
 fn check_retry_after(args: &FaultArgs) -> Result<(), Failure> {
     match (args.kind.status, args.retry_after) {
-        (Some(status @ (FaultStatus::Gone | FaultStatus::InternalServerError)), Some(_)) => {
-            Err(Failure::Usage(format!(
-                "--retry-after cannot be used with --status {}: only 429 and 503 have a Retry-After header",
-                code(status)
-            )))
-        }
+        (Some(status), Some(_)) if !matches!(status, 429 | 503) => Err(Failure::Usage(format!(
+            "--retry-after cannot be used with --status {status}: only 429 and 503 have a Retry-After header"
+        ))),
         _ => Ok(()),
     }
 }
@@ -61,7 +58,7 @@ fn new_fault(args: &FaultArgs) -> NewFault {
 fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> FaultKind {
     if let Some(status) = args.status {
         let retry_after_seconds = retry_after.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX));
-        return FaultKind::Status { status: code(status), retry_after_seconds };
+        return FaultKind::Status { status, retry_after_seconds };
     }
     let delayed = args.delay.map(FaultKind::Delay).or(args.slow_first_call.map(FaultKind::SlowFirstCall));
     let plain = [
@@ -73,15 +70,6 @@ fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> FaultKind {
     ];
     let plain = plain.into_iter().find_map(|(chosen, kind)| chosen.then_some(kind));
     delayed.or(plain).unwrap_or(FaultKind::Reset)
-}
-
-fn code(status: FaultStatus) -> u16 {
-    match status {
-        FaultStatus::TooManyRequests => 429,
-        FaultStatus::Gone => 410,
-        FaultStatus::InternalServerError => 500,
-        FaultStatus::ServiceUnavailable => 503,
-    }
 }
 
 fn print_added(value: &Value, output: Output) -> Result<(), Failure> {

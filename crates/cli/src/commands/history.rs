@@ -1,5 +1,6 @@
 //! `forewarn history`: lists history entries.
 
+use forewarn_api_client::{moment, short_id};
 use forewarn_api_types::{HistoryRow, Page};
 use serde_json::Value;
 
@@ -11,13 +12,15 @@ use crate::output::{self, Cell, TableRow};
 
 pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
     let kinds = (!args.kinds.is_empty()).then(|| args.kinds.join(","));
+    let event = args.event.as_deref().map(|id| short_id::event(api, id)).transpose()?;
+    let operation = args.operation.as_deref().map(|id| short_id::operation(api, id)).transpose()?;
     let call = Call::api(&["history"])
-        .with("event", args.event.as_ref())
-        .with("operation", args.operation.as_ref())
+        .with("event", event)
+        .with("operation", operation)
         .with("machine", args.vm.as_ref())
         .with("kind", kinds)
-        .with("since", args.since)
-        .with("until", args.until)
+        .with("since", moment::resolve(args.since, api)?)
+        .with("until", moment::resolve(args.until, api)?)
         .with("newest", Some("true"))
         .with("limit", Some(args.limit));
     let answer = api.get(&call)?;

@@ -1,5 +1,6 @@
 //! `forewarn maintenance start`: schedules maintenance.
 
+use forewarn_api_client::moment;
 use forewarn_api_types::{MaintenanceTarget, NewMaintenance, Text, Time};
 
 use super::bodies::event_id;
@@ -11,14 +12,14 @@ use crate::failure::Failure;
 pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
     let MaintenanceCommand::Start(args) = command;
     let call = Call::api(&["maintenance"]).dry_run(args.operation.dry_run);
-    let operation = api.post(&call, &body(args)?)?;
+    let operation = api.post(&call, &body(api, args)?)?;
     follow(api, &operation, &args.operation, output)
 }
 
-fn body(args: &MaintenanceArgs) -> Result<NewMaintenance, Failure> {
+fn body(api: &Api, args: &MaintenanceArgs) -> Result<NewMaintenance, Failure> {
     Ok(NewMaintenance {
         cause: args.cause,
-        at: args.at.map(Time::from),
+        at: moment::resolve(args.at, api)?.map(Time::from),
         notice_seconds: args.notice,
         // The server refuses longer durations.
         duration_seconds: args.duration.map(|secs| i64::try_from(secs).unwrap_or(i64::MAX)),
@@ -30,7 +31,7 @@ fn body(args: &MaintenanceArgs) -> Result<NewMaintenance, Failure> {
 
 /// Clap requires exactly one of the options.
 fn target(target: &TargetArgs) -> MaintenanceTarget {
-    match (&target.host, &target.group) {
+    match (&target.host, &target.set) {
         (Some(host), _) => MaintenanceTarget::Host(host.clone()),
         (None, Some(group)) => MaintenanceTarget::Group(group.clone()),
         (None, None) => MaintenanceTarget::Machines(target.vm.clone()),

@@ -2,6 +2,7 @@
 
 mod archive;
 mod az;
+mod backup;
 mod bodies;
 mod clock;
 mod cluster;
@@ -31,12 +32,12 @@ mod wait;
 mod webhook;
 
 pub use az::print_eval_guard;
-use forewarn_api_types::{Id, Operation};
+use forewarn_api_types::{Event, Id, Operation};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::{Client, Command, GroupFilter, HostCommand, NoWaitArgs, OperationArgs, Output};
-use crate::client::{self, Api};
+use crate::client::{self, Api, Call};
 use crate::connect::connect;
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
@@ -65,7 +66,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
             HostCommand::Join(join) => host_agent::join(&args.connection, join),
             HostCommand::Run(run) => host_agent::run(&args.connection, run),
             HostCommand::Doctor(doctor) => host_agent::doctor(&args.connection, doctor),
-            HostCommand::Manage(command) => host::run(&Api::new(&args.connection)?, command, args.connection.output),
+            HostCommand::Manage(command) => host::run(&connect(&args.connection)?, command, args.connection.output),
         },
         Command::Operation(args) => with_api(&args, operation::run),
         Command::Fault(args) => with_api(&args, fault::run),
@@ -81,6 +82,8 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Token(command) => token::run(command),
         Command::Az(args) => az::run(&args),
         Command::Ca(args) => az::show_authority(&connect(&args.connection)?, &args.command),
+        Command::Backup(args) => backup::backup(args),
+        Command::Restore(args) => backup::restore(args),
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),
@@ -102,7 +105,7 @@ fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) ->
         return deletion::print_dry_run(operation, output);
     }
     let read: Operation = decode(operation)?;
-    print_joined_event(&read, args.event_id.as_deref());
+    print_joined_event(api, &read, args.event_id.as_deref())?;
     if args.no_wait {
         return client::print_started(api, Answer::One(operation), output);
     }
@@ -123,14 +126,19 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output
 }
 
 /// Mentions that a request joined an existing event, so that its event ID is not used.
-fn print_joined_event(operation: &Operation, chosen: Option<&str>) {
-    let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
-    if !operation.events.iter().any(|part| part.id.to_string().eq_ignore_ascii_case(chosen)) {
-        output::print_stderr(&output::escape(&format!(
-            "Joined existing event {}; event ID {chosen} is not used",
-            joined.id
-        )));
+fn print_joined_event(api: &Api, operation: &Operation, chosen: Option<&str>) -> Result<(), Failure> {
+    let Some(part) = operation.events.first() else { return Ok(()) };
+    let id = part.id.to_string();
+    if let Some(chosen) = chosen.filter(|chosen| !id.eq_ignore_ascii_case(chosen)) {
+        output::print_stderr(&output::escape(&format!("Joined existing event {id}; event ID {chosen} is not used")));
+        return Ok(());
     }
+    let Ok(event) = api.get(&Call::api(&["events", &id])) else { return Ok(()) };
+    let event: Event = decode(&event)?;
+    if event.operations.first().is_some_and(|first| *first != operation.id) {
+        output::print_stderr(&format!("Joined existing event {id}, which was already {}", event.status.as_str()));
+    }
+    Ok(())
 }
 
 /// One escaped line.

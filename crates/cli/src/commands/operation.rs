@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::bodies::read;
 use crate::args::{OperationCommand, OperationFilterArgs, Output};
-use crate::client::{self, Api, Call, describe, format_time, join_few, operation_noun, status_word};
+use crate::client::{self, Api, Call, describe, format_time, join_few, operation_noun, short_id, status_word};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
@@ -40,7 +40,8 @@ fn found_id(api: &Api, id: &str) -> Result<Id, Failure> {
     Ok(decode::<Operation>(&find(api, id)?)?.id)
 }
 
-fn find(api: &Api, id: &str) -> Result<Value, Failure> {
+fn find(api: &Api, typed: &str) -> Result<Value, Failure> {
+    let id = &short_id::operation(api, typed)?;
     match api.get(&Call::api(&["operations", id])) {
         Err(Failure::Refused(sentence)) => {
             let owner = owner(api, id);

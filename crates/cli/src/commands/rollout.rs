@@ -70,7 +70,7 @@ fn body(args: &RolloutArgs) -> Result<NewRollout, Failure> {
     Ok(NewRollout {
         hosts: args.targets.host.clone(),
         host_label: args.targets.label.clone(),
-        groups: args.targets.group.clone(),
+        groups: args.targets.set.clone(),
         parallel: args.parallel,
         pause_seconds: args.pause,
         windows: args.window.clone(),

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use crate::args::{Output, WaitArgs, WaitStatus};
 use crate::client::{Api, Call, clock_advice, event_history, format_timeline, whole_secs};
+use crate::client::{moment, short_id};
 use crate::decode::decode;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, StatusLine};
 use crate::parse::span_text;
 
@@ -16,6 +18,10 @@ use crate::parse::span_text;
 const ONE_REQUEST: Duration = Duration::from_secs(20);
 
 pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
+    let event = args.event.as_deref().map(|id| short_id::event(api, id)).transpose()?;
+    let args = &WaitArgs { event, ..args.clone() };
+    let since = moment::resolve(args.since, api)?;
+    let _interrupt = interrupt::explain("Stopped waiting; the events are not affected.");
     let started_at = Instant::now();
     let mut status_line = StatusLine::new();
     let mut after = None;
@@ -26,7 +32,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
             describe_condition(args),
             span_text(whole_secs(left))
         ));
-        let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
+        let answer = api.get(&call(args, since, left.min(ONE_REQUEST), after))?;
         let read: WaitAnswer = decode(&answer)?;
         after = Some(read.after);
         if read.reached {
@@ -66,13 +72,13 @@ fn missed(api: &Api, args: &WaitArgs, answer: &Value, read: WaitAnswer, output: 
     Ok(Failure::Missed(output::escape(&text)))
 }
 
-fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
+fn call(args: &WaitArgs, since: Option<jiff::Timestamp>, left: Duration, after: Option<u64>) -> Call {
     Call::api(&["events", "wait"])
         .with("status", Some(status_word(args.status)))
         .with("machine", args.vm.as_ref())
         .with("type", args.kind.map(|kind| kind.as_str()))
         .with("event", args.event.as_ref())
-        .with("since", args.since)
+        .with("since", since)
         .with("after", after)
         .with("timeout", Some(whole_secs(left).as_secs()))
 }

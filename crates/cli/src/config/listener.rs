@@ -98,7 +98,7 @@ fn address(text: &str) -> Result<ListenAddress, ValueError> {
     match text.strip_prefix("unix:") {
         Some(path) if path.is_empty() || path.len() > UNIX_PATH_BYTES_MAX => Err(ValueError::expected(ADDRESS)),
         Some(path) => Ok(ListenAddress::Unix(PathBuf::from(path))),
-        None => text.parse().map(ListenAddress::Tcp).map_err(|_| ValueError::expected(ADDRESS)),
+        None => parse::socket(text).map(ListenAddress::Tcp).map_err(|_| ValueError::expected(ADDRESS)),
     }
 }
 

@@ -16,6 +16,10 @@ impl StatusLine {
         StatusLine { terminal: io::stderr().is_terminal(), shown: false }
     }
 
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     pub fn show(&mut self, text: &str) {
         if self.terminal {
             // A line that wraps could not be rewritten.
@@ -34,6 +38,13 @@ impl StatusLine {
         if std::mem::take(&mut self.shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+/// Clears whatever status line is on the terminal.
+pub fn clear_status() {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K");
     }
 }
 

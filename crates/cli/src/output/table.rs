@@ -124,7 +124,7 @@ mod tests {
         let id = "602D9444-D2CD-49C7-8624-8643E7171297";
         let rows = [vec![Cell::new(id), Cell::new("Reboot"), Cell::new("web_0, web_1, web_2, web_3")]];
         let lines = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(40));
-        assert_eq!(lines, ["ID              TYPE    RESOURCES", "602D9444-D2CD…  Reboot  web_0, web_1, w…"]);
+        assert_eq!(lines, ["ID               TYPE    RESOURCES", "602D9444-D2CD-…  Reboot  web_0, web_1, …"]);
         let narrow = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(10));
         assert_eq!(narrow[1], "602D9444…  Reboot  web_0, w…", "an ID stays long enough to be used");
     }

@@ -567,3 +567,60 @@ fn the_effective_configuration_can_be_printed() {
         "data = \"/srv/x\"\n…\nnotice_scale = 60\n…\n[[metadata]]\naddress = \"127.0.0.1:8169\"\n…\n[pool]\n…";
     expect("serve --print-config", &output, 0, expected, "");
 }
+
+#[test]
+fn a_second_restart_says_that_it_joins_the_first() {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let joined = format!("Joined existing event {ID}, which was already Scheduled");
+    check(&server, "vm restart web_1 --no-wait", 0, "…", &joined);
+}
+
+#[test]
+fn the_first_characters_of_an_id_and_printed_times_are_accepted() {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let short = &ID[..6].to_lowercase();
+    for line in ["events show", "operation show", "history --since 1h --event"] {
+        let output = server.run(&format!("{line} {short}"));
+        assert!(output.status.success() && text(&output.stdout).contains(ID), "{line}: {output:?}");
+    }
+    let output = server.run("events show abcd");
+    assert!(text(&output.stderr).contains("no ID of a current event begins with 'abcd'"), "{output:?}");
+    check(&server, "maintenance start --vm web_1 --at +2h --no-wait", 0, "…", "");
+}
+
+#[test]
+fn a_running_server_is_backed_up_and_restored() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let copy = directory.path().join("copy.db");
+    let restored = directory.path().join("restored");
+    let server = Server::start_with(&format!("--no-auth --data {}", data.display()));
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    let run = |line: &str| clean_command().args(line.split_whitespace()).output().unwrap();
+    let backup = format!("backup {} --data {}", copy.display(), data.display());
+    let output = run(&backup);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&run(&backup).stderr).contains("already exists"));
+    let output = run(&format!("restore {} --data {}", copy.display(), restored.display()));
+    assert!(output.status.success() && text(&output.stderr).starts_with("Restored "), "{output:?}");
+    let again = run(&format!("restore {} --data {}", copy.display(), restored.display()));
+    assert!(again.status.code() == Some(1) && text(&again.stderr).contains("already has data"), "{again:?}");
+    let server = Server::start_with(&format!("--no-auth --data {}", restored.display()));
+    check(&server, "vm show web_1 -o tsv", 0, "web_1[..]", "");
+    std::fs::write(&copy, "no database").unwrap();
+    let wrong = run(&format!("restore {} --data {}/new", copy.display(), directory.path().display()));
+    assert!(text(&wrong.stderr).contains("is not a backup"), "{wrong:?}");
+}
+
+#[test]
+fn a_command_after_run_without_a_separator_gets_a_hint() {
+    let output = clean_command().args(["run", "./handler"]).output().unwrap();
+    let err = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && err.contains("forewarn run -- ./handler"), "{err}");
+}

@@ -58,7 +58,7 @@ fn mistyped_arguments_are_reported_with_a_suggestion() {
     let server = with_web_0();
     for (words, tip) in [
         ("fault add --truncate", "a similar argument exists: '--truncated'"),
-        ("fault add --status 404", "[possible values: 429, 410, 500, 503]"),
+        ("fault add --status 600", "a whole number from 200 to 599"),
         ("fault add --reset --malformed", "cannot be used with"),
         ("fault add --reset --retry-after 2s", "--status"),
         ("fault add --status 500 --retry-after 2s", "cannot be used with --status 500"),

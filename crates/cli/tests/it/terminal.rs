@@ -246,3 +246,13 @@ fn a_view_without_a_server_is_an_ordinary_error() {
     assert!(!shown.contains(SCREEN_TAKEN), "{shown:?}");
     assert_eq!(view.exit_code(), Some(3));
 }
+
+#[test]
+fn an_interrupted_command_says_what_continues() {
+    let server = server_with_event();
+    let mut terminal = Terminal::start(server.command("vm redeploy web_1"));
+    terminal.until("waiting for");
+    terminal.signal("INT");
+    terminal.until("Stopped waiting; the Redeploy of web_1 continues. Show it with `forewarn operation show ");
+    assert_eq!(terminal.exit_code(), Some(130));
+}

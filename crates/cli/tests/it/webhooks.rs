@@ -32,7 +32,7 @@ fn errors_and_changes_are_reported() {
         "webhook create a --url nowhere",
         1,
         "",
-        "forewarn: field 'url': use a URL such as https://example.org/hook[..].",
+        "forewarn: --url: use a URL such as https://example.org/hook[..].",
     );
     let made = server.run("webhook create a --url http://127.0.0.1:9/ --disabled -o json");
     let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();

@@ -62,18 +62,28 @@ pub enum Kind {
     UnknownType,
 }
 
-/// The statuses with which Azure's service reports problems of its own.
+/// The statuses with which Azure's service reports problems of its own, and others, which proxies in between can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     TooManyRequests,
     Gone,
     InternalServerError,
     ServiceUnavailable,
+    Other(u16),
 }
 
 impl Status {
-    pub const ALL: [Status; 4] =
-        [Status::TooManyRequests, Status::Gone, Status::InternalServerError, Status::ServiceUnavailable];
+    /// None if this cannot be the status of a complete response.
+    pub fn of(code: u16) -> Option<Status> {
+        match code {
+            429 => Some(Status::TooManyRequests),
+            410 => Some(Status::Gone),
+            500 => Some(Status::InternalServerError),
+            503 => Some(Status::ServiceUnavailable),
+            200..=599 => Some(Status::Other(code)),
+            _ => None,
+        }
+    }
 
     pub fn code(self) -> u16 {
         match self {
@@ -81,6 +91,7 @@ impl Status {
             Status::Gone => 410,
             Status::InternalServerError => 500,
             Status::ServiceUnavailable => 503,
+            Status::Other(code) => code,
         }
     }
 
@@ -88,7 +99,7 @@ impl Status {
     pub fn has_retry_after(self) -> bool {
         match self {
             Status::TooManyRequests | Status::ServiceUnavailable => true,
-            Status::Gone | Status::InternalServerError => false,
+            Status::Gone | Status::InternalServerError | Status::Other(_) => false,
         }
     }
 }

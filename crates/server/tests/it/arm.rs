@@ -5,7 +5,8 @@ use crate::api_support;
 use crate::api_support::{NONE, Server, check};
 use crate::arm_support;
 use crate::arm_support::{
-    advance, arm, check_status, event_of, events, long, path, profile, raw, refused, send, server, status, vm_body,
+    advance, arm, check_status, event_of, events, long, path, profile, raw, refused, send, server, set_body, status,
+    vm_body,
 };
 use serde_json::json;
 
@@ -335,4 +336,32 @@ fn concurrent_changes_of_a_network_interface_lose_nothing() {
         let both = json!({ "tags": { "a": "b" }, "properties": { "virtualMachine": { "id": path(&machine) } } });
         arm(&server, &format!("GET {card}"), NONE, 200, both);
     }
+}
+
+#[test]
+fn a_machine_that_is_off_has_no_handler() {
+    let server = server();
+    arm(&server, "PUT VM/one", json!({ "location": "x" }), 201, json!({}));
+    long(&server, "POST VM/one/deallocate", NONE);
+    server.document("one");
+    check(&server, "GET /machines/one", NONE, 200, json!({ "power": "Deallocated", "handlerConnected": false }));
+    long(&server, "POST VM/one/start", NONE);
+    server.document("one");
+    check(&server, "GET /machines/one", NONE, 200, json!({ "power": "Running", "handlerConnected": true }));
+}
+
+#[test]
+fn instance_metadata_shows_what_the_machine_was_given() {
+    let server = server();
+    let body = json!({ "location": "x", "tags": { "a": "b" }, "properties": {
+        "userData": "c2g=",
+        "osProfile": { "computerName": "one", "adminUsername": "me", "adminPassword": "secret" } } });
+    arm(&server, "PUT VM/one", body, 201, json!({}));
+    let compute = server.instance("one", "/compute");
+    assert_eq!(compute["osProfile"]["adminUsername"], "me", "{compute}");
+    assert_eq!((&compute["userData"], &compute["tags"]), (&json!("c2g="), &json!("a:b")));
+    let mut set = set_body(1, "Manual", None);
+    set["properties"]["virtualMachineProfile"]["osProfile"] = json!({ "adminUsername": "we" });
+    arm(&server, "PUT SET/su", set, 201, json!({}));
+    assert_eq!(server.instance("su_0", "/compute")["osProfile"]["adminUsername"], "we");
 }

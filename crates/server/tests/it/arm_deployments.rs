@@ -246,3 +246,68 @@ fn network_resources_are_stored_and_returned() {
     assert_eq!(send(&server, "DELETE NET/virtualNetworks/net", &NONE).status, 204);
     refused(&server, "GET NET/virtualNetworks/net/subnets/inner", NONE, 404, "ResourceNotFound");
 }
+
+#[test]
+fn a_network_lists_its_subnets_however_they_were_created() {
+    let server = server();
+    let net = json!({ "location": "x", "properties": { "subnets": [{ "name": "a", "properties": { "addressPrefix": "10.0.1.0/24" } }] } });
+    let created = arm(&server, "PUT NET/virtualNetworks/net", net.clone(), 201, json!({}));
+    assert_eq!(created["properties"]["subnets"][0]["name"], "a", "{created}");
+    arm(
+        &server,
+        "GET NET/virtualNetworks/net/subnets/a",
+        NONE,
+        200,
+        json!({ "properties": { "addressPrefix": "10.0.1.0/24" } }),
+    );
+    arm(&server, "PUT NET/virtualNetworks/net/subnets/b", json!({ "properties": {} }), 201, json!({ "name": "b" }));
+    let names = |net: &Value| -> Vec<String> {
+        let subnets = net["properties"]["subnets"].as_array().unwrap();
+        subnets.iter().map(|subnet| subnet["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let found = arm(&server, "GET NET/virtualNetworks/net", NONE, 200, json!({}));
+    assert_eq!(names(&found), ["a", "b"]);
+    assert_eq!(found["properties"]["subnets"][1]["properties"]["provisioningState"], "Succeeded", "{found}");
+    let list = arm(&server, "GET NET/virtualNetworks", NONE, 200, json!({}));
+    assert_eq!(names(&list["value"][0]), ["a", "b"]);
+    arm(&server, "PATCH NET/virtualNetworks/net", json!({ "tags": {} }), 200, json!({}));
+    assert_eq!(names(&arm(&server, "GET NET/virtualNetworks/net", NONE, 200, json!({}))), ["a", "b"]);
+    arm(&server, "PUT NET/virtualNetworks/net", net, 200, json!({}));
+    assert_eq!(
+        names(&arm(&server, "GET NET/virtualNetworks/net", NONE, 200, json!({}))),
+        ["a"],
+        "a list replaces them"
+    );
+    refused(&server, "GET NET/virtualNetworks/net/subnets/b", NONE, 404, "ResourceNotFound");
+}
+
+#[test]
+fn responses_contain_what_the_service_fills_in() {
+    let server = server();
+    let address = arm(&server, "PUT NET/publicIPAddresses/ip", json!({ "location": "x" }), 201, json!({}));
+    assert_eq!(address["properties"].get("ipConfiguration"), None);
+    let configuration = json!({ "name": "c", "properties": { "publicIPAddress": { "id": address["id"] } } });
+    let nic = json!({ "location": "x", "properties": { "ipConfigurations": [configuration] } });
+    let nic = arm(&server, "PUT NET/networkInterfaces/nic", nic, 201, json!({}));
+    assert_eq!(nic["properties"]["dnsSettings"]["appliedDnsServers"], json!([]), "{nic}");
+    let address = arm(&server, "GET NET/publicIPAddresses/ip", NONE, 200, json!({}));
+    let expected = format!("{}/ipConfigurations/c", nic["id"].as_str().unwrap());
+    assert_eq!(address["properties"]["ipConfiguration"]["id"], expected.as_str(), "{address}");
+    assert_eq!(send(&server, "DELETE NET/networkInterfaces/nic", &NONE).status, 200);
+    let address = arm(&server, "GET NET/publicIPAddresses/ip", NONE, 200, json!({}));
+    assert_eq!(address["properties"].get("ipConfiguration"), None);
+    let vm = arm(&server, "PUT VM/one", json!({ "location": "x" }), 201, json!({}));
+    let storage = &vm["properties"]["storageProfile"];
+    assert_eq!(
+        (&storage["dataDisks"], &storage["osDisk"]["managedDisk"]["storageAccountType"]),
+        (&json!([]), &json!("Premium_LRS"))
+    );
+    let sizes = arm(&server, "GET S/providers/Microsoft.Compute/locations/westeurope/vmSizes", NONE, 200, json!({}));
+    assert!(
+        sizes["value"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|size| size["name"] == "Standard_D2s_v5" && size["numberOfCores"] == 2)
+    );
+}

@@ -23,6 +23,13 @@ fn restarted(server: &Server, line: &str, machine: &str) -> (String, String) {
     (operation, event)
 }
 
+/// Azure's refusal of an event that does not exist.
+#[track_caller]
+fn not_found(server: &Server, line: &str) {
+    let expected = json!({ "Error": { "Code": "InvalidScheduledEventId", "Message": "Scheduled event not found" } });
+    arm(server, line, NONE, 404, expected);
+}
+
 #[test]
 fn an_acknowledged_event_starts() {
     let server = fleet();
@@ -35,16 +42,16 @@ fn an_acknowledged_event_starts() {
     check_status(&server, &operation, "Succeeded");
     refused(&server, &line, NONE, 409, "Conflict");
     advance(&server, 7200);
-    refused(&server, &line, NONE, 404, "NotFound");
+    not_found(&server, &line);
 }
 
 #[test]
 fn an_event_is_only_approved_through_its_own_resource() {
     let server = fleet();
     let (_, event) = restarted(&server, "POST SET/su/virtualMachines/1/restart", "su_0");
-    refused(&server, &format!("POST VM/one/{EVENTS}/{event}/acknowledge"), NONE, 404, "NotFound");
+    not_found(&server, &format!("POST VM/one/{EVENTS}/{event}/acknowledge"));
     refused(&server, &format!("POST VM/none/{EVENTS}/{event}/acknowledge"), NONE, 404, "ResourceNotFound");
-    refused(&server, &format!("POST SET/su/{EVENTS}/no-guid/acknowledge"), NONE, 404, "NotFound");
+    not_found(&server, &format!("POST SET/su/{EVENTS}/no-guid/acknowledge"));
     assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Scheduled");
     arm(&server, &format!("POST SET/su/{EVENTS}/{event}/acknowledge"), NONE, 200, json!({}));
     assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Started");
@@ -64,11 +71,12 @@ fn a_list_is_approved_one_by_one_with_mixed_results() {
         &format!("POST SET/su/{EVENTS}"),
         json!({ "value": [first, second, foreign] }),
         207,
-        json!({
-        "error": { "code": "MultiStatusResponse", "details": [
-            { "code": "Conflict", "target": first }, { "code": "NotFound", "target": foreign }] } }),
+        json!({ "Response": { "Code": "MultiStatusResponse" }, "Details": [{ "Code": "Conflict" }, { "Code": "NotFound" }] }),
     );
-    assert!(mixed["error"]["message"].as_str().unwrap().starts_with("2 of 3 events"));
+    assert!(mixed["Response"]["Message"].as_str().unwrap().starts_with("2 of 3 events"));
+    for (detail, event) in mixed["Details"].as_array().unwrap().iter().zip([&first, &foreign]) {
+        assert!(detail["Message"].as_str().unwrap().contains(event.as_str()), "{detail}");
+    }
     assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Started");
     assert_eq!(server.document("one")["Events"][0]["EventStatus"], "Scheduled");
     refused(&server, &format!("POST SET/su/{EVENTS}"), json!({ "value": [] }), 400, "InvalidParameter");

@@ -77,13 +77,26 @@ async fn statuses_have_the_bodies_that_the_server_has_for_them() {
         (Status::Gone, 410, None, "Gone. "),
         (Status::InternalServerError, 500, None, "Internal server error. "),
         (Status::ServiceUnavailable, 503, Some("7"), "Service unavailable. "),
+        (Status::Other(404), 404, None, "Status 404. "),
+        (Status::Other(502), 502, None, "Status 502. "),
     ] {
         add(&world, counted(1, status(answer))).await;
         let reply = world.check_refusal(&get(), code, &[words]).await;
         assert_eq!(reply.header("retry-after"), retry_after, "{code}");
     }
     world.check(&get(), EMPTY).await;
-    assert_eq!(recorded(&world), ["GET 429 Status", "GET 410 Status", "GET 500 Status", "GET 503 Status", "GET 200"]);
+    assert_eq!(
+        recorded(&world),
+        [
+            "GET 429 Status",
+            "GET 410 Status",
+            "GET 500 Status",
+            "GET 503 Status",
+            "GET 404 Status",
+            "GET 502 Status",
+            "GET 200"
+        ]
+    );
 }
 
 #[tokio::test]

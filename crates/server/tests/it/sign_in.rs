@@ -64,6 +64,17 @@ fn clients_get_from_the_list_of_endpoints_to_a_token() {
             assert!(endpoint.starts_with(&format!("{https}/{tenant}/oauth2/")), "{endpoint}");
         }
     }
+    // Some clients append the tenant to the login endpoint, whichever it is.
+    for version in ["2022-09-01", "2015-01-01", "1.0"] {
+        let endpoints = get(&format!("/metadata/endpoints?api-version={version}")).json();
+        let login = endpoints["authentication"]["loginEndpoint"].as_str().unwrap().to_owned();
+        let path = login.strip_prefix(&https).unwrap().trim_end_matches('/');
+        for middle in ["", "/v2.0"] {
+            let configuration = get(&format!("{path}/{tenant}{middle}/.well-known/openid-configuration")).json();
+            let endpoint = configuration["token_endpoint"].as_str().unwrap();
+            assert_eq!(endpoint, format!("{https}/{tenant}/oauth2/v2.0/token"), "{version}");
+        }
+    }
     let scope = format!("{https}/.default");
     let secret = secret_of(dir.path(), Role::Owner);
     let fields =

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`acknowledge`] | bodies of refused approvals |
 //! | [`compute`] | IDs of compute resources |
 //! | [`id`] | resource IDs and request paths |
 //! | [`types`] | known resource types and their spelling |
@@ -9,6 +10,7 @@
 //! | [`template`] | deployment templates: expressions, loops, order |
 //! | [`merge`] | the effect of PUT and PATCH on an existing body |
 
+pub mod acknowledge;
 pub mod compute;
 pub mod error;
 pub mod id;

@@ -26,6 +26,7 @@ pub const ALL: &[KnownType] = &[
     compute("Microsoft.Compute/availabilitySets", Deployable::Yes),
     compute("Microsoft.Compute/locations", Deployable::No),
     compute("Microsoft.Compute/locations/operations", Deployable::No),
+    compute("Microsoft.Compute/locations/vmSizes", Deployable::No),
     compute("Microsoft.Compute/locations/publishers", Deployable::No),
     compute("Microsoft.Compute/skus", Deployable::No),
     compute("Microsoft.Compute/operations", Deployable::No),

@@ -1,14 +1,14 @@
-//! The `storageProfile` of a machine. Forewarn knows the image and the operating system, but no disks; the
-//! other properties are present but empty.
+//! The `storageProfile` of a machine: the image, the operating system, and the disks that the ARM API was told about.
+//! The other properties are present but empty.
 
 use serde_json::Value;
 
-use super::{Fields, InstanceView, object, texts};
+use super::{Fields, InstanceView, given, object, texts};
 use crate::version::InstanceVersion;
 
 pub(super) fn profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     let mut profile = Fields::new(version);
-    profile.put("2019-06-01", "dataDisks", Value::Array(Vec::new()));
+    profile.put("2019-06-01", "dataDisks", given::list(view, "storageProfile.dataDisks").map(data_disk).collect());
     profile.put("2019-06-01", "imageReference", image_reference(version, view));
     profile.put("2019-06-01", "osDisk", os_disk(view));
     profile.put("2021-02-01", "resourceDisk", texts([("size", "0")]));
@@ -29,18 +29,55 @@ fn image_reference(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
 }
 
 fn os_disk(view: &InstanceView<'_>) -> Value {
-    let text = Value::from;
+    let text = |place: &str| Value::from(given::text(view, &format!("storageProfile.osDisk.{place}")));
+    let nested = |key: &'static str, place: &str| object([(key, text(place))]);
     object([
-        ("caching", text("")),
-        ("createOption", text("")),
-        ("diffDiskSettings", texts([("option", "")])),
-        ("diskSizeGB", text("")),
+        ("caching", text("caching")),
+        ("createOption", text("createOption")),
+        ("diffDiskSettings", nested("option", "diffDiskSettings.option")),
+        ("diskSizeGB", text("diskSizeGB")),
         ("encryptionSettings", texts([("enabled", "false")])),
-        ("image", texts([("uri", "")])),
-        ("managedDisk", texts([("id", ""), ("storageAccountType", "")])),
-        ("name", text("")),
-        ("osType", text(view.os_type)),
-        ("vhd", texts([("uri", "")])),
-        ("writeAcceleratorEnabled", text("false")),
+        ("image", nested("uri", "image.uri")),
+        (
+            "managedDisk",
+            object([("id", text("managedDisk.id")), ("storageAccountType", text("managedDisk.storageAccountType"))]),
+        ),
+        ("name", text("name")),
+        ("osType", Value::from(view.os_type)),
+        ("vhd", nested("uri", "vhd.uri")),
+        ("writeAcceleratorEnabled", flag(&given::text(view, "storageProfile.osDisk.writeAcceleratorEnabled"))),
     ])
+}
+
+fn data_disk(disk: &Value) -> Value {
+    let text = |place: &str| Value::from(given::text_at(disk, place));
+    let nested = |key: &'static str, place: &str| object([(key, text(place))]);
+    object([
+        ("bytesPerSecondThrottle", text("diskMBpsReadWrite")),
+        ("caching", text("caching")),
+        ("createOption", text("createOption")),
+        ("diskCapacityBytes", text("diskCapacityBytes")),
+        ("diskSizeGB", text("diskSizeGB")),
+        ("image", nested("uri", "image.uri")),
+        ("isSharedDisk", Value::from("false")),
+        ("isUltraDisk", flag(if is_ultra(disk) { "true" } else { "false" })),
+        ("lun", text("lun")),
+        (
+            "managedDisk",
+            object([("id", text("managedDisk.id")), ("storageAccountType", text("managedDisk.storageAccountType"))]),
+        ),
+        ("name", text("name")),
+        ("opsPerSecondThrottle", text("diskIOPSReadWrite")),
+        ("vhd", nested("uri", "vhd.uri")),
+        ("writeAcceleratorEnabled", flag(&given::text_at(disk, "writeAcceleratorEnabled"))),
+    ])
+}
+
+fn is_ultra(disk: &Value) -> bool {
+    given::text_at(disk, "managedDisk.storageAccountType") == "UltraSSD_LRS"
+}
+
+/// `true` or `false`, never empty.
+fn flag(text: &str) -> Value {
+    Value::from(if text.eq_ignore_ascii_case("true") { "true" } else { "false" })
 }

@@ -6,7 +6,7 @@ use forewarn_wire::instance::{
     Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree, versions_body,
 };
 use forewarn_wire::version::InstanceVersion;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const MACHINE: InstanceView<'_> = InstanceView {
     name: "web_3",
@@ -33,7 +33,7 @@ const MACHINE: InstanceView<'_> = InstanceView {
     eviction_policy: "Deallocate",
     environment: "AzurePublicCloud",
     provider: "Microsoft.Compute",
-    user_data: "",
+    properties: None,
     tags: &[("owner", "shop \"team\""), ("env", "test")],
     interfaces: &[Interface {
         mac_address: "00:0d:3a:f8:06:ec",
@@ -206,4 +206,42 @@ fn the_root_is_a_listing_and_versions_are_a_list() {
     assert_eq!(listing.body, b"instance/\nscheduledevents/");
     assert_eq!(root_listing(Format::Json).unwrap_err().status(), 400);
     check_golden("versions.json", &versions_body());
+}
+
+#[test]
+fn properties_given_through_arm_are_shown() {
+    let properties = json!({
+        "userData": "c2g=",
+        "osProfile": {
+            "adminUsername": "me",
+            "linuxConfiguration": {
+                "disablePasswordAuthentication": false,
+                "ssh": { "publicKeys": [{ "path": "/home/me/.ssh/authorized_keys", "keyData": "ssh-ed25519 A" }] },
+            },
+        },
+        "storageProfile": {
+            "osDisk": { "name": "os", "diskSizeGB": 30, "managedDisk": { "storageAccountType": "Premium_LRS" } },
+            "dataDisks": [{ "lun": 0, "name": "data", "diskSizeGB": 128 }],
+        },
+    });
+    let view = InstanceView { properties: Some(&properties), ..MACHINE };
+    let version = InstanceVersion::parse(Some("2021-02-01")).unwrap();
+    let compute = &tree(version, &view)["compute"];
+    assert_eq!(compute["osProfile"]["adminUsername"], "me");
+    assert_eq!(compute["osProfile"]["disablePasswordAuthentication"], "false");
+    assert_eq!(compute["publicKeys"], json!([{ "keyData": "ssh-ed25519 A", "path": "/home/me/.ssh/authorized_keys" }]));
+    assert_eq!(compute["userData"], "c2g=");
+    let storage = &compute["storageProfile"];
+    assert_eq!((&storage["osDisk"]["name"], &storage["osDisk"]["diskSizeGB"]), (&json!("os"), &json!("30")));
+    assert_eq!(storage["osDisk"]["managedDisk"]["storageAccountType"], "Premium_LRS");
+    assert_eq!((&storage["dataDisks"][0]["lun"], &storage["dataDisks"][0]["name"]), (&json!("0"), &json!("data")));
+}
+
+#[test]
+fn disable_password_authentication_is_never_empty() {
+    let version = InstanceVersion::parse(Some("2021-02-01")).unwrap();
+    for (os_type, expected) in [("Linux", "true"), ("Windows", "false")] {
+        let view = InstanceView { os_type, ..MACHINE };
+        assert_eq!(tree(version, &view)["compute"]["osProfile"]["disablePasswordAuthentication"], expected);
+    }
 }

@@ -125,6 +125,13 @@ impl Server {
         answer.json()
     }
 
+    /// A part of the instance metadata that a machine sees.
+    pub fn instance(&self, machine: &str, path: &str) -> Value {
+        let answer = self.metadata(&format!("GET /vm/{machine}/metadata/instance{path}?api-version=2021-02-01"), "");
+        assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
+        answer.json()
+    }
+
     /// The machine says that it is ready for this event.
     pub fn approve_as(&self, machine: &str, event: &str) {
         let line = format!("POST /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");

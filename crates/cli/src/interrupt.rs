@@ -1,0 +1,50 @@
+//! Ctrl-C while a command waits: says what continues without it, and exits with 130.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::output;
+
+/// The exit code that shells use for a program that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// The explanation of the command that waits, if one does.
+static EXPLANATION: OnceLock<Mutex<Option<String>>> = OnceLock::new();
+
+/// Explains an interruption until dropped.
+pub struct Explained;
+
+pub fn explain(text: impl Into<String>) -> Explained {
+    let first = EXPLANATION.get().is_none();
+    *explanation() = Some(text.into());
+    if first {
+        thread::spawn(listen);
+    }
+    Explained
+}
+
+impl Drop for Explained {
+    fn drop(&mut self) {
+        *explanation() = None;
+    }
+}
+
+fn explanation() -> MutexGuard<'static, Option<String>> {
+    EXPLANATION.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Without a runtime, the signal keeps its default action, and only the explanation is missing.
+fn listen() {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    runtime.block_on(async {
+        let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return };
+        interrupt.recv().await;
+        if let Some(text) = explanation().take() {
+            output::clear_status();
+            output::print_stderr(&text);
+        }
+        std::process::exit(INTERRUPTED);
+    });
+}
