@@ -29,7 +29,6 @@ mod locks;
 mod lookups;
 mod machines;
 mod network;
-mod network_children;
 mod operations;
 mod page;
 mod profile;

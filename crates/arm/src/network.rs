@@ -1,6 +1,8 @@
 //! Handlers of `Microsoft.Network` resources. They are stored and returned, because clients create them before a machine,
 //! and have no other effect. The addresses of a network interface are those of its machine in the region.
 
+mod children;
+
 use std::net::IpAddr;
 
 use axum::response::{IntoResponse, Response};
@@ -13,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
 use super::fields::{self, at, missing, text};
+use super::group_records;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
 use super::write::{WriteMode, Written, write_handlers};
-use super::{group_records, network_children};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::mac_address;
@@ -58,8 +60,8 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     }
     let mut merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
     fields::tags(&merged)?;
-    let children = match network_children::take(&mut merged, id)? {
-        Some(listed) => network_children::replace(arm, id, listed).await?,
+    let children = match children::take(&mut merged, id)? {
+        Some(listed) => children::replace(arm, id, listed).await?,
         None => Vec::new(),
     };
     // The ID keeps its original spelling.
@@ -107,7 +109,7 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
 
 /// Stored bodies of one type as GET shows them: with the state of the region and what other resources say about them.
 async fn complete(arm: &Arm, bodies: Vec<Value>) -> Result<Vec<Value>, ApiError> {
-    let related = network_children::Related::read(arm, &bodies).await?;
+    let related = children::Related::read(arm, &bodies).await?;
     let region = &arm.snapshot().region;
     Ok(bodies.into_iter().map(|body| related.render(render(region, body), |child| render(region, child))).collect())
 }

@@ -7,10 +7,10 @@ use forewarn_store::{Attachment, Owner};
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::{Value, json};
 
-use super::call::Arm;
-use super::fields::{self, at, invalid, text};
-use super::network::{RECORD, record_name};
-use super::resource::group_id;
+use super::{RECORD, record_name};
+use crate::call::Arm;
+use crate::fields::{self, at, invalid, text};
+use crate::resource::group_id;
 use forewarn_api::error::ApiError;
 
 /// The types with children, and the type of these, which is also the property that lists them.
