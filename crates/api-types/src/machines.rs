@@ -59,6 +59,9 @@ pub struct Machine {
     /// Whether it can move to another host while it runs.
     #[serde(default = "yes")]
     pub live_migratable: bool,
+    /// A problem that stops its events and that an operator must solve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     pub details: Details,

@@ -47,10 +47,22 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         protected: machine.protected,
         memory_mib: machine.memory_mib,
         live_migratable: machine.live_migratable,
+        problem: describe_problem(machine),
         policy: machine.policy.as_ref().map(Convert::convert),
         details,
         tags,
     }
+}
+
+/// Two hosts that claim one machine.
+fn describe_problem(machine: &core::Machine) -> Option<String> {
+    let (claims, host) = (machine.claims(), machine.placed_on()?);
+    let others = claims.iter().map(|host| format!("'{host}'")).collect::<Vec<_>>().join(", ");
+    let first = claims.first()?;
+    Some(format!(
+        "The machine is on host '{host}', but it also runs on {others}. Its events wait. Stop it on one of the hosts, or set \
+         its host to '{first}'."
+    ))
 }
 
 fn latest_model_applied(region: &Region, machine: &core::Machine) -> Option<bool> {

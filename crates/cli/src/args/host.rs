@@ -36,6 +36,8 @@ pub enum ManageHostCommand {
     Delete(HostName),
     /// Move all machines away from a host, with notice.
     Drain(Box<DrainArgs>),
+    /// List the domains of this host's libvirtd, and register them as machines.
+    Import(ImportArgs),
     /// Stop draining a host, or make a drained host available again.
     Undrain(HostName),
     /// Make a failed host available again. Machines that are left on it are neither adopted nor deleted.
@@ -104,6 +106,21 @@ pub struct HostUpdateArgs {
     /// Memory for machines in MiB, or 'none' for no limit.
     #[arg(long, value_name = "MIB")]
     pub memory: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    pub host: HostName,
+    /// Register the domains as machines on the host.
+    #[arg(long)]
+    pub adopt: bool,
+    /// Only domains with this label, which is in the metadata of the domain.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub selector: Option<String>,
+    /// Socket of the libvirtd.
+    #[arg(long, value_name = "FILE", default_value = "/run/libvirt/libvirt-sock")]
+    pub libvirt_socket: std::path::PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

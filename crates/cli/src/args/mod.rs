@@ -48,7 +48,7 @@ pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs};
 pub use group::{CreateGroupArgs, GroupCommand};
 pub use health::HealthArgs;
 pub use history::HistoryArgs;
-pub use host::{DrainArgs, HostCommand, HostJoinArgs, HostRunArgs, HostUpdateArgs, ManageHostCommand};
+pub use host::{DrainArgs, HostCommand, HostJoinArgs, HostRunArgs, HostUpdateArgs, ImportArgs, ManageHostCommand};
 pub use login::{ContextCommand, LoginArgs};
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use names::{GroupFilter, HostName, ResourceName};

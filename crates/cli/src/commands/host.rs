@@ -7,8 +7,8 @@ use forewarn_api_types::{
     ResourceName, Text,
 };
 
-use super::single_line;
 use super::vm::fail;
+use super::{host_import, single_line};
 use crate::args::{DrainArgs, HostName, HostUpdateArgs, ManageHostCommand, Output};
 use crate::client::{self, Api, Call};
 use crate::decode::decode;
@@ -36,6 +36,7 @@ pub fn run(api: &Api, command: &ManageHostCommand, output: Output) -> Result<(),
             output::print_stderr(&output::escape(&format!("Deleted host {}", host.name())));
             Ok(())
         }
+        ManageHostCommand::Import(args) => host_import::run(api, args, output),
         ManageHostCommand::Drain(args) if args.dry_run => preview_drain(api, args, output),
         ManageHostCommand::Drain(args) => drain(api, args, output),
         ManageHostCommand::Undrain(host) | ManageHostCommand::Activate(host) => {

@@ -17,6 +17,7 @@ mod help;
 mod history;
 mod host;
 mod host_agent;
+mod host_import;
 mod identity;
 mod login;
 mod maintenance;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use forewarn_libvirt::{Connection, CreateFlags, DefineFlags, ErrorCode, State, Target};
+use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, ErrorCode, State, Target};
 use forewarn_test_support::{Guest, Hosts};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -179,6 +179,8 @@ async fn all_events(hosts: Hosts) {
     wait_for_empty(&web, 0).await;
     wait_for_empty(&spot, 0).await;
 
+    import_by_label(&bench).await;
+
     let from = web.lines().len();
     bench.run("maintenance start --vm web --type Freeze --duration 1s");
     let from = wait_for_approval(&web, "Freeze", from).await;
@@ -226,7 +228,28 @@ async fn all_events(hosts: Hosts) {
     wait_for_approval(&web, "Terminate", from).await;
     assert_eq!(state(&hosts, 1, &web).await, None);
     println!("Terminate: boot id {fourth} -> none");
-    assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(0));
+    assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the imported machine is left");
+}
+
+/// A domain that is not running is found, and adopted because of its label. Its power state follows libvirt.
+async fn import_by_label(bench: &Bench) {
+    let idle = bench.hosts.guest("idle", 23);
+    let connection = connect(&bench.hosts, 1).await;
+    let domain = connection.define(&idle.xml(), DefineFlags::NONE).await.unwrap();
+    let (label, uri) = (Some("<labels tier=\"idle\"/>"), "https://forewarn.dev/labels");
+    connection.set_metadata(&domain, label, "labels", uri, Affect::CONFIG).await.unwrap();
+    let import = format!("host import host1 --libvirt-socket {}", bench.hosts.socket(1).display());
+    let states = |options: &str| -> Vec<(String, String)> {
+        let rows = bench.show(&format!("{import} {options}"));
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        rows.as_array().unwrap().iter().map(|row| (text(row, "name"), text(row, "state"))).collect()
+    };
+    let row = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+    assert_eq!(states(""), [row("idle", "found"), row("spot", "managed"), row("web", "managed")]);
+    assert_eq!(states("--adopt --selector tier=idle"), [row("idle", "adopted")]);
+    assert_eq!(states("--adopt --selector tier=idle"), [row("idle", "managed")]);
+    wait_until("the power state", || bench.show("vm show idle")["power"] == "Stopped");
+    assert_eq!(bench.show("vm show idle")["host"], "host1");
 }
 
 /// Kills the server as soon as an order is in its journal. The machine reboots exactly once.

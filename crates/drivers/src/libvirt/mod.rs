@@ -18,6 +18,7 @@
 //! order that fails while it holds a machine resumes it.
 
 mod config;
+mod describe;
 mod disks;
 mod driver;
 mod host;
@@ -29,6 +30,7 @@ mod step;
 mod steps;
 
 pub use config::{LibvirtConfig, PeerState, Peers};
+pub use describe::{DomainDescription, LABELS_URI, describe_domains};
 pub use driver::{LibvirtDriver, Stray};
 pub use forewarn_libvirt::Target;
 pub use inventory::{DomainWatch, FoundDomain};
