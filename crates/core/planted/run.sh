@@ -57,7 +57,7 @@ for patch in "$here"/*.patch; do
     else
         found=yes
         seed=$(grep -oE '^--- seed [0-9]+' "$work/log" | head -n 1 | grep -oE '[0-9]+')
-        by=$(grep -oE 'invariant "[^"]*"|disagreement with the model: [a-z ]*|the model (accepts|refuses)|what is stored is not|not everything ends|another region after a reload|one step is not two|panicked: .{0,40}|one too many|refused after a tick|a refusal changed' "$work/log" |
+        by=$(grep -oE 'invariant "[^"]*"|disagreement with the model: [a-z ]*|the model (accepts|refuses)|what is stored is not|not everything ends|another region after a reload|one step is not two|panicked: .{0,40}|one too many|refused after a tick|a refusal changed|has two orders|two hosts claim|nothing is known of|accepted from a fenced host' "$work/log" |
             sort | uniq -c | sort -rn | head -n 1 | sed -e 's/^ *[0-9]* //')
     fi
     [ "$found" = yes ] || survivors=$((survivors + 1))

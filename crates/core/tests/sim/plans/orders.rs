@@ -77,6 +77,7 @@ impl PlanRun {
                 return self.end_withdrawn(&host, &order);
             }
         }
+        self.report_from_fenced_hosts()?;
         let running: Vec<MachineId> = self.hypervisors.running.keys().copied().collect();
         let Some(machine) = self.rng.pick(&running).filter(|_| self.rng.percent(70)) else { return Ok(()) };
         if self.rng.percent(10) {
@@ -136,6 +137,22 @@ impl PlanRun {
         let command = Command::ReportMachine { event: running.event, machine, host, report };
         let accepted = self.step(&command)?;
         ensure(!accepted, || format!("accepted from the wrong host: {command:?}"))
+    }
+
+    /// A fenced host that comes back knows nothing of the fence.
+    fn report_from_fenced_hosts(&mut self) -> Result<(), String> {
+        let is_fenced = |name: &Name| self.region.host(name).is_some_and(|host| host.state == HostState::Failed);
+        let started = self.region.wanted_effects().flat_map(|event| {
+            let machines = event.resources.iter().filter_map(|it| self.region.machine(it.machine));
+            machines.filter_map(move |machine| Some((event.id, machine.id, machine.placed_on()?.clone())))
+        });
+        let reports: Vec<_> = started.filter(|(_, _, host)| is_fenced(host)).collect();
+        for (event, machine, host) in reports {
+            let command = Command::ReportMachine { event, machine, host, report: MachineReport::Done };
+            let accepted = self.step(&command)?;
+            ensure(!accepted, || format!("accepted from a fenced host: {command:?}"))?;
+        }
+        Ok(())
     }
 
     pub(super) fn claim_machine(&mut self) -> Command {
