@@ -1,4 +1,4 @@
-//! `cargo xtask package`: Debian packages of the server and of the guest agent, in `target/debian`.
+//! `cargo xtask package`: Debian packages of the server, of the guest agent and of the host agent, in `target/debian`.
 //!
 //! Units, configuration and scripts are in `packaging/`. The programs are linked statically, so that they run on every
 //! distribution. Packages are reproducible: timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
@@ -19,12 +19,13 @@ pub use generated::Generated;
 pub struct Packages {
     pub forewarn: PathBuf,
     pub agent: PathBuf,
+    pub host: PathBuf,
 }
 
 pub fn run() -> Result<()> {
     programs::build()?;
     let packages = build(&sh::target().join("debian"))?;
-    for path in [packages.forewarn, packages.agent] {
+    for path in [packages.forewarn, packages.agent, packages.host] {
         println!("{}", path.display());
     }
     Ok(())
@@ -34,7 +35,11 @@ pub fn run() -> Result<()> {
 pub fn build(out: &Path) -> Result<Packages> {
     std::fs::create_dir_all(out)?;
     let programs = programs::find()?;
-    Ok(Packages { forewarn: pack_forewarn(&programs.forewarn, out)?, agent: pack_agent(&programs.agent, out)? })
+    Ok(Packages {
+        forewarn: pack_forewarn(&programs.forewarn, out)?,
+        agent: pack_agent(&programs.agent, out)?,
+        host: pack_host(out)?,
+    })
 }
 
 /// The timestamp of all packaged files, in seconds since 1970.
@@ -52,6 +57,14 @@ fn pack_agent(program: &Path, out: &Path) -> Result<PathBuf> {
     deb.file("etc/forewarn-agent/hooks/README", 0o644, &deb.read("hooks.README")?)?;
     deb.compressed("usr/share/man/man8/forewarn-agent.8", &deb.read("forewarn-agent.8")?)?;
     deb.compressed("usr/share/doc/forewarn-agent/agent.md", &page("docs/agent.md")?)?;
+    deb.build(out)
+}
+
+/// The host agent is part of the program `forewarn`, on whose package this one depends.
+fn pack_host(out: &Path) -> Result<PathBuf> {
+    let deb = Deb::new("forewarn-host")?;
+    deb.file("etc/forewarn/host.toml", 0o644, &deb.read("host.toml")?)?;
+    deb.compressed("usr/share/doc/forewarn-host/host-agent.md", &page("docs/host-agent.md")?)?;
     deb.build(out)
 }
 
