@@ -13,6 +13,7 @@ mod order;
 mod preview;
 mod region;
 mod rejection;
+mod replay;
 mod rollout;
 mod rules;
 pub mod settings;

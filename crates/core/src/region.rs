@@ -5,7 +5,6 @@
 //! entities, so a loaded region equals the saved one.
 
 mod index;
-mod replay;
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod cluster;
 mod cluster;
 mod config;
 mod drift;
+mod first_machine;
 mod hosts;
 mod import;
 mod libvirt;

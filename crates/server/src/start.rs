@@ -7,21 +7,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::bail;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use forewarn_access::tls::hostname;
 use forewarn_access::{Access, HostAccess, Tls, random_guid};
 use forewarn_api::webhooks::Webhooks;
 use forewarn_api::{self as api, ApiMetrics, FaultKeeper, HealthProblems};
 use forewarn_arm as arm;
-use forewarn_core::{Answer, Command, Home, NewMachine, Settings};
+use forewarn_core::Settings;
 use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
 use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions, HostClocks};
 use forewarn_metadata::{
-    self as metadata, BoundAddress, BoundListener, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX, Limits,
-    listen_error,
+    self as metadata, BoundAddress, BoundListener, DefaultMachine, EndpointState, LISTENERS_MAX, Limits, listen_error,
 };
 use forewarn_portal::{self as portal, Portal};
 use forewarn_store::{MemoryStore, Replicated, SqliteStore, Store};
@@ -37,6 +35,7 @@ use tokio_util::task::TaskTracker;
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::cluster::{self, Cluster, Preparation};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
+use crate::first_machine::register_first;
 use crate::hosts::{self, Beats, HostListener, LinkOptions, Links};
 use crate::libvirt::{self, LibvirtMetrics};
 
@@ -487,25 +486,6 @@ fn driver(config: &Config, engine: &Engine, runner: &mut Option<CommandRunner>) 
 fn command_runner(engine: &Engine, command: &CommandDriver, signal: Arc<Notify>) -> CommandRunner {
     let reruns: HashSet<_> = engine.snapshot().region.wanted_effects().map(|event| event.id).collect();
     CommandRunner { orders: Arc::new(EngineOrders(engine.clone())), config: Arc::new(command.clone()), signal, reruns }
-}
-
-/// Registers a machine in an empty store, so that the first request works.
-pub async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
-    if engine.snapshot().region.meta().next_id != 0 {
-        return Ok(());
-    }
-    let name = name.unwrap_or_else(hostname);
-    let home =
-        Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
-    let machine = NewMachine::plain(random_guid(), &name, home);
-    let done = engine
-        .submit(Command::RegisterMachine(Box::new(machine)), None)
-        .await
-        .with_context(|| format!("cannot register the first machine '{name}'"))?;
-    match done.answer {
-        Answer::Machine(FIRST_MACHINE) => Ok(()),
-        other => Err(anyhow!("the first machine has an unexpected ID: {other:?}")),
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ struct Server {
     told: Told,
 }
 
-/// What a server has besides the log.
+/// The parts of a server besides the log.
 struct Place {
     store: Box<dyn Replicated>,
     clocks: Arc<SimulatedClocks>,

@@ -1,4 +1,4 @@
-//! What only a leader does: webhooks, and the first machine of a new region.
+//! Tasks of a leader: webhooks, and the first machine of a new region.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use forewarn_api::webhooks::Webhooks;
 use tokio_util::sync::CancellationToken;
 
 use super::Cluster;
-use crate::start::register_first;
+use crate::first_machine::register_first;
 
 /// Runs the leader's tasks whenever this server leads, until it stops.
 pub async fn supervise(

@@ -68,7 +68,7 @@ pub struct Cluster {
     scratch: PathBuf,
 }
 
-/// What is needed before there is an engine.
+/// The parts that exist before the engine does.
 pub struct Preparation {
     config: ClusterConfig,
     etcd: EtcdOptions,

@@ -67,7 +67,7 @@ impl PeerClient {
         Ok(PeerClient { node: node.to_owned(), access, tls })
     }
 
-    /// The credential of this server, for requests that are not forwarded for somebody else.
+    /// The credential of this server, for requests of its own.
     fn token(&self) -> Option<String> {
         if self.access.is_open() {
             return None;

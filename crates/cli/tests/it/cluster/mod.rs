@@ -119,7 +119,7 @@ fn a_leader_that_was_stopped_does_not_write_afterwards() {
     });
     assert_eq!(created.status, 201, "{}", created.body);
     cluster.servers.resume(old);
-    // The old leader must notice before it answers. The name is taken, whoever decides.
+    // The old leader must notice before it answers. The name is taken at every server.
     let taken = until("an answer of the old leader", || {
         cluster.servers.api(old, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
     });

@@ -263,7 +263,7 @@ impl Servers {
     pub fn check_equal(&self) -> Vec<Value> {
         let leader = self.leader();
         let histories = until("equal copies", || {
-            let revision = |index| Some(self.readiness(index)?["revision"].as_u64()?);
+            let revision = |index| self.readiness(index)?["revision"].as_u64();
             let before = revision(leader)?;
             let all: Option<Vec<_>> = (0..3).map(|index| self.history(index)).collect();
             let same = (0..3).all(|index| revision(index) == Some(before));

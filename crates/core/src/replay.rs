@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{LoadError, Region};
 use crate::entity::{Entity, Key};
 use crate::ids::{EventId, ScopeId};
 use crate::model::{Event, Scope};
+use crate::region::{LoadError, Region};
 use crate::transition::Write;
 
 /// The last write of each entity; None: deleted.
