@@ -1,4 +1,4 @@
-//! What needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked. Each row
+//! The list of activities that need attention: without notice, not ready in time, without a handler, over time, failed or blocked. Each row
 //! says why it is listed.
 
 use std::time::Duration;
@@ -7,9 +7,10 @@ use askama::Template;
 
 use super::activity::{Activity, ActivityId, Readiness};
 use super::fragment::Fragment;
+use super::operation_lanes::clock_span;
 use super::panel::Panel;
 use super::scene::Scene;
-use super::timeline::{Stage, clock_span};
+use super::timeline::Stage;
 use super::{table, words};
 
 /// More rows are not read within seconds. The others are on the page of operations.
@@ -39,7 +40,7 @@ struct AttentionRow<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Concern {
     NoNotice,
-    /// Longer than announced, by so many seconds.
+    /// Longer than announced, by this number of seconds.
     OverTime(u64),
     Failed(String),
     /// Machines that are not ready shortly before the start.
@@ -133,7 +134,7 @@ pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
             format!(r#"<li id="attention-note" class="note" data-sort="~"><a href="/operations">{note}</a></li>"#);
         fragments.push(Fragment { id: "attention-note".into(), sort: "~".into(), html });
     }
-    Panel::new("attention", "Needs attention", fragments).as_list().or_empty_text("Nothing needs attention.")
+    Panel::new("attention", "Needs attention", fragments).with_list_items().or_empty_text("Nothing needs attention.")
 }
 
 fn render_row(activity: &Activity, concern: Concern, number: usize) -> Fragment {

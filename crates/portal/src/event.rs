@@ -23,8 +23,8 @@ pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound>
     let events = timeline::find_events(scene, |_, event| event.id == id, |row| row.event == Some(id)).await;
     let mut panels = Vec::new();
     if let Some(event) = event {
+        panels.push(render_actions(scene, event).without_frame());
         panels.push(Panel::with_content("facts", "Details", &list_facts(scene, event)));
-        panels.push(render_actions(scene, event));
     }
     panels.push(timeline::render_panel(scene, &events));
     panels.push(rows);

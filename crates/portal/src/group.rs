@@ -76,11 +76,13 @@ pub async fn render(
         |row| row.scope.is_some_and(|scope| numbers.contains(&scope)),
     )
     .await;
-    let mut panels = vec![Panel::with_content("facts", "Details", &list_facts(scene, group))];
+    let mut panels = vec![
+        render_actions(scene, group, &here).without_frame(),
+        Panel::with_content("facts", "Details", &list_facts(scene, group)),
+    ];
     if let GroupKind::ScaleSet(of_set) = &group.kind {
         panels.push(scale_set::render_panel(scene, group, of_set, &here, fields));
     }
-    panels.push(render_actions(scene, group, &here));
     panels.push(policy::render_panel(
         scene,
         "policy",

@@ -81,6 +81,8 @@ fn render_row(row: &HistoryRow) -> Fragment {
         "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
         "operation-ended" => format!("operation {outcome}"),
         "rollout" => describe_rollout(row, outcome),
+        "scope-on" => "handler connected".into(),
+        "scope-off" => "no handler any more".into(),
         "host" => format!("host {} is {}", row.target.as_deref().unwrap_or_default(), outcome.to_lowercase()),
         other => format!("{} {machines}", other.replace('-', " ")),
     };
@@ -90,7 +92,7 @@ fn render_row(row: &HistoryRow) -> Fragment {
         id: id.clone(),
         sort: sort.clone(),
         at: words::time(row.at),
-        kind: row.kind.clone(),
+        kind: row.kind.replace("scope-on", "handler").replace("scope-off", "handler"),
         what,
         href: match (row.event, row.operation, row.kind.as_str()) {
             (Some(event), _, _) => format!("/events/{}", words::event_name(event)),

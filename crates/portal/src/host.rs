@@ -47,8 +47,8 @@ pub async fn render(scene: &Scene, name: &str) -> Result<PageContent, NotFound> 
     let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
     let operations = region.operations().filter(|operation| targets_host(operation, host));
     let panels = vec![
+        render_actions(scene, host, &here).without_frame(),
         Panel::with_content("facts", "Details", &list_facts(scene, host)),
-        render_actions(scene, host, &here),
         render_machines(scene, host),
         render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
         timeline::render_panel(scene, &events),

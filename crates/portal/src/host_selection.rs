@@ -1,6 +1,5 @@
 //! Actions on the selected hosts: drain and activate, after a confirmation page with a preview for each; plan a rollout.
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::Actions;
 use forewarn_api_types::NewDrain;
@@ -10,13 +9,12 @@ use super::action::Tone;
 use super::activity::describe_wait;
 use super::confirm::Confirmation;
 use super::flash::Flash;
-use super::html::RenderMode;
 use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::status::count;
 use super::visitor::Form;
-use super::{Portal, frame, page, words};
+use super::{frame, words};
 
 const HERE: &str = "/hosts";
 
@@ -38,7 +36,7 @@ pub fn render_state(host: &Host) -> String {
     format!(r#"<span class="st {class}">{word}</span>"#)
 }
 
-/// What a drain would do, computed by the rules. HTML.
+/// The preview of a drain, computed by the rules. HTML.
 pub fn preview_drain(scene: &Scene, host: &str) -> String {
     let region = scene.region();
     let plan = DrainPlan {
@@ -92,15 +90,8 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
     if sentences.is_empty() { "It has no machines and is drained at once.".into() } else { sentences.join(" ") }
 }
 
-pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    match perform(&scene, &form).await {
-        Ok(response) => response,
-        Err(refused) => page::render_at(&portal, &form.visitor, HERE, Some(&refused)).await,
-    }
-}
-
-async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
+/// Shows the confirmation page, or performs the action on the selected hosts if it was confirmed.
+pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
     let hosts: Vec<&str> = form.all("host").into_iter().filter(|name| scene.region().host(name).is_some()).collect();
     if hosts.is_empty() {
         return Err(Refusal::form("Select at least one host."));

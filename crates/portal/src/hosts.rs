@@ -116,7 +116,7 @@ pub fn render(scene: &Scene, query: &PageQuery, name: &str, problems: &Problems)
     let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
     let rows = rows.map(|(number, facts)| render_row(scene, facts, number)).collect();
     let panel = Panel::new("hosts", "Hosts", rows)
-        .with_table(render_head(order, query))
+        .with_table(render_head(scene, order, query))
         .with_html_before(html::render(&filters(region, query)))
         .with_html_after(
             group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(scene),
@@ -129,8 +129,11 @@ pub fn render(scene: &Scene, query: &PageQuery, name: &str, problems: &Problems)
     PageContent::new("Hosts", vec![panel, register]).with_lead(describe_fleet(region))
 }
 
-fn render_head(order: SortOrder<'_>, query: &PageQuery) -> String {
+fn render_head(scene: &Scene, order: SortOrder<'_>, query: &PageQuery) -> String {
     let head = table::render_head(&COLUMNS, order, query, HERE);
+    if !scene.visitor.may(Action::DrainHost) {
+        return head;
+    }
     let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all hosts">"#;
     head.replacen(r#"<span class="vh">Select</span>"#, all, 1)
 }

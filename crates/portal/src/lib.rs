@@ -42,6 +42,7 @@ mod machine;
 mod machines;
 mod maintenance;
 mod operation;
+mod operation_lanes;
 mod operations;
 mod overview;
 mod page;
@@ -138,8 +139,8 @@ pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
         .route("/rollouts", get(operations::redirect).post(rollout_plan::submit))
         .route("/test-kit", get(page::get).post(test_kit::submit))
         .route("/portal/live", get(live::open_stream))
-        .route("/portal/hosts", get(page::redirect_to_overview).post(host_selection::submit))
-        .route("/portal/operations", get(page::redirect_to_overview).post(operations::submit))
+        .route("/portal/hosts", get(page::redirect_to_overview).post(submit::submit_hosts))
+        .route("/portal/operations", get(page::redirect_to_overview).post(submit::submit_operations))
         .route("/portal/assets/{file}", get(assets::get))
         .layer(middleware::from_fn_with_state(portal.clone(), check_request))
         .with_state(portal.clone())

@@ -56,8 +56,8 @@ pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<Page
     let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
     let events = timeline::find_events(scene, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
+        render_actions(scene, machine, &href).without_frame(),
         Panel::with_content("facts", "Details", &list_facts(region, machine)),
-        render_actions(scene, machine, &href),
         timeline::render_panel(scene, &events),
         Panel::with_content("document", "Scheduled Events document", &build_document(scene, machine, version, &href)),
         Panel::with_content("requests", "Metadata requests", &list_requests(scene, machine)),

@@ -16,13 +16,14 @@ use super::activity::{self, Activity, ActivityId};
 use super::facts::Facts;
 use super::fleet;
 use super::fragment::Fragment;
+use super::operation_lanes::clock_span;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::query::PageQuery;
 use super::scene::Scene;
 use super::status::count;
 use super::table::{self, Column, SortOrder};
-use super::timeline::{self, clock_span};
+use super::timeline;
 use super::{address, history, html, words};
 
 /// Machines that are listed as missing.
@@ -137,7 +138,7 @@ pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFo
     )
     .await;
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, operation, &events)).as_plain(),
+        Panel::with_content("status", "Status", &describe_state(scene, operation, &events)).without_frame(),
         render_actions(scene, operation, &events),
         Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
     ];
@@ -233,7 +234,7 @@ fn describe_state(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) 
     Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
 }
 
-/// What an operation waits for, and for which machines.
+/// The reasons for which an operation waits, with the machines.
 fn describe_missing(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Vec<String> {
     let scheduled = |event: &Event| is_scheduled(event) && event.is_shown();
     let notified = machines_in(events, scheduled);
@@ -286,7 +287,7 @@ fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Even
         let consequences = preview.describe_operation_cancellation(operation);
         actions = actions.button(Button::new("cancel-operation", "Cancel", consequences, Action::Cancel, Tone::Danger));
     }
-    actions.into_panel().as_plain()
+    actions.into_panel().without_frame()
 }
 
 fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {

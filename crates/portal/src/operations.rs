@@ -2,7 +2,6 @@
 //! canceled at once, after a confirmation.
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
 use forewarn_core::{Guid, Operation, OperationState, Region, Within};
@@ -12,7 +11,6 @@ use super::activity::{Activity, ActivityId, Readiness, title_of};
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::fragment::Fragment;
-use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
 use super::preview::Preview;
 use super::query::PageQuery;
@@ -22,7 +20,7 @@ use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::timeline::Stage;
 use super::visitor::Form;
-use super::{Portal, activity, frame, group_table, html, operation, page, words};
+use super::{activity, frame, group_table, html, operation, words};
 
 const HERE: &str = "/operations";
 
@@ -203,16 +201,8 @@ fn describe_end(region: &Region, id: ActivityId) -> String {
     format!(r#"<span class="st {class}">{word}</span>"#)
 }
 
-/// Approves or cancels the selected operations, after a confirmation.
-pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    match perform(&scene, &form).await {
-        Ok(response) => response,
-        Err(refused) => page::render_at(&portal, &form.visitor, HERE, Some(&refused)).await,
-    }
-}
-
-async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
+/// Shows the confirmation page, or approves or cancels the selected operations if it was confirmed.
+pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
     let region = scene.region();
     let ids: Vec<Guid> = form.all("id").into_iter().filter_map(|id| parse_operation_id(id).ok()).collect();
     let found: Vec<_> = ids.iter().filter_map(|id| region.operation(*id)).collect();

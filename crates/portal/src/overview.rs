@@ -4,10 +4,10 @@ use askama::Template;
 
 use super::activity;
 use super::fleet;
+use super::operation_lanes::{self, LaneView};
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
-use super::timeline::{self, LaneView};
 use super::{attention, group_table, status};
 
 /// Groups on the overview; the others are on their own page.
@@ -24,7 +24,7 @@ pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     let mut panels = vec![
         status::render_panel(scene, &activities, &groups),
         attention::render_panel(scene, &activities),
-        timeline::render_operation_lanes(scene, &activities, query, view),
+        operation_lanes::render_operation_lanes(scene, &activities, query, view),
         group_table::render_panel(scene, &groups, query, "/", GROUPS_MAX),
     ];
     if scene.region().machines().len() == 0 {

@@ -97,12 +97,12 @@ impl Panel {
         self
     }
 
-    pub fn as_plain(mut self) -> Panel {
+    pub fn without_frame(mut self) -> Panel {
         self.shape = Shape::Plain;
         self
     }
 
-    pub fn as_list(mut self) -> Panel {
+    pub fn with_list_items(mut self) -> Panel {
         self.shape = Shape::List;
         self
     }

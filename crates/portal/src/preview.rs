@@ -185,7 +185,7 @@ impl<'r> Preview<'r> {
             let machines = event.resources.iter().filter_map(|resource| self.region.machine(resource.machine));
             machines.into_iter().any(|machine| machine.terminate.is_some())
         };
-        let (unheard, off): (Vec<&&Event>, Vec<&&Event>) = going.into_iter().partition(|event| has_profile(&event));
+        let (unheard, off): (Vec<&&Event>, Vec<&&Event>) = going.into_iter().partition(|event| has_profile(event));
         for (events, reason) in [(unheard, "no handler is connected"), (off, "the terminate notification is off")] {
             let silent: Vec<String> = events.iter().flat_map(|event| machine_names(event)).collect();
             if !silent.is_empty() {

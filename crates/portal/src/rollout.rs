@@ -110,7 +110,7 @@ pub async fn render(scene: &Scene, id: RolloutId) -> Result<PageContent, NotFoun
         )],
     };
     let panels = vec![
-        Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout) }).as_plain(),
+        Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout) }).without_frame(),
         render_actions(scene, rollout),
         Panel::with_content("segments", "Progress", &list_segments(scene, rollout)),
         render_steps(scene, rollout),
@@ -190,7 +190,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
     let left = format!("{} scheduled and {} in progress", count(scheduled, "event"), count(started, "event"));
     let mut actions = ButtonPanel::new(scene, &id, ActivityId::Rollout(rollout.id).href());
     if !rollout.is_live() {
-        return actions.into_panel().as_plain();
+        return actions.into_panel().without_frame();
     }
     if rollout.state == RolloutState::Paused {
         let text = "The rollout goes on with the next step that its rules allow.".into();
@@ -207,7 +207,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
         if pending == 1 { "1 step is".to_owned() } else { format!("{pending} steps are") }
     );
     actions = actions.button(Button::new("stop-rollout", "Stop", text, Action::StopRollout, Tone::Danger));
-    actions.into_panel().as_plain()
+    actions.into_panel().without_frame()
 }
 
 fn list_segments(scene: &Scene, rollout: &Rollout) -> Segments {

@@ -20,7 +20,7 @@ struct StatusSentence {
     soon: usize,
     /// The group with most of these machines: number, name, address.
     most: Option<(usize, String, String)>,
-    /// What comes next, if nothing happens soon: HTML.
+    /// The next operation, if nothing happens soon: HTML.
     next: String,
     counts: String,
     facts: Vec<SideFact>,
@@ -57,7 +57,7 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup
         .join(" "),
         facts: list_facts(scene, groups),
     };
-    Panel::with_content("status", "Status", &status).as_plain()
+    Panel::with_content("status", "Status", &status).without_frame()
 }
 
 /// The group that most of these machines are in, if they are in several.

@@ -18,7 +18,9 @@ use super::html::RenderMode;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, address, frame, group, operation, page, scale_set, selection, test_kit};
+use super::{
+    Portal, address, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit,
+};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
@@ -39,6 +41,24 @@ pub async fn submit_selection(State(portal): State<Portal>, form: Form) -> Respo
     match selection::perform(&scene, &form, &back).await {
         Ok(response) => response,
         Err(refused) => page::render_at(&portal, &form.visitor, &back, Some(&refused)).await,
+    }
+}
+
+/// Handles actions on the selected hosts.
+pub async fn submit_hosts(State(portal): State<Portal>, form: Form) -> Response {
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    match host_selection::perform(&scene, &form).await {
+        Ok(response) => response,
+        Err(refused) => page::render_at(&portal, &form.visitor, "/hosts", Some(&refused)).await,
+    }
+}
+
+/// Handles approvals and cancellations of the selected operations.
+pub async fn submit_operations(State(portal): State<Portal>, form: Form) -> Response {
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    match operations::perform(&scene, &form).await {
+        Ok(response) => response,
+        Err(refused) => page::render_at(&portal, &form.visitor, "/operations", Some(&refused)).await,
     }
 }
 

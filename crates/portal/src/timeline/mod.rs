@@ -4,12 +4,11 @@
 //! ```text
 //!   region: live events ────┐
 //!                           ├─▶ events ─▶ render_panel: one lane each
-//!   past: finished events ──┘        └──▶ operation_lanes: one lane per operation, expandable to groups and machines
+//!   past: finished events ──┘        └──▶ the module `operation_lanes`: one lane per operation
 //! ```
 
 mod expected;
 mod lane;
-mod operation_lanes;
 mod past;
 mod window;
 
@@ -22,7 +21,7 @@ use forewarn_store::{Actor, EventTimeline as RecordedEvent, HistoryRow};
 use super::panel::Panel;
 use super::scene::Scene;
 use super::{html, words};
-pub use operation_lanes::{LaneView, clock_span, render_operation_lanes};
+pub use expected::find_expected;
 pub use past::Past;
 pub use window::Window;
 
@@ -92,7 +91,7 @@ pub fn render_panel(scene: &Scene, events: &[Arc<EventTimeline>]) -> Panel {
 /// Adds the controls, the axis and the line of the current time.
 fn add_controls(scene: &Scene, panel: Panel) -> Panel {
     let window = Window::around(scene.now);
-    let canvas = Canvas::of(window, scene);
+    let canvas = Canvas::moved(window, scene, 0);
     panel
         .with_html_before(html::render(&Controls { selected: window.span_ms() }))
         .with_html_inside(html::render(&canvas))
@@ -107,7 +106,7 @@ struct Controls {
 
 #[derive(Template)]
 #[template(path = "canvas.html")]
-struct Canvas {
+pub struct Canvas {
     /// Positions and labels, in UTC.
     ticks: Vec<(String, String)>,
     now: String,
@@ -117,8 +116,9 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn of(window: Window, scene: &Scene) -> Canvas {
-        Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms(), moved: 0 }
+    /// The axis of a window that was moved by this many quarters of its width.
+    pub fn moved(window: Window, scene: &Scene, moved: i64) -> Canvas {
+        Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms(), moved }
     }
 }
 

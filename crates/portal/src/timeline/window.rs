@@ -26,7 +26,7 @@ impl Window {
         Window::spanning(now, SPAN_MS, 0)
     }
 
-    /// A window of this width around this time, moved by so many quarters of its width.
+    /// A window of this width around this time, moved by a number of quarters of its width.
     pub fn spanning(now: Timestamp, span: i64, quarters: i64) -> Window {
         // A window starts at a multiple of a quarter, at least a quarter ago.
         let step = span / 4;

@@ -8,18 +8,16 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_core::{Region, ScopeId, Timestamp};
 
-use super::expected::find_expected;
-use super::window::Window;
-use super::{Canvas, EventTimeline, Stage};
-use crate::activity::{Activity, ActivityId, Readiness, readiness_of};
-use crate::fragment::Fragment;
-use crate::html::{self, RenderMode};
-use crate::panel::Panel;
-use crate::query::PageQuery;
-use crate::scene::Scene;
-use crate::severity::Severity;
-use crate::table::number_key;
-use crate::{address, words};
+use super::activity::{Activity, ActivityId, Readiness, readiness_of};
+use super::fragment::Fragment;
+use super::html::{self, RenderMode};
+use super::panel::Panel;
+use super::query::PageQuery;
+use super::scene::Scene;
+use super::severity::Severity;
+use super::table::number_key;
+use super::timeline::{Canvas, EventTimeline, Stage, Window, find_expected};
+use super::{address, words};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
 const LANES_MAX: usize = 40;
@@ -192,7 +190,7 @@ pub fn render_operation_lanes(scene: &Scene, activities: &[Activity], query: &Pa
         let sort = format!("{rank}-{}-{}-{id}", severity as u8, number_key(at));
         Lanes { scene, query, view, activity, sort }.render(&mut lanes);
     }
-    let canvas = Canvas { moved: view.quarters, ..Canvas::of(view.window, scene) };
+    let canvas = Canvas::moved(view.window, scene, view.quarters);
     let panel = Panel::new("timeline", "Timeline", lanes)
         .with_html_before(html::render(&controls(query, view, filter)))
         .with_html_inside(html::render(&canvas));
