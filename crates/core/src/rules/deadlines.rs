@@ -50,7 +50,7 @@ impl Step {
                     self.replan_for(&event);
                 }
             }
-            Deadline::Forget(id) => self.delete(Key::Event(id)),
+            Deadline::Forget(id) => self.forget_event(id),
             Deadline::ForgetOperation(id) => self.delete(Key::Operation(id)),
             Deadline::NextDomain(id) => self.resume_domains(id),
             Deadline::NextBatch(id) => self.upgrade_next_batch(id),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::command::NewRollout;
-use crate::entity::Entity;
+use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
@@ -331,7 +331,36 @@ impl Step {
             });
             return;
         }
-        self.finish_step_with(id, number, failed, operation.result_is_canceled());
+        let end = StepEnd { failed, has_failures: operation.has_failures(), canceled: operation.result_is_canceled() };
+        self.finish_step_with(id, number, end);
+    }
+
+    /// Forgets an event some time after its end. A step can last longer than that, so the result of the event is counted
+    /// now.
+    pub fn forget_event(&mut self, id: EventId) {
+        let operations = self.region.events.get(&id).map_or_else(Vec::new, |event| event.operations.clone());
+        for operation in operations {
+            self.keep_result(operation, id);
+        }
+        self.delete(Key::Event(id));
+    }
+
+    fn keep_result(&mut self, operation: OperationId, event: EventId) {
+        let Some(operation) = self.region.operations.get(&operation).cloned() else { return };
+        let is_drain = matches!(operation.request, Request::Drain(_));
+        let Some(rollout) = operation.rollout.filter(|_| operation.state == OperationState::Running && !is_drain)
+        else {
+            return;
+        };
+        let parts = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
+        let (failed, handled) = self.count_failed(&Operation { parts, ..(*operation).clone() });
+        self.edit_rollout(rollout, |rollout| {
+            rollout.failures += failed;
+            if let Some(step) = rollout.steps.iter_mut().find(|step| step.operation == Some(operation.id)) {
+                step.handled.extend(handled);
+            }
+        });
+        self.replan = true;
     }
 
     /// Ends the step of a drain once its host is active again. The operation may have been forgotten by then.
@@ -345,14 +374,16 @@ impl Step {
     ) {
         if self.region.hosts.get(host).is_none_or(|host| host.state == HostState::Active) {
             let canceled = operation.is_some_and(Operation::result_is_canceled);
-            self.finish_step_with(id, number, step.handled.len() as u32, canceled);
+            let failed = step.handled.len() as u32;
+            self.finish_step_with(id, number, StepEnd { failed, has_failures: failed > 0, canceled });
         }
     }
 
-    fn finish_step_with(&mut self, id: RolloutId, number: usize, failed: u32, canceled: bool) {
-        let state = match (failed, canceled) {
-            (0, true) => StepState::Canceled,
-            (0, false) => StepState::Succeeded,
+    fn finish_step_with(&mut self, id: RolloutId, number: usize, end: StepEnd) {
+        let StepEnd { failed, has_failures, canceled } = end;
+        let state = match (has_failures, canceled) {
+            (false, true) => StepState::Canceled,
+            (false, false) => StepState::Succeeded,
             _ => StepState::Failed,
         };
         self.edit_rollout(id, |rollout| rollout.failures += failed);
@@ -603,6 +634,14 @@ impl Step {
     }
 }
 
+/// How a step ended.
+struct StepEnd {
+    /// Machines whose failure has not been counted yet.
+    failed: u32,
+    has_failures: bool,
+    canceled: bool,
+}
+
 /// A time at which no step may start.
 struct ClosedWindow {
     opens: Timestamp,
@@ -622,6 +661,12 @@ pub(super) fn maintenance_plan(plan: &RolloutPlan, kind: EventKind) -> Plan {
 }
 
 impl Operation {
+    /// Whether an event failed or timed out, remembered or not.
+    fn has_failures(&self) -> bool {
+        let failed = |part: &Part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut));
+        self.parts.iter().any(failed)
+    }
+
     fn result_is_canceled(&self) -> bool {
         matches!(self.state, OperationState::Ended { result: OperationResult::Canceled { .. }, .. })
     }

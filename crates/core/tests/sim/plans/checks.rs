@@ -358,10 +358,24 @@ fn repeats_change_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
     ensure(new_events(step).next().is_none(), || "a repeated request created an event".into())
 }
 
+/// Failed events of the maintenance that a rollout has carried out, forgotten events included.
+fn count_failed_events(region: &Region, rollout: RolloutId) -> usize {
+    let operations = region.operations().filter(|operation| {
+        let is_drain = matches!(operation.request, Request::Drain(_));
+        operation.rollout == Some(rollout) && operation.state != OperationState::Running && !is_drain
+    });
+    let parts = operations.flat_map(|operation| &operation.parts);
+    parts.filter(|part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut))).count()
+}
+
 fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for rollout in step.after.rollouts() {
         let many = rollout.failures > rollout.plan.failures_max;
         ensure(!many || !rollout.is_live(), || format!("{} goes on after {} failures", rollout.id, rollout.failures))?;
+        let failed = count_failed_events(step.after, rollout.id);
+        ensure(rollout.failures as usize >= failed, || {
+            format!("{} has {failed} failed events, but {} failures", rollout.id, rollout.failures)
+        })?;
     }
     for fact in &step.transition.facts {
         let What::Ended(event) = &fact.what else { continue };
