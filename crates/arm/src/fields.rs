@@ -15,6 +15,9 @@ pub fn at<'a>(value: &'a Value, place: &str) -> Option<&'a Value> {
 pub fn text<'a>(value: &'a Value, place: &str) -> Result<Option<&'a str>, ApiError> {
     match at(value, place) {
         None => Ok(None),
+        Some(Value::String(text)) if text.contains(char::is_control) => {
+            Err(invalid(place, "must not contain control characters"))
+        }
         Some(Value::String(text)) if text.chars().count() <= TEXT_CHARS_MAX => Ok(Some(text)),
         Some(Value::String(_)) => Err(invalid(place, format!("must have at most {TEXT_CHARS_MAX} characters"))),
         Some(_) => Err(invalid(place, "must be a string")),

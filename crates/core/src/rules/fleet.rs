@@ -14,6 +14,11 @@ use crate::transition::*;
 impl Step {
     pub fn register_machine(&mut self, new: &NewMachine) -> Result<Answer, Rejection> {
         check_name("name", &new.name)?;
+        check_home(&new.home)?;
+        check_plain("zone", new.zone.as_deref().unwrap_or_default())?;
+        if let Place::CloudService { role, .. } = &new.place {
+            check_plain("role", role)?;
+        }
         let seat = match &new.place {
             Place::Standalone => Seat::Standalone,
             Place::AvailabilitySet(group) => Seat::AvailabilitySet(*group),
@@ -319,6 +324,17 @@ pub(crate) fn check_terminate(profile: Option<&TerminateProfile>, priority: Prio
     if !whole || !range.contains(&profile.timeout.as_secs()) { Err(Rejection::TerminateRange) } else { Ok(()) }
 }
 
+/// Refuses control characters, which do harm in headers, environments and logs.
+pub(crate) fn check_plain(what: &'static str, text: &str) -> Result<(), Rejection> {
+    let problem = "must not contain control characters";
+    if text.contains(char::is_control) { Err(Rejection::BadName { what, problem }) } else { Ok(()) }
+}
+
+pub(crate) fn check_home(home: &Home) -> Result<(), Rejection> {
+    check_plain("subscription", &home.subscription)?;
+    check_plain("resource group", &home.resource_group)
+}
+
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Rejection> {
     let problem = if name.is_empty() {
         "must not be empty"
@@ -330,4 +346,19 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Rejection
         return Ok(());
     };
     Err(Rejection::BadName { what, problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_texts_contain_no_control_characters() {
+        for text in ["a\0b", "a\nb", "\u{7f}", "\u{85}"] {
+            assert!(check_plain("zone", text).is_err() && check_name("name", text).is_err(), "{text:?}");
+            let home = Home { subscription: "s".into(), resource_group: text.into() };
+            assert!(check_home(&home).is_err(), "{text:?}");
+        }
+        assert!(check_plain("zone", "").is_ok() && check_plain("zone", "größe 1").is_ok());
+    }
 }

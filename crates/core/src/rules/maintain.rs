@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
+use crate::rules::fleet::check_plain;
 use crate::rules::lifecycle::EventDraft;
 use crate::rules::requests::split_by_domain;
 use crate::settings::{DESCRIPTION_BYTES_MAX, PLAN_AHEAD_MAX, Settings};
@@ -101,7 +102,7 @@ impl Step {
         if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
             return Err(Rejection::DescriptionTooLong);
         }
-        Ok(())
+        check_plain("description", description.map_or("", |text| text))
     }
 
     /// Creates one event per scope and update domain, all with the same `NotBefore`.

@@ -10,7 +10,7 @@ use crate::ids::*;
 use crate::model::*;
 use crate::names::NameKey;
 use crate::rejection::Rejection;
-use crate::rules::fleet::{check_name, check_terminate};
+use crate::rules::fleet::{check_home, check_name, check_terminate};
 use crate::settings::*;
 use crate::step::Step;
 use crate::transition::*;
@@ -24,6 +24,7 @@ const BATCHES: usize = 5;
 impl Step {
     pub fn create_group(&mut self, new: &NewGroup) -> Result<Answer, Rejection> {
         check_name("name", &new.name)?;
+        check_home(&new.home)?;
         let key = NameKey::new(&new.name, &new.home.resource_group, &new.home.subscription);
         if self.region.index.groups_by_name.contains_key(&key) {
             return Err(Rejection::NameTaken(new.name.clone()));

@@ -197,3 +197,19 @@ fn requests_without_a_token_are_refused() {
     assert_eq!(open.status, 200);
     assert!(open.text().contains("UbuntuLTS"));
 }
+
+#[test]
+fn control_characters_are_refused_in_texts_and_tags() {
+    let server = server();
+    for (line, body) in [
+        ("PUT AS/new", json!({ "location": "west\neurope" })),
+        ("PUT AS/new", json!({ "location": "x", "tags": { "a": "b\u{0}" } })),
+        ("PUT S/resourceGroups/new", json!({ "location": "x", "tags": { "a\tb": "c" } })),
+        ("PUT VM/new", json!({ "location": "x\u{7}", "properties": {} })),
+    ] {
+        let answer = send(&server, line, &body);
+        assert_eq!(answer.status, 400, "{line} {body}: {}", answer.text());
+        assert!(answer.text().contains("control characters"), "{}", answer.text());
+    }
+    arm(&server, "GET AS/new", NONE, 404, json!({}));
+}
