@@ -35,7 +35,8 @@ pub const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "/api/v1/scale-sets/{set}/delete-instances"),
 ];
 
-const PARAMETER: &str = "dryRun=true";
+/// The parameter as clients write it.
+const PARAMETER: [(&str, bool); 2] = [("dryRun=true", true), ("dryRun=false", false)];
 
 /// Whether commands of a request take effect.
 #[derive(Clone)]
@@ -83,17 +84,18 @@ pub fn take(parts: &mut Parts) -> Execution {
     let path = parts.extensions.get::<MatchedPath>().map_or("", |path| path.as_str());
     let is_listed = ROUTES.iter().any(|(method, listed)| *method == parts.method && *listed == path);
     let query = parts.uri.query().unwrap_or_default();
-    if !is_listed || !query.split('&').any(|pair| pair == PARAMETER) {
-        return Execution::Real;
-    }
-    let rest: Vec<&str> = query.split('&').filter(|pair| *pair != PARAMETER).collect();
+    let find = |pair: &str| PARAMETER.iter().find(|(text, _)| *text == pair).map(|(_, is_dry)| *is_dry);
+    let mut given = query.split('&').filter_map(find);
+    // A repeated parameter stays, and the route refuses it.
+    let (Some(is_dry), None) = (given.next().filter(|_| is_listed), given.next()) else { return Execution::Real };
+    let rest: Vec<&str> = query.split('&').filter(|pair| find(pair).is_none()).collect();
     let target = format!("{}?{}", parts.uri.path(), rest.join("&"));
     match target.parse::<Uri>() {
         Ok(uri) => parts.uri = uri,
         // The parameter stays, and the route refuses it.
         Err(_) => return Execution::Real,
     }
-    Execution::Dry(Trial::default())
+    if is_dry { Execution::Dry(Trial::default()) } else { Execution::Real }
 }
 
 #[cfg(test)]

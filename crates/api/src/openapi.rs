@@ -10,7 +10,7 @@ use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr,
 use utoipa::{IntoParams, ToSchema};
 
 use forewarn_access::Needs;
-use forewarn_api_types::{ErrorBody, PREFIX, ResourceName};
+use forewarn_api_types::{DryRun, ErrorBody, PREFIX, ResourceName};
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
@@ -91,6 +91,19 @@ impl Doc {
     pub fn no_content(mut self) -> Doc {
         self.responses.push((StatusCode::NO_CONTENT, None));
         self
+    }
+
+    /// Documents `dryRun` and the response to it.
+    pub fn with_dry_run(mut self) -> Doc {
+        let parameter = ParameterBuilder::new()
+            .name("dryRun")
+            .parameter_in(ParameterIn::Query)
+            .required(Required::False)
+            .description(Some("Show the operation and the events that the request would start, without starting them."))
+            .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)));
+        self.parameters.push(parameter.build());
+        let is_documented = self.responses.iter().any(|(status, _)| *status == StatusCode::OK);
+        if is_documented { self } else { self.response::<DryRun>(StatusCode::OK) }
     }
 
     pub fn header(mut self, name: &str, description: &str) -> Doc {

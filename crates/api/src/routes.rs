@@ -30,7 +30,7 @@ use super::operation_filter::OperationsQuery;
 use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
 use super::{
-    Service, changes, clock, events, faults, guard, health, history, host_joins, hosts, listeners, machine_actions,
+    Service, changes, clock, dry_run, events, faults, guard, health, history, host_joins, hosts, listeners, machine_actions,
     machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
     scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
 };
@@ -186,7 +186,16 @@ pub fn table() -> Vec<Route> {
     ]
     .into_iter()
     .flatten()
+    .map(with_dry_run)
     .collect()
+}
+
+/// Documents the dry run of a route that has one.
+fn with_dry_run(mut route: Route) -> Route {
+    if dry_run::ROUTES.iter().any(|(method, path)| *method == route.method && *path == route.path) {
+        route.doc = route.doc.with_dry_run();
+    }
+    route
 }
 
 #[rustfmt::skip]
@@ -382,6 +391,16 @@ mod tests {
             let pointer = reference.split('"').next().unwrap();
             assert!(document.pointer(pointer).is_some(), "{pointer} does not resolve");
         }
+    }
+
+    #[test]
+    fn dry_runs_are_documented_where_they_exist() {
+        let document = serde_json::to_value(document(&table())).unwrap();
+        let of = |path: &str, method: &str| document["paths"][path][method].to_string();
+        assert!(of("/api/v1/machines/{machine}/restart", "post").contains("\"dryRun\""));
+        assert!(of("/api/v1/machines/{machine}/restart", "post").contains("schemas/DryRun"));
+        assert!(of("/api/v1/machines/{machine}", "delete").contains("\"dryRun\""));
+        assert!(!of("/api/v1/rollouts", "post").contains("\"dryRun\""));
     }
 
     #[test]

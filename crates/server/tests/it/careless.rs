@@ -101,3 +101,13 @@ fn routes_without_a_dry_run_refuse_the_parameter() {
     assert_eq!(server.call("POST /machines/a/restart?dryRun=maybe", &NONE).status, 400);
     check(&server, "GET /machines/a", NONE, 200, json!({ "power": "Running" }));
 }
+
+#[test]
+fn a_dry_run_that_is_off_takes_effect_and_a_repeated_parameter_is_refused() {
+    let server = Server::with_machines(&["a"]);
+    server.listen_as("a");
+    let both = server.call("POST /machines/a/restart?dryRun=true&dryRun=false", &NONE);
+    assert_eq!(both.status, 400, "{}", both.text());
+    assert_eq!(server.call("GET /events", &NONE).json()["value"], json!([]));
+    check(&server, "POST /machines/a/restart?dryRun=false", NONE, 202, json!({ "kind": "Restart" }));
+}
