@@ -101,7 +101,7 @@ pub fn operation_noun(kind: OperationKind) -> &'static str {
         OperationKind::Maintain | OperationKind::PerformMaintenance => "Maintenance",
         OperationKind::Drain => "Drain",
         OperationKind::Fail => "Hardware failure",
-        OperationKind::Restart | OperationKind::Redeploy => kind.as_str(),
+        OperationKind::Restart | OperationKind::Redeploy | OperationKind::Unknown(_) => kind.as_str(),
     }
 }
 

@@ -3,8 +3,12 @@
 use std::fmt;
 
 use forewarn_wire::document::Kind;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::UnknownWord;
 
 /// An enumeration whose values are written as words.
 pub trait Word: Copy + PartialEq + Send + Sync + 'static {
@@ -50,11 +54,77 @@ macro_rules! words {
     };
 }
 
+/// Words that only responses contain. Clients accept those of a newer server.
+macro_rules! response_words {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$note:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$note])* $variant,)+
+            /// From a newer server. This server never uses it.
+            Unknown(UnknownWord),
+        }
+
+        impl $name {
+            /// All values that this version knows.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The name of this value in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => stringify!($variant),)+
+                    $name::Unknown(word) => word.as_str(),
+                }
+            }
+
+            pub fn parse(word: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+
+        impl Word for $name {
+            const ALL: &'static [$name] = $name::ALL;
+
+            fn as_str(self) -> &'static str {
+                $name::as_str(self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = String::deserialize(deserializer)?;
+                Ok($name::parse(&word).unwrap_or_else(|| $name::Unknown(UnknownWord::new(&word))))
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let words = $name::ALL.iter().map(|value| value.as_str());
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    };
+}
+
 words!(
     /// The impact of an event on its machines.
     EventType { Freeze, Reboot, Redeploy, Preempt, Terminate }
 );
-words!(EventCause {
+response_words!(EventCause {
     HostMaintenance,
     LiveMigration,
     UserRestart,
@@ -64,9 +134,9 @@ words!(EventCause {
     Eviction,
     Deletion,
 });
-words!(EventSource { Platform, User });
-words!(EventStatus { Scheduled, Started, Ended });
-words!(EventOutcome { Completed, Failed, TimedOut, Superseded, NoEffect, ResourceGone, Canceled });
+response_words!(EventSource { Platform, User });
+response_words!(EventStatus { Scheduled, Started, Ended });
+response_words!(EventOutcome { Completed, Failed, TimedOut, Superseded, NoEffect, ResourceGone, Canceled });
 words!(
     /// The status of an event, as webhooks report it.
     EventStage { Scheduled, Started, Completed, Canceled }
@@ -85,19 +155,19 @@ words!(MachinePriority { Regular, Spot });
 words!(MachineEvictionPolicy { Deallocate, Delete });
 words!(OrchestrationMode { Flexible, Uniform });
 words!(UpgradePolicy { Manual, Automatic, Rolling });
-words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
-words!(
+response_words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
+response_words!(
     /// Whether machines are placed on a host.
     HostPhase { Active, Draining, Drained, Failed }
 );
 words!(Weekday { Mon, Tue, Wed, Thu, Fri, Sat, Sun });
-words!(RolloutPhase { Planned, Running, Waiting, Paused, Finished, Stopped, Failed });
-words!(RolloutStepPhase { Pending, InProgress, Succeeded, Failed, Skipped, Canceled });
+response_words!(RolloutPhase { Planned, Running, Waiting, Paused, Finished, Stopped, Failed });
+response_words!(RolloutStepPhase { Pending, InProgress, Succeeded, Failed, Skipped, Canceled });
 words!(
     /// The maintenance that a rollout carries out on each target.
     RolloutType { Freeze, Reboot, Redeploy, Drain }
 );
-words!(
+response_words!(
     /// The reason why a rollout, drain or other operation does not go on.
     WaitReason {
         Window,
@@ -113,13 +183,13 @@ words!(
         Event,
     }
 );
-words!(OperationPhase { Running, Succeeded, Failed, Canceled });
+response_words!(OperationPhase { Running, Succeeded, Failed, Canceled });
 words!(MaintenanceType { Freeze, Reboot, Redeploy });
 words!(MaintenanceCause { HostMaintenance, LiveMigration });
 words!(FailureType { Reboot, Redeploy });
 words!(ClockMode { Real, Manual });
-words!(RunStatus { Running, Passed, Failed, Stopped });
-words!(RunStepStatus { Waiting, Running, Done, Failed });
+response_words!(RunStatus { Running, Passed, Failed, Stopped });
+response_words!(RunStepStatus { Waiting, Running, Done, Failed });
 
 impl From<EventType> for Kind {
     fn from(event_type: EventType) -> Kind {

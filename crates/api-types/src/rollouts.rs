@@ -298,6 +298,7 @@ impl std::fmt::Display for WaitFor {
             WaitReason::Notice => write!(f, "the planned time {until} of {}", self.list_machines()),
             WaitReason::Event => write!(f, "another event on {}", self.list_machines()),
             WaitReason::Paused => write!(f, "its rollout, which is paused"),
+            WaitReason::Unknown(word) => f.write_str(word.as_str()),
         }
     }
 }

@@ -51,8 +51,19 @@ macro_rules! mirror {
     };
 }
 
+/// An enum of the API that only responses contain.
+macro_rules! mirror_response {
+    ($api:ty = $other:ty { $($variant:ident),+ $(,)? }) => {
+        impl Convert<$api> for $other {
+            fn convert(self) -> $api {
+                match self { $(<$other>::$variant => <$api>::$variant),+ }
+            }
+        }
+    };
+}
+
 mirror!(EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate });
-mirror!(
+mirror_response!(
     EventCause = Cause {
         HostMaintenance,
         LiveMigration,
@@ -64,14 +75,16 @@ mirror!(
         Deletion,
     }
 );
-mirror!(EventSource = Source { Platform, User });
+mirror_response!(EventSource = Source { Platform, User });
 mirror!(EventStage = Stage { Scheduled, Started, Completed, Canceled });
 mirror!(PowerState = Power { Running, Stopped, Deallocated });
 mirror!(MachinePriority = Priority { Regular, Spot });
 mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
 mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
 mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
-mirror!(OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
+mirror_response!(
+    OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail }
+);
 
 impl Convert<EventOutcome> for &Outcome {
     fn convert(self) -> EventOutcome {

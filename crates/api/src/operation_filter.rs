@@ -1,6 +1,6 @@
 //! The filter of the list of operations.
 
-use forewarn_api_types::{OperationKind, OperationPhase};
+use forewarn_api_types::{OperationKind, OperationPhase, Word};
 use forewarn_core::{GroupId, MachineId, Name, Operation, Region, Request, RolloutId, ScopeOwner, Target};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,11 +14,11 @@ use super::render::{render_kind, render_phase, target_host};
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct OperationsQuery {
     /// Only operations in this state.
-    #[param(inline)]
-    pub state: Option<OperationPhase>,
+    #[param(inline, value_type = Option<OperationPhase>)]
+    pub state: Option<String>,
     /// Only operations of this kind.
-    #[param(inline)]
-    pub kind: Option<OperationKind>,
+    #[param(inline, value_type = Option<OperationKind>)]
+    pub kind: Option<String>,
     /// Only operations with an event of this machine.
     pub machine: Option<String>,
     /// Only operations with an event on this host, or with this host as their target.
@@ -51,8 +51,8 @@ impl OperationFilter {
         let group = query.group.as_ref().map(|name| names::find_any_group(region, name)).transpose()?;
         let rollout = query.rollout.as_ref().map(|id| names::find_rollout(region, id)).transpose()?;
         Ok(OperationFilter {
-            state: query.state,
-            kind: query.kind,
+            state: query.state.as_deref().map(|word| parse_word("state", word)).transpose()?,
+            kind: query.kind.as_deref().map(|word| parse_word("kind", word)).transpose()?,
             machine: machine.map(|machine| machine.id),
             host,
             group: group.map(|group| group.id),
@@ -68,6 +68,14 @@ impl OperationFilter {
             && self.group.is_none_or(|group| concerns_group(region, operation, group))
             && self.host.as_ref().is_none_or(|host| concerns_host(region, operation, host))
     }
+}
+
+/// A word of a filter. Unlike in responses, unknown words are errors here.
+fn parse_word<W: Word>(name: &'static str, word: &str) -> Result<W, ApiError> {
+    W::ALL.iter().copied().find(|known| known.as_str() == word).ok_or_else(|| {
+        let words: Vec<&str> = W::ALL.iter().map(|known| known.as_str()).collect();
+        ApiError::query(name, format!("has the invalid value '{word}'. Use one of: {}", words.join(", ")))
+    })
 }
 
 fn concerns_machine(region: &Region, operation: &Operation, machine: MachineId) -> bool {

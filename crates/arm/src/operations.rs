@@ -159,7 +159,7 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 impl Progress {
     fn of(operation: &Operation) -> Progress {
         let (status, error) = match operation.state {
-            OperationPhase::Running => (OperationStatus::InProgress, None),
+            OperationPhase::Running | OperationPhase::Unknown(_) => (OperationStatus::InProgress, None),
             OperationPhase::Succeeded => (OperationStatus::Succeeded, None),
             OperationPhase::Failed => (OperationStatus::Failed, Some(failure(operation))),
             OperationPhase::Canceled => (OperationStatus::Failed, Some(canceled(operation.canceled_by.as_deref()))),
@@ -214,7 +214,8 @@ fn failure(operation: &Operation) -> ArmError {
             ("ResourceGone", "The machine was deleted before the operation could start.".to_owned())
         }
         Some(EventOutcome::Canceled) => return canceled(operation.canceled_by.as_deref()),
-        Some(EventOutcome::Failed | EventOutcome::Completed | EventOutcome::NoEffect) | None => {
+        Some(EventOutcome::Failed | EventOutcome::Completed | EventOutcome::NoEffect | EventOutcome::Unknown(_))
+        | None => {
             let reason = operation.reason.as_deref().unwrap_or("the history gives no reason");
             ("DriverFailed", format!("The driver failed: {}.", reason.trim_end_matches('.')))
         }

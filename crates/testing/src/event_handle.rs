@@ -172,13 +172,13 @@ fn read_status(event: &types::Event) -> Option<EventStatus> {
     match event.status {
         types::EventStatus::Scheduled => Some(EventStatus::Scheduled),
         types::EventStatus::Started => Some(EventStatus::Started),
-        types::EventStatus::Ended => None,
+        types::EventStatus::Ended | types::EventStatus::Unknown(_) => None,
     }
 }
 
 fn read_outcome(event: &types::Event) -> Option<String> {
     match event.status {
-        types::EventStatus::Scheduled | types::EventStatus::Started => None,
+        types::EventStatus::Scheduled | types::EventStatus::Started | types::EventStatus::Unknown(_) => None,
         types::EventStatus::Ended => Some(event.outcome.map_or(String::new(), |outcome| outcome.to_string())),
     }
 }

@@ -241,7 +241,7 @@ impl<'a> CaseRun<'a> {
         match run.state {
             RunStatus::Running => Ok(false),
             RunStatus::Passed => Ok(true),
-            RunStatus::Failed | RunStatus::Stopped => {
+            RunStatus::Failed | RunStatus::Stopped | RunStatus::Unknown(_) => {
                 let reason = run.reason.unwrap_or_default();
                 monitor.observed.error = Some(format!("the scenario failed: {reason}"));
                 Ok(true)

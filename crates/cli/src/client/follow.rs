@@ -273,7 +273,7 @@ impl OperationView {
                 let by = optional_suffix(" by ", self.operation.canceled_by.as_deref());
                 Err(Failure::Failed(format!("operation canceled{by}: {}", self.subject())))
             }
-            (OperationPhase::Failed | OperationPhase::Running, because) => {
+            (OperationPhase::Failed | OperationPhase::Running | OperationPhase::Unknown(_), because) => {
                 Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), optional_suffix(": ", because))))
             }
         }
@@ -312,6 +312,7 @@ fn describe_state(state: OperationPhase) -> &'static str {
         OperationPhase::Succeeded => "has succeeded",
         OperationPhase::Failed => "has failed",
         OperationPhase::Canceled => "was canceled",
+        OperationPhase::Unknown(word) => word.as_str(),
     }
 }
 
@@ -319,7 +320,7 @@ fn describe_state(state: OperationPhase) -> &'static str {
 pub fn describe_status(event: &Event) -> String {
     match event.status {
         EventStatus::Scheduled => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
-        EventStatus::Started | EventStatus::Ended => {
+        EventStatus::Started | EventStatus::Ended | EventStatus::Unknown(_) => {
             let reason = unannounced_reason(event).map_or(String::new(), |reason| format!(" ({reason})"));
             format!("{}{reason}", status_word(event))
         }

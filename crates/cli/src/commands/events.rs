@@ -63,7 +63,7 @@ fn status(event: &Event) -> Cell {
         (EventStatus::Scheduled, None) => Color::Yellow,
         (EventStatus::Started, None) => Color::Red,
         (_, Some(EventOutcome::Completed)) => Color::Green,
-        (_, Some(_)) | (EventStatus::Ended, None) => Color::Plain,
+        (_, Some(_)) | (EventStatus::Ended | EventStatus::Unknown(_), None) => Color::Plain,
     };
     Cell::colored(format!("{word}{unseen}"), color)
 }

@@ -176,7 +176,7 @@ impl TableRow for Host {
         let state = match (self.state, self.reachable) {
             (HostPhase::Failed, _) | (_, Some(false)) => Cell::colored(describe_state(self), Color::Red),
             (HostPhase::Draining | HostPhase::Drained, _) => Cell::colored(describe_state(self), Color::Yellow),
-            (HostPhase::Active, _) => Cell::new(describe_state(self)),
+            (HostPhase::Active | HostPhase::Unknown(_), _) => Cell::new(describe_state(self)),
         };
         let machines = client::join_few(&self.machines);
         vec![

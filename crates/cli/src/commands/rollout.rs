@@ -200,7 +200,8 @@ fn finish(value: &Value, rollout: &Rollout, output: Output) -> Result<(), Failur
         | RolloutPhase::Waiting
         | RolloutPhase::Paused
         | RolloutPhase::Finished
-        | RolloutPhase::Stopped => Ok(()),
+        | RolloutPhase::Stopped
+        | RolloutPhase::Unknown(_) => Ok(()),
     }
 }
 
@@ -218,7 +219,11 @@ fn describe_end(rollout: &Rollout) -> String {
 
 fn is_over(state: RolloutPhase) -> bool {
     match state {
-        RolloutPhase::Planned | RolloutPhase::Running | RolloutPhase::Waiting | RolloutPhase::Paused => false,
+        RolloutPhase::Planned
+        | RolloutPhase::Running
+        | RolloutPhase::Waiting
+        | RolloutPhase::Paused
+        | RolloutPhase::Unknown(_) => false,
         RolloutPhase::Finished | RolloutPhase::Stopped | RolloutPhase::Failed => true,
     }
 }
@@ -241,6 +246,7 @@ fn describe_step(state: RolloutStepPhase) -> &'static str {
         RolloutStepPhase::Failed => "failed",
         RolloutStepPhase::Skipped => "skipped, no machines",
         RolloutStepPhase::Canceled => "canceled",
+        RolloutStepPhase::Unknown(word) => word.as_str(),
     }
 }
 
@@ -309,7 +315,8 @@ fn state_cell(state: RolloutStepPhase) -> Cell {
         RolloutStepPhase::Pending
         | RolloutStepPhase::Succeeded
         | RolloutStepPhase::Skipped
-        | RolloutStepPhase::Canceled => Cell::new(state.as_str()),
+        | RolloutStepPhase::Canceled
+        | RolloutStepPhase::Unknown(_) => Cell::new(state.as_str()),
     }
 }
 

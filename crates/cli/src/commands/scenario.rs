@@ -114,10 +114,10 @@ fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
         (RunStatus::Passed, _) if output == Output::Table => output::print_line(&format!("'{title}' passed.")),
         (RunStatus::Passed, _) => Ok(()),
         (RunStatus::Stopped, _) => Err(Failure::Failed(format!("'{title}' was stopped"))),
-        (RunStatus::Failed | RunStatus::Running, Some(step)) => {
+        (RunStatus::Failed | RunStatus::Running | RunStatus::Unknown(_), Some(step)) => {
             Err(Failure::Failed(format!("'{title}' failed at line {}: {reason}", step.line)))
         }
-        (RunStatus::Failed | RunStatus::Running, None) => {
+        (RunStatus::Failed | RunStatus::Running | RunStatus::Unknown(_), None) => {
             Err(Failure::Failed(format!("'{title}' failed before its first step: {}", reason)))
         }
     }
@@ -136,7 +136,7 @@ impl TableRow for Run {
         let color = match self.state {
             RunStatus::Passed => Color::Green,
             RunStatus::Failed => Color::Red,
-            RunStatus::Running | RunStatus::Stopped => Color::Plain,
+            RunStatus::Running | RunStatus::Stopped | RunStatus::Unknown(_) => Color::Plain,
         };
         let done = self.steps.iter().filter(|step| step.state == RunStepStatus::Done).count();
         vec![
