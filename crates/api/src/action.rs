@@ -100,6 +100,8 @@ table! {
     DeleteResourceGroup: "resource-group.delete", Owner;
     PutNetworkResource: "network.put", Owner;
     DeleteNetworkResource: "network.delete", Owner;
+    PutMaintenanceConfiguration: "maintenance-configuration.put", Owner;
+    DeleteMaintenanceConfiguration: "maintenance-configuration.delete", Owner;
     PutDeployment: "deployment.put", Owner;
     DeleteDeployment: "deployment.delete", Owner;
 }

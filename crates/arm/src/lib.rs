@@ -17,6 +17,8 @@
 
 mod acknowledge;
 mod actions;
+mod apply_updates;
+mod assignments;
 mod availability_sets;
 mod call;
 pub mod catalog;
@@ -28,6 +30,7 @@ mod instances;
 mod locks;
 mod lookups;
 mod machines;
+mod maintenance;
 mod network;
 mod operations;
 mod page;

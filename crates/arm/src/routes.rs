@@ -22,8 +22,8 @@ use super::actions::{self, deallocate, perform_maintenance, power_off, redeploy,
 use super::call::Call;
 use super::locks::Locks;
 use super::{
-    acknowledge, availability_sets, deployments, instances, lookups, machines, network, operations, resource_groups,
-    scale_sets, scheduled_events, subscriptions,
+    acknowledge, apply_updates, assignments, availability_sets, deployments, instances, lookups, machines, maintenance,
+    network, operations, resource_groups, scale_sets, scheduled_events, subscriptions,
 };
 use forewarn_access::{Role, random_guid};
 use forewarn_api::error::{ApiError, ErrorCode};
@@ -148,6 +148,31 @@ table! {
     PUT "G/Microsoft.Resources/deployments/*" (PutDeployment) => deployments::put,
     DELETE "G/Microsoft.Resources/deployments/*" (DeleteDeployment) => deployments::delete,
     GET "G/Microsoft.Resources/deployments/*/operationStatuses/*" => deployments::status,
+
+    GET "S/Microsoft.Maintenance/maintenanceConfigurations" => maintenance::list,
+    GET "G/Microsoft.Maintenance/maintenanceConfigurations" => maintenance::list,
+    GET "G/Microsoft.Maintenance/maintenanceConfigurations/*" => maintenance::get,
+    PUT "G/Microsoft.Maintenance/maintenanceConfigurations/*" (PutMaintenanceConfiguration) => maintenance::put,
+    PATCH "G/Microsoft.Maintenance/maintenanceConfigurations/*" (PutMaintenanceConfiguration) => maintenance::patch,
+    DELETE "G/Microsoft.Maintenance/maintenanceConfigurations/*" (DeleteMaintenanceConfiguration) => maintenance::delete,
+    GET "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments" => assignments::list,
+    GET "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*" => assignments::get,
+    PUT "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*" (PutMaintenanceConfiguration) => assignments::put,
+    DELETE "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*" (DeleteMaintenanceConfiguration) => assignments::delete,
+    GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments" => assignments::list,
+    GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*" => assignments::get,
+    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*" (PutMaintenanceConfiguration) => assignments::put,
+    DELETE "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*" (DeleteMaintenanceConfiguration) => assignments::delete,
+    GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/updates" => apply_updates::list_updates,
+    GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*" => apply_updates::get,
+    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*" (StartRollout) => apply_updates::put,
+    GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments" => assignments::list,
+    GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*" => assignments::get,
+    PUT "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*" (PutMaintenanceConfiguration) => assignments::put,
+    DELETE "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*" (DeleteMaintenanceConfiguration) => assignments::delete,
+    GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/updates" => apply_updates::list_updates,
+    GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*" => apply_updates::get,
+    PUT "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*" (StartRollout) => apply_updates::put,
 
     GET "S/Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Maintenance/scheduledevents" => scheduled_events::list,

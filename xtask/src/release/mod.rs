@@ -48,7 +48,7 @@ pub fn run(out: Option<&str>) -> Result<()> {
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
-const LIBRARIES: [&str; 14] = [
+const LIBRARIES: [&str; 15] = [
     "wire",
     "client",
     "core",
@@ -57,6 +57,7 @@ const LIBRARIES: [&str; 14] = [
     "access",
     "engine",
     "metadata",
+    "libvirt",
     "drivers",
     "api",
     "arm",

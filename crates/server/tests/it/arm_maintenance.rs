@@ -122,3 +122,53 @@ fn events_and_their_history_are_listed() {
     assert_eq!(listed(&format!("GET SET/su/{EVENTS}"))[0]["EventStatus"], "Completed");
     refused(&server, &format!("GET VM/none/{EVENTS}"), NONE, 404, "ResourceNotFound");
 }
+
+const CONFIGURATIONS: &str = "G/providers/Microsoft.Maintenance/maintenanceConfigurations";
+
+fn configuration(recurrence: &str) -> Value {
+    json!({ "location": "x", "properties": { "maintenanceScope": "Host", "maintenanceWindow": {
+        "startDateTime": "2026-03-01 22:00", "duration": "05:00", "timeZone": "W. Europe Standard Time",
+        "recurEvery": recurrence } } })
+}
+
+#[test]
+fn a_maintenance_configuration_gives_the_rollout_of_a_set_its_window() {
+    let server = fleet();
+    let stored = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 201, json!({}));
+    assert_eq!((&stored["name"], &stored["properties"]["visibility"]), (&json!("nights"), &json!("Custom")));
+    arm(&server, &format!("GET {CONFIGURATIONS}"), NONE, 200, json!({ "value": [{ "name": "nights" }] }));
+    let assignment = "SET/su/providers/Microsoft.Maintenance/configurationAssignments";
+    let body = json!({ "properties": { "maintenanceConfigurationId": stored["id"] } });
+    arm(&server, &format!("PUT {assignment}/a"), body.clone(), 201, body.clone());
+    arm(&server, &format!("PUT {assignment}/A"), body, 200, json!({}));
+    arm(&server, &format!("GET {assignment}"), NONE, 200, json!({ "value": [{ "name": "A" }] }));
+    let updates = "SET/su/providers/Microsoft.Maintenance/applyUpdates/default";
+    let status = |line: &str, code: u16, status: &str| {
+        arm(&server, line, NONE, code, json!({ "name": "default", "properties": { "status": status } }));
+    };
+    status(&format!("GET {updates}"), 200, "NoUpdatesPending");
+    status(&format!("PUT {updates}"), 201, "Pending");
+    status(&format!("PUT {updates}"), 200, "Pending");
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
+    assert_eq!(rollouts["value"].as_array().unwrap().len(), 1, "{rollouts}");
+    let window = json!([{ "start": "22:00", "end": "03:00", "timeZone": "Europe/Berlin" }]);
+    assert_eq!(rollouts["value"][0]["windows"], window, "{rollouts}");
+    advance(&server, 3 * 24 * 3600);
+    status(&format!("GET {updates}"), 200, "Completed");
+}
+
+#[test]
+fn invalid_configurations_and_assignments_are_refused() {
+    let server = fleet();
+    let put = format!("PUT {CONFIGURATIONS}/c");
+    refused(&server, &put, configuration("Month First Monday"), 400, "InvalidParameter");
+    let guest = json!({ "location": "x", "properties": { "maintenanceScope": "InGuestPatch" } });
+    refused(&server, &put, guest, 400, "InvalidParameter");
+    refused(&server, &put, json!({}), 400, "InvalidParameter");
+    refused(&server, &format!("PATCH {CONFIGURATIONS}/c"), json!({}), 404, "ResourceNotFound");
+    let assignment = "PUT VM/one/providers/Microsoft.Maintenance/configurationAssignments/a";
+    refused(&server, assignment, json!({}), 400, "InvalidParameter");
+    let nowhere = json!({ "properties": { "maintenanceConfigurationId":
+        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Maintenance/maintenanceConfigurations/none" } });
+    refused(&server, assignment, nowhere, 404, "ResourceNotFound");
+}

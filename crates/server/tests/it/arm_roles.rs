@@ -30,6 +30,8 @@ const OPERATOR: &[&str] = &[
     "POST G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*",
+    "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*",
 ];
 
 const OWNER: &[&str] = &[
@@ -45,6 +47,15 @@ const OWNER: &[&str] = &[
     "PUT G/Microsoft.Compute/virtualMachineScaleSets/*",
     "PATCH G/Microsoft.Compute/virtualMachineScaleSets/*",
     "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*",
+    "PUT G/Microsoft.Maintenance/maintenanceConfigurations/*",
+    "PATCH G/Microsoft.Maintenance/maintenanceConfigurations/*",
+    "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "DELETE G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
+    "DELETE G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "DELETE G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "DELETE G/Microsoft.Maintenance/maintenanceConfigurations/*",
     "POST G/Microsoft.Compute/virtualMachines/*/reimage",
     "POST G/Microsoft.Compute/virtualMachines/*/simulateEviction",
     "POST G/Microsoft.Compute/virtualMachines/*/powerOff",
@@ -167,6 +178,10 @@ impl Stage {
             "PUT G/Microsoft.Compute/virtualMachines/*",
             "PUT G/Microsoft.Compute/virtualMachineScaleSets/*",
             "PUT G/Microsoft.Resources/deployments/*",
+            "PUT G/Microsoft.Maintenance/maintenanceConfigurations/*",
+            "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
+            "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+            "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
         ] {
             let answer = stage.ask(Door::Http, Role::Owner, line);
             assert!((200..300).contains(&answer.status), "{line}: {}", answer.text());
@@ -236,6 +251,7 @@ impl Stage {
             "scheduledevents" => &self.events[usize::from(in_set)],
             "operations" => &self.operation,
             "versions" => "1.0.0",
+            "maintenanceConfigurations" | "configurationAssignments" | "applyUpdates" => "one",
             "locations" | "publishers" | "artifacttypes" | "offers" | "skus" | "deployments" | "operationStatuses" => {
                 "one"
             }
@@ -256,6 +272,10 @@ impl Stage {
             "PUT G/Microsoft.Compute/virtualMachineScaleSets/*" => set,
             "PUT G/Microsoft.Resources/deployments/*" => json!({ "properties": { "template": { "resources": [] } } }),
             "POST G/Microsoft.Compute/virtualMachineScaleSets/*/delete" => json!({ "instanceIds": ["1"] }),
+            line if line.starts_with("PUT ") && line.contains("configurationAssignments") => {
+                let id = path("G/providers/Microsoft.Maintenance/maintenanceConfigurations/one");
+                json!({ "properties": { "maintenanceConfigurationId": id } })
+            }
             line if line.starts_with("PUT ") => json!({ "location": "x" }),
             line if line.starts_with("PATCH ") => json!({ "tags": { "a": "b" } }),
             line if line.ends_with("scheduledevents") && line.starts_with("POST ") => {

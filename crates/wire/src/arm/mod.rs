@@ -8,12 +8,14 @@
 //! | [`types`] | known resource types and their spelling |
 //! | [`error`] | bodies of errors and long-running operations |
 //! | [`template`] | deployment templates: expressions, loops, order |
+//! | [`maintenance`] | windows of maintenance configurations |
 //! | [`merge`] | the effect of PUT and PATCH on an existing body |
 
 pub mod acknowledge;
 pub mod compute;
 pub mod error;
 pub mod id;
+pub mod maintenance;
 pub mod merge;
 pub mod template;
 pub mod types;

@@ -48,6 +48,10 @@ pub const ALL: &[KnownType] = &[
         api_versions: &["2024-11-01", "2022-09-01", "2021-04-01"],
         deployable: Deployable::No,
     },
+    maintenance("Microsoft.Maintenance/maintenanceConfigurations"),
+    maintenance("Microsoft.Maintenance/configurationAssignments"),
+    maintenance("Microsoft.Maintenance/applyUpdates"),
+    maintenance("Microsoft.Maintenance/updates"),
     KnownType {
         name: "Microsoft.Maintenance/scheduledevents",
         api_versions: &["2026-02-01-preview", "2025-10-01-preview", "2023-10-01-preview"],
@@ -76,6 +80,10 @@ const fn compute(name: &'static str, deployable: Deployable) -> KnownType {
         api_versions: &["2026-04-01", "2025-04-01", "2024-11-01", "2024-07-01", "2019-03-01"],
         deployable,
     }
+}
+
+const fn maintenance(name: &'static str) -> KnownType {
+    KnownType { name, api_versions: &["2023-04-01", "2021-05-01", "2020-04-01"], deployable: Deployable::No }
 }
 
 const fn network(name: &'static str) -> KnownType {

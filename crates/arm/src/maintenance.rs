@@ -1,0 +1,135 @@
+//! Handlers of maintenance configurations: windows in which a user lets maintenance happen. They take effect through
+//! `assignments` and `apply_updates`.
+
+use axum::response::{IntoResponse, Response};
+use forewarn_store::{Attachment, Owner};
+use forewarn_wire::arm::id::ResourceId;
+use forewarn_wire::arm::maintenance::{Window, window};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::call::{Arm, Call};
+use super::fields::{self, at, invalid, missing, text};
+use super::group_records;
+use super::page::{self, PageRequest};
+use super::resource::{is_in_group, last_name, not_found};
+use super::write::{WriteMode, Written, write_handlers};
+use forewarn_api::Action;
+use forewarn_api::error::{ApiError, ErrorCode};
+
+/// Prefix of the attachments that hold configurations; the resource ID follows.
+const RECORD: &str = "arm/maintenance";
+
+/// Configurations of one resource group; each is read to find the next, so a page of the store must hold them.
+const CONFIGURATIONS_MAX: usize = 200;
+
+/// The only scope that means something here: maintenance of hosts.
+const SCOPE: &str = "Host";
+
+pub fn record_name(id: &ResourceId) -> String {
+    format!("{RECORD}{}", id.key())
+}
+
+write_handlers!();
+
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+    let home = group_records::find_home(arm, id).await?;
+    let _lock = arm.lock(id).await;
+    let existing = arm.read_attachment(Owner::Region, record_name(id)).await?;
+    match (&existing, mode) {
+        (None, WriteMode::Patch) => return Err(not_found(id)),
+        (None, WriteMode::Put) => check_new(arm, id, given).await?,
+        (Some(_), _) => {}
+    }
+    let mut merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
+    fields::tags(&merged)?;
+    check(&merged)?;
+    let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
+    fields::put(&mut merged, "id", id_before.unwrap_or_else(|| id.to_string().into()));
+    let attachment = Attachment::put(Owner::Region, record_name(id), merged.to_string());
+    let permit = arm.actions.permit(Action::PutMaintenanceConfiguration)?;
+    let note = permit.note(format!("{}/{}", home.resource_group, last_name(id)));
+    arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
+    Ok(Written { is_new: existing.is_none(), resource: render(merged), pending: None })
+}
+
+async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiError> {
+    text(given, "location")?.ok_or_else(|| missing("location"))?;
+    let prefix = record_name(id);
+    let group = prefix.rsplit_once('/').map_or(prefix.as_str(), |(group, _)| group);
+    let count = arm.read_attachments_below(format!("{group}/"), None).await?.len();
+    if count >= CONFIGURATIONS_MAX {
+        let message = format!(
+            "A resource group can have at most {CONFIGURATIONS_MAX} maintenance configurations. Delete one first."
+        );
+        return Err(ApiError::new(ErrorCode::QuotaExceeded, message));
+    }
+    Ok(())
+}
+
+fn check(body: &Value) -> Result<(), ApiError> {
+    const PLACE: &str = "properties.maintenanceScope";
+    let scope = text(body, PLACE)?.unwrap_or(SCOPE);
+    if !scope.eq_ignore_ascii_case(SCOPE) {
+        return Err(invalid(PLACE, format!("is '{scope}', but only {SCOPE} is supported")));
+    }
+    read_window(body).map(drop)
+}
+
+/// The window of a configuration; None if maintenance can happen at any time.
+pub fn read_window(body: &Value) -> Result<Option<Window>, ApiError> {
+    // Older api-versions have the members of the window in the properties themselves.
+    let nested = at(body, "properties.maintenanceWindow");
+    let flat = at(body, "properties").filter(|properties| properties.get("startDateTime").is_some());
+    let Some(given) = nested.or(flat) else { return Ok(None) };
+    let window = window(given);
+    window.map(Some).map_err(|error| invalid(&format!("maintenanceWindow.{}", error.member), error.problem))
+}
+
+pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
+    arm.read_attachment(Owner::Region, record_name(id)).await
+}
+
+pub async fn get(call: Call) -> Result<Response, ApiError> {
+    let found = find(&call.arm, call.id()).await?.ok_or_else(|| not_found(call.id()))?;
+    Ok(axum::Json(render(found)).into_response())
+}
+
+pub async fn list(call: Call) -> Result<Response, ApiError> {
+    let request = PageRequest::of(&call)?;
+    let prefix = match is_in_group(call.id()) {
+        true => format!("{RECORD}{}/", call.path.to_string().to_ascii_lowercase()),
+        false => format!("{RECORD}/subscriptions/{}/", call.subscription().to_ascii_lowercase()),
+    };
+    let mut found = call.arm.read_attachments_below(prefix, request.after.clone()).await?;
+    let next = request.cut(&mut found, |(name, _)| name.clone());
+    Ok(page::respond(&call, found.into_iter().map(|(_, body)| render(body)).collect(), next))
+}
+
+pub async fn delete(call: Call) -> Result<Response, ApiError> {
+    let (arm, id) = (&call.arm, call.id());
+    let _lock = arm.lock(id).await;
+    if find(arm, id).await?.is_none() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let note = arm.actions.permit(Action::DeleteMaintenanceConfiguration)?.note(last_name(id));
+    let record = record_name(id);
+    arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, record)]).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+fn render(mut body: Value) -> Value {
+    let id = text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+    let Some(id) = id else { return body };
+    fields::put(&mut body, "name", last_name(&id));
+    fields::put(&mut body, "type", "Microsoft.Maintenance/maintenanceConfigurations");
+    for (place, value) in
+        [("maintenanceScope", SCOPE), ("visibility", "Custom"), ("namespace", "Microsoft.Maintenance")]
+    {
+        let place = format!("properties.{place}");
+        if at(&body, &place).is_none() {
+            fields::put(&mut body, &place, value);
+        }
+    }
+    body
+}
