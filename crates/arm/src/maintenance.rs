@@ -109,13 +109,12 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let (arm, id) = (&call.arm, call.id());
     let _lock = arm.lock(id).await;
-    if find(arm, id).await?.is_none() {
-        return Ok(StatusCode::NO_CONTENT.into_response());
-    }
+    let Some(found) = find(arm, id).await? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let note = arm.actions.permit(Action::DeleteMaintenanceConfiguration)?.note(last_name(id));
     let record = record_name(id);
     arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, record)]).await?;
-    Ok(StatusCode::OK.into_response())
+    // Clients read the deleted configuration from the response.
+    Ok(axum::Json(render(found)).into_response())
 }
 
 fn render(mut body: Value) -> Value {

@@ -254,6 +254,29 @@ try:
 except HttpResponseError as error:
     expect("status", error.status_code, 404)
 
+# Windows of maintenance.
+window = {"startDateTime": "2026-03-01 22:00", "duration": "05:00", "timeZone": "Pacific Standard Time", "recurEvery": "Day"}
+nights = {"location": "westeurope", "properties": {"maintenanceScope": "Host", "maintenanceWindow": window}}
+made = maintenance.maintenance_configurations.create_or_update("rg", "nights", nights)
+expect("configuration", (made.name, made.properties.maintenance_scope), ("nights", "Host"))
+expect("configurations", [one.name for one in maintenance.maintenance_configurations.list()], ["nights"])
+passed("maintenance_configurations.create_or_update", "A window for maintenance of hosts.")
+of_set = ("rg", "Microsoft.Compute", "availabilitySets", "as1")
+assignment = {"location": "westeurope", "properties": {"maintenanceConfigurationId": made.id}}
+maintenance.configuration_assignments.create_or_update(*of_set, "a", assignment)
+expect("assignments", [one.name for one in maintenance.configuration_assignments.list(*of_set)], ["a"])
+passed("configuration_assignments.create_or_update", "The window applies to an availability set.")
+expect("status", maintenance.apply_updates.create_or_update(*of_set).properties.status, "Pending")
+rollouts = requests.get(f"{HTTP}/api/v1/rollouts", headers=NATIVE).json()["value"]
+expect("windows", [one["timeZone"] for one in rollouts[0]["windows"]], ["America/Los_Angeles"])
+advance(3 * 24 * 3600)
+expect("status", maintenance.apply_updates.get(*of_set, "default").properties.status, "Completed")
+passed("apply_updates.create_or_update", "A rollout over the set within its window.")
+maintenance.configuration_assignments.delete(*of_set, "a")
+maintenance.maintenance_configurations.delete("rg", "nights")
+sees("web1")
+sees("web2")
+
 poller = machines.begin_delete("rg", "web1")
 (event,) = sees("web2", "Terminate Scheduled web1")
 waits(poller)
