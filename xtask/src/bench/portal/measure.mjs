@@ -124,13 +124,16 @@ function firstView(browser, fleet) {
   });
 }
 
-// From the top to the machines of the last scope, without rendering what is between.
+// From the top to the last row of the table of groups.
 function scroll(browser, fleet) {
   return open(browser, fleet, async (page) => {
     await page.goto(fleet.management + "/");
     await live(page);
     return page.evaluate(() => {
-      const last = () => document.querySelector("#scopes > .chunk:last-child .scope:last-child");
+      const last = () => {
+        const row = document.querySelector("#groups > tr:last-child");
+        return row && row.getBoundingClientRect().top < innerHeight;
+      };
       const begun = performance.now();
       scrollTo(0, document.body.scrollHeight);
       return new Promise((resolve) => {
@@ -163,7 +166,7 @@ function updates(browser, fleet) {
     for (let n = 0; n < UPDATES; n++) {
       const operation = await fleet.api("POST", `/machines/${fleet.targets[n]}/restart`);
       const answered = clock();
-      const id = `lane-${operation.events[0].id}`;
+      const id = `op-${operation.id}`;
       const seen = await (await page.waitForFunction((id) => window.seen[id], id, { timeout: PATIENCE, polling: 10 })).jsonValue();
       took.push(Math.max(0, seen - answered));
     }
