@@ -91,7 +91,7 @@ impl OrderRunner {
         tasks.shutdown().await;
     }
 
-    /// The orders of the journal, with the current term: the host was asked, and nobody has heard of the end.
+    /// The orders of the journal, with the current term: their outcome was not reported.
     fn unfinished(&self) -> Vec<Order> {
         let term = self.book.term();
         match self.driver.unfinished() {

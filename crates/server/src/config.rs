@@ -1,16 +1,18 @@
 //! The configuration of a server. Files, environment variables and flags are read by the command line.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forewarn_access::tls::hostname;
 use forewarn_core::Settings;
 
-use crate::libvirt::LibvirtChoice;
 pub use forewarn_access::Auth;
 pub use forewarn_access::oidc::{OidcConfig, OidcConfigError, OidcSecret, RoleRule};
 pub use forewarn_access::tls::Certificate;
-pub use forewarn_drivers::{CommandDriver, Impacts};
+pub use forewarn_drivers::libvirt::{KnownPeers, Peer};
+pub use forewarn_drivers::{CommandDriver, Impacts, RebootMode};
 pub use forewarn_engine::clock::ClockKind;
 use forewarn_metadata::{CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT};
 pub use forewarn_metadata::{ListenAddress, MetadataListener};
@@ -99,6 +101,40 @@ pub enum DriverChoice {
     Libvirt(LibvirtChoice),
     /// The agents of the hosts.
     Agents,
+}
+
+/// The settings of the libvirt driver.
+#[derive(Clone, Debug)]
+pub struct LibvirtChoice {
+    /// The name of this host.
+    pub host: String,
+    /// The socket of its libvirtd.
+    pub socket: PathBuf,
+    pub reboot: RebootMode,
+    /// Storage pools from which Terminate may delete disks.
+    pub pools: Vec<String>,
+    /// Other hosts. Those with a socket are driven by this server too.
+    pub peers: KnownPeers,
+}
+
+impl Default for LibvirtChoice {
+    fn default() -> Self {
+        LibvirtChoice {
+            host: hostname(),
+            socket: "/run/libvirt/libvirt-sock".into(),
+            reboot: RebootMode::Hard,
+            pools: Vec::new(),
+            peers: KnownPeers::default(),
+        }
+    }
+}
+
+impl LibvirtChoice {
+    /// The hosts that this server drives, with their sockets.
+    pub fn hosts(&self) -> BTreeMap<String, PathBuf> {
+        let peers = self.peers.0.iter().filter_map(|(name, peer)| Some((name.clone(), peer.socket.clone()?)));
+        peers.chain([(self.host.clone(), self.socket.clone())]).collect()
+    }
 }
 
 impl Default for Config {

@@ -10,7 +10,7 @@ use forewarn_drivers::libvirt::{DomainWatch, FoundDomain, LibvirtDriver};
 use forewarn_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
-use crate::libvirt::LibvirtMetrics;
+use crate::libvirt_metrics::LibvirtMetrics;
 
 /// The pause before libvirtd is tried again.
 const RETRY: Duration = Duration::from_secs(1);

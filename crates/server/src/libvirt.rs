@@ -3,108 +3,30 @@
 //! Each host has a journal, a runner for its orders, and a watch on its domains. Orders follow from the region, so
 //! nothing is lost if a host or this server is restarted.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use forewarn_access::tls::hostname;
 use forewarn_api::HealthProblems;
 use forewarn_core::{Command, MachineReport, Name};
 use forewarn_drivers::book::orders_of;
-use forewarn_drivers::libvirt::{KnownPeers, LibvirtConfig, LibvirtDriver, Target};
+use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::{Action, Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, Reported};
 use forewarn_engine::{ClockKind, Engine, SubmitError};
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::adapters::REPORT_RETRY;
-use crate::config::{Config, DriverChoice, StoreChoice};
+use crate::config::{Config, DriverChoice, LibvirtChoice, StoreChoice};
 use crate::drift::DomainFollower;
+use crate::libvirt_metrics::LibvirtMetrics;
 
 /// The directory of the journals in the data directory, one for each host.
 const JOURNAL: &str = "journal";
 
 /// The longest reason of a failure that is stored. libvirt's own are shorter, QEMU's can be pages.
 const REASON_CHARS_MAX: usize = 500;
-
-/// The settings of the libvirt driver.
-#[derive(Clone, Debug)]
-pub struct LibvirtChoice {
-    /// The name of this host.
-    pub host: String,
-    /// The socket of its libvirtd.
-    pub socket: PathBuf,
-    pub reboot: RebootMode,
-    /// Storage pools from which Terminate may delete disks.
-    pub pools: Vec<String>,
-    /// Other hosts. Those with a socket are driven by this server too.
-    pub peers: KnownPeers,
-}
-
-impl Default for LibvirtChoice {
-    fn default() -> Self {
-        LibvirtChoice {
-            host: hostname(),
-            socket: "/run/libvirt/libvirt-sock".into(),
-            reboot: RebootMode::Hard,
-            pools: Vec::new(),
-            peers: KnownPeers::default(),
-        }
-    }
-}
-
-impl LibvirtChoice {
-    /// The hosts that this server drives, with their sockets.
-    fn hosts(&self) -> BTreeMap<String, PathBuf> {
-        let peers = self.peers.0.iter().filter_map(|(name, peer)| Some((name.clone(), peer.socket.clone()?)));
-        peers.chain([(self.host.clone(), self.socket.clone())]).collect()
-    }
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct HostLabel {
-    host: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OrderLabel {
-    host: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct LibvirtMetrics {
-    connected: Family<HostLabel, Gauge>,
-    orders: Family<OrderLabel, Counter>,
-}
-
-impl LibvirtMetrics {
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register("libvirt_connected", "Whether libvirtd answers", self.connected.clone());
-        registry.register("orders_ended", "Orders that have ended, by outcome", self.orders.clone());
-    }
-
-    pub fn set_connected(&self, host: &str, connected: bool) {
-        self.connected.get_or_create(&HostLabel { host: host.into() }).set(connected.into());
-    }
-
-    fn count(&self, host: &str, outcome: &Outcome) {
-        let outcome = match outcome {
-            Outcome::Done => "done",
-            Outcome::Failed(_) => "failed",
-            Outcome::Gone => "gone",
-            Outcome::Moved { .. } => "moved",
-        };
-        self.orders.get_or_create(&OrderLabel { host: host.into(), outcome }).inc();
-    }
-}
 
 /// Refuses configurations that the libvirt driver cannot work with.
 pub fn check(config: &Config) -> anyhow::Result<()> {

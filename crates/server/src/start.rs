@@ -37,7 +37,8 @@ use crate::cluster::{self, Cluster, Preparation};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
 use crate::first_machine::register_first;
 use crate::hosts::{self, Beats, HostListener, LinkOptions, Links};
-use crate::libvirt::{self, LibvirtMetrics};
+use crate::libvirt;
+use crate::libvirt_metrics::LibvirtMetrics;
 
 /// A running server.
 pub struct Running {
