@@ -122,7 +122,8 @@ fn announce(running: &Running, config: &Config) {
     } else {
         format!("{} (sign in with: forewarn portal)", running.portal_address())
     };
-    for text in announcement(&running.metadata, http, https, &portal, config) {
+    let hosts = running.hosts.map(|address| format!("hosts       {address}"));
+    for text in announcement(&running.metadata, http, https, &portal, config).into_iter().chain(hosts) {
         // Standard output may be closed.
         let _ = output::print_line(&text);
     }

@@ -1,4 +1,4 @@
-//! What the tasks of the agent share: the newest copy, and the state of the link.
+//! State that the tasks of the agent share: the newest copy, and the state of the link.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

@@ -76,6 +76,8 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("held-per-source", "2", "held_per_source", "2"),
         ("management-tls", "127.0.0.1:443", "management_tls", r#""127.0.0.1:443""#),
         ("management-tls", "off", "management_tls", r#""off""#),
+        ("hosts", "127.0.0.1:8172", "hosts", r#""127.0.0.1:8172""#),
+        ("driver", "agents", "driver.kind", r#""agents""#),
         ("history-days", "7", "history_days", "7"),
         ("idle-disable", "48h", "idle_disable", r#""2d""#),
         ("max-user-operations", "0", "max_user_operations", "0"),

@@ -129,3 +129,26 @@ async fn a_host_cannot_act_for_machines_of_another_host() {
     assert_eq!(call(&two, paths::TURN_ON, &TurnOn { machine: 999 }).await.unwrap().0, 404);
     assert!(!fleet.region().is_on(fleet.region().machine(machine).unwrap().scope));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_is_renewed_halfway_and_the_old_one_is_then_invalid() {
+    let fleet = Fleet::start().await;
+    let mut host = fleet.host("node1").await;
+    host.connected().await;
+    host.stop().await;
+    let joined = Identity::read(host.dir.path()).unwrap();
+    let aged = Identity { issued: joined.issued - 16 * 86_400, ..joined.clone() };
+    aged.write(host.dir.path()).unwrap();
+    host.run().await;
+    let renewed = || Identity::read(host.dir.path()).unwrap();
+    eventually("the certificate is renewed", || renewed().certificate != joined.certificate).await;
+    assert_ne!(renewed().key, joined.key);
+    let contacts = host.agent().status.contacts();
+    eventually("the new certificate is in use", || host.agent().status.contacts() > contacts + 2).await;
+    let is_refused = async || call(&joined, paths::TURN_ON, &TurnOn { machine: 1 }).await.unwrap().0 == 401;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !is_refused().await {
+        assert!(std::time::Instant::now() < deadline, "the old certificate is still valid");
+    }
+    assert!(host.agent().status.is_connected());
+}

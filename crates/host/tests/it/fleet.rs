@@ -159,6 +159,17 @@ impl TestHost {
         blocking(move || answer(agent().post(url).header("Metadata", "true").send(body))).await
     }
 
+    /// A GET that waits for a change of the document that the guest has.
+    pub async fn wait_for_change(&self, machine: &str, etag: u64) -> Answer {
+        let url =
+            format!("http://{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01&wait=120", self.address());
+        let request = move || {
+            let request = agent().get(url).header("Metadata", "true").header("If-None-Match", etag.to_string());
+            answer(request.call())
+        };
+        blocking(request).await
+    }
+
     pub async fn connected(&self) {
         eventually("the agent is connected", || self.agent().status.is_connected()).await;
     }

@@ -1,4 +1,4 @@
-//! What guests see and cause through an agent, with and without contact.
+//! Guests of an agent: their documents and approvals, with and without contact.
 
 use forewarn_core::{Command, Contact, Guid, Status};
 use serde_json::Value;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::{EventId, MachineId, Outcome, Status};
+use forewarn_access::random_guid;
+use forewarn_core::{Command, Contact, DrainPlan, EventId, HostState, MachineId, Outcome, Request, Status};
 use forewarn_drivers::SimulatedMachines;
 use forewarn_server::DriverChoice;
 
@@ -82,4 +83,42 @@ async fn an_agent_that_restarts_reports_what_it_finished() {
     host.run().await;
     eventually("the event ends", || is_completed(&fleet, event)).await;
     assert_eq!(driver.effects().len(), 1, "the order is not repeated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_machine_moves_with_its_document_and_its_held_request_is_answered() {
+    let (fleet, one, driver, machine) = start(Duration::ZERO).await;
+    let other = Arc::new(SimulatedMachines::new(Duration::ZERO));
+    let two = fleet.driven_host("node2", Some(other.clone())).await;
+    two.connected().await;
+    eventually("node2 is confirmed", || fleet.region().host("node2").unwrap().contact != Contact::None).await;
+
+    let plan = DrainPlan {
+        host: "node1".into(),
+        to: None,
+        parallel: 1,
+        unavailable_max: None,
+        notice: None,
+        in_place: false,
+        description: None,
+    };
+    let request = Request::Drain(plan);
+    let drain = Command::Request { operation: random_guid(), by: "test".into(), request, event: None };
+    fleet.submit(drain).await;
+    let shown =
+        one.shows("web1", "the move is announced", |document| document["Events"][0]["EventType"] == "Freeze").await;
+    let event = fleet.region().events_of(machine).next().unwrap().id;
+    let incarnation = shown.json()["DocumentIncarnation"].as_u64().unwrap();
+
+    let (held, approved) = tokio::join!(one.wait_for_change("web1", incarnation), one.approve("web1", event));
+    assert_eq!(approved.status, 200);
+    assert!([200, 304, 503].contains(&held.status), "a held request does not stay behind: {held:?}");
+    eventually("the machine is on node2", || fleet.region().machine(machine).unwrap().host.as_deref() == Some("node2"))
+        .await;
+    eventually("the event ends", || is_completed(&fleet, event)).await;
+    assert_eq!((driver.effects().len(), other.effects().len()), (1, 1), "one move, one arrival");
+    let moved =
+        two.shows("web1", "node2 serves the machine", |document| document["Events"] == serde_json::json!([])).await;
+    assert!(moved.json()["DocumentIncarnation"].as_u64().unwrap() > incarnation, "the document went backward");
+    eventually("node1 is drained", || fleet.region().host("node1").unwrap().state == HostState::Drained).await;
 }
