@@ -17,7 +17,7 @@ use forewarn_metadata::SourceError;
 use forewarn_store::Replicated;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, EtcdAccess};
 
 /// There is none.
 pub enum Cluster {}
@@ -60,7 +60,7 @@ impl Cluster {
     }
 }
 
-pub fn init_region(_: &Path, _: &str) -> anyhow::Result<u64> {
+pub fn init_region(_: &Path, _: &str, _: &EtcdAccess) -> anyhow::Result<u64> {
     bail!("this program was built without clusters: build it with the feature 'cluster'")
 }
 

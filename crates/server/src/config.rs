@@ -57,6 +57,18 @@ pub struct Config {
     pub first_machine: Option<String>,
 }
 
+/// How etcd knows this server, and this server etcd.
+#[derive(Clone, Debug, Default)]
+pub struct EtcdAccess {
+    /// The authority of etcd's certificates, PEM. Turns TLS on.
+    pub authority: Option<PathBuf>,
+    /// Client certificate and key, PEM. Turn TLS on.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub user: Option<String>,
+    pub password_file: Option<PathBuf>,
+}
+
 /// The place of a server in a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
@@ -66,6 +78,7 @@ pub struct ClusterConfig {
     pub node: String,
     /// Where the other servers reach this one's management API.
     pub advertise: String,
+    pub etcd: EtcdAccess,
     /// The file with the key of the region's secrets. None: there are none, because no token is required.
     pub key: Option<PathBuf>,
 }

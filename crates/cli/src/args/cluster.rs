@@ -4,6 +4,26 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+/// Access to etcd, as in the settings of `forewarn serve`.
+#[derive(Debug, clap::Args)]
+pub struct EtcdArgs {
+    /// Authority of etcd's certificates, PEM; turns TLS to etcd on.
+    #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_CA")]
+    pub etcd_ca: Option<PathBuf>,
+    /// Client certificate for etcd, PEM.
+    #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_CERT")]
+    pub etcd_cert: Option<PathBuf>,
+    /// Private key of the client certificate, PEM.
+    #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_KEY")]
+    pub etcd_key: Option<PathBuf>,
+    /// User of etcd.
+    #[arg(long, value_name = "NAME", env = "FOREWARN_ETCD_USER")]
+    pub etcd_user: Option<String>,
+    /// File with the password of the user of etcd.
+    #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_PASSWORD_FILE")]
+    pub etcd_password_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
     /// Show the leader, the progress of each node and the health of etcd.
@@ -30,5 +50,7 @@ pub enum ClusterCommand {
         /// Region to create, such as etcd://a,b,c/REGION.
         #[arg(long, value_name = "URL", env = "FOREWARN_CLUSTER")]
         cluster: String,
+        #[command(flatten)]
+        etcd: EtcdArgs,
     },
 }

@@ -39,7 +39,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use check::CheckArgs;
 pub use clock::ClockCommand;
-pub use cluster::ClusterCommand;
+pub use cluster::{ClusterCommand, EtcdArgs};
 pub use completions::CompletionsCommand;
 pub use connection::{Client, Connection, DeletionArgs, OperationArgs, Output};
 pub use data::{ArchiveArgs, BackupArgs, TokenCommand};

@@ -1,10 +1,11 @@
 //! `forewarn cluster`: shows and manages the servers that share a region.
 
+use forewarn_server::EtcdAccess;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::single_line;
-use crate::args::{Client, ClusterCommand, Output};
+use crate::args::{Client, ClusterCommand, EtcdArgs, Output};
 use crate::client::Call;
 use crate::connect::connect;
 use crate::decode::decode;
@@ -32,14 +33,24 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
             forewarn_server::create_cluster_key(file).map_err(|error| Failure::Refused(format!("{error:#}")))?;
             output::print_line(&format!("Created the cluster key {}. Copy it to every server", file.display()))
         }
-        ClusterCommand::Init { from, cluster } => {
-            let revision =
-                forewarn_server::init_region(from, cluster).map_err(|error| Failure::Refused(format!("{error:#}")))?;
+        ClusterCommand::Init { from, cluster, etcd } => {
+            let revision = forewarn_server::init_region(from, cluster, &etcd_access(etcd))
+                .map_err(|error| Failure::Refused(format!("{error:#}")))?;
             output::print_line(&format!(
                 "Created the region at revision {revision}. Start the first node with --data {} --cluster {cluster}",
                 from.display()
             ))
         }
+    }
+}
+
+fn etcd_access(args: &EtcdArgs) -> EtcdAccess {
+    EtcdAccess {
+        authority: args.etcd_ca.clone(),
+        certificate: args.etcd_cert.clone(),
+        key: args.etcd_key.clone(),
+        user: args.etcd_user.clone(),
+        password_file: args.etcd_password_file.clone(),
     }
 }
 

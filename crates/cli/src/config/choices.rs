@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, Impacts, LibvirtChoice, ListenAddress,
+    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice, ListenAddress,
     ManagementTls, StoreChoice,
 };
 
@@ -30,6 +30,7 @@ pub struct Choices {
     pub node: Option<String>,
     pub advertise: Option<String>,
     pub cluster_key: Option<PathBuf>,
+    pub etcd: EtcdAccess,
     pub driver: Option<DriverMode>,
     pub driver_command: Option<PathBuf>,
     pub driver_arguments: Vec<String>,
@@ -82,6 +83,7 @@ impl Default for Choices {
             node: None,
             advertise: None,
             cluster_key: None,
+            etcd: EtcdAccess::default(),
             driver: None,
             driver_command: None,
             driver_arguments: Vec::new(),
@@ -224,7 +226,7 @@ impl Choices {
         }
         let node = self.node.clone().unwrap_or_else(forewarn_access::tls::hostname);
         let advertise = self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.config.management));
-        Ok(Some(ClusterConfig { address, node, advertise, key: self.cluster_key.clone() }))
+        Ok(Some(ClusterConfig { address, node, advertise, etcd: self.etcd.clone(), key: self.cluster_key.clone() }))
     }
 
     fn driver_choice(&self) -> Result<DriverChoice, ConfigError> {

@@ -55,6 +55,8 @@ impl Writer {
 
     fn set_following(&self, follows: bool) {
         self.health.follows.store(follows, Ordering::Relaxed);
+        // A failed commit of a leader says nothing about a follower.
+        self.health.store_fails.store(false, Ordering::Relaxed);
     }
 
     /// Answers commands that arrived at a server that does not lead.

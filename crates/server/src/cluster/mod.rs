@@ -8,6 +8,7 @@
 //!
 //! Reads are answered from the local copy.
 
+mod etcd;
 mod forward;
 mod guests;
 mod init;
@@ -84,7 +85,7 @@ impl Preparation {
         access: &Arc<Access>,
         scratch: PathBuf,
     ) -> anyhow::Result<Preparation> {
-        let etcd = EtcdOptions::parse(&config.address)?;
+        let etcd = etcd::options(&config.address, &config.etcd)?;
         if !peer::parse_address(&config.advertise)?.is_private() {
             bail!(
                 "{} is not a safe address for other servers, because tokens are sent to it: use --advertise https://HOST:PORT \

@@ -6,9 +6,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use forewarn_access::tls::{TLS_FILE, now, shared_authority_file};
 use forewarn_access::{Access, Auth, CLIENTS_FILE, SIGNING_KEY_FILE, TOKEN_FILE, secret_file};
-use forewarn_cluster::{EtcdLog, EtcdOptions, Key, LogError};
+use forewarn_cluster::{EtcdLog, Key, LogError};
 use serde_json::Value;
 
+use super::etcd;
 use crate::config::ClusterConfig;
 
 /// The largest secret file.
@@ -32,7 +33,8 @@ pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
         [TOKEN_FILE, CLIENTS_FILE, SIGNING_KEY_FILE, TLS_FILE].iter().all(|name| directory.join(name).exists());
     // Creates what is missing.
     drop(Access::open(Auth::Token, Some(directory), &[])?);
-    let mut log = EtcdLog::new(EtcdOptions::parse(&config.address)?).context("cannot start the connection to etcd")?;
+    let mut log =
+        EtcdLog::new(etcd::options(&config.address, &config.etcd)?).context("cannot start the connection to etcd")?;
     for attempt in 1.. {
         match share_all(&mut log, &key, directory) {
             Ok(()) => break,
