@@ -24,11 +24,13 @@ pub enum Cluster {}
 
 pub enum Preparation {}
 
+#[expect(dead_code, reason = "there is no leader to send it to")]
 pub struct GuestCommand {
     pub machine: MachineId,
     pub act: GuestAct,
 }
 
+#[expect(dead_code, reason = "there is no leader to send it to")]
 pub enum GuestAct {
     Seen,
     Approve(Vec<EventId>),
