@@ -141,6 +141,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("host drain", &[("Show where the machines of a host would go", "host drain h1 --dry-run"), ("Move all machines away, two at a time", "host drain h1 --parallel 2")]),
     ("host undrain", &[("Make a drained host available again", "host undrain h1")]),
     ("host activate", &[("Make a failed host available again", "host activate h1")]),
+    ("host import", &[("List the domains of this computer", "host import node1"), ("Register them as machines", "host import node1 --adopt")]),
     ("host token", &[("Create a token with which the host node1 joins", "host token node1")]),
     ("host join", &[("Join a server, which is verified by its fingerprint", "host join https://forewarn.example:8171 --token TOKEN --fingerprint SHA256")]),
     ("host run", &[("Run the agent with its configuration file", "host run"), ("Try the agent without machines", "host run --driver simulated --metadata 127.0.0.1:8169 --data ./node1")]),
