@@ -30,8 +30,8 @@ use super::operation_filter::OperationsQuery;
 use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
 use super::{
-    Service, changes, clock, dry_run, events, faults, guard, health, history, host_joins, hosts, listeners, machine_actions,
-    machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
+    Service, changes, clock, dry_run, events, faults, guard, health, history, host_joins, hosts, listeners,
+    machine_actions, machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
     scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
 };
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice, ListenAddress,
-    ManagementTls, StoreChoice,
+    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice,
+    ListenAddress, ManagementTls, StoreChoice,
 };
 
 use super::oidc::OidcChoices;

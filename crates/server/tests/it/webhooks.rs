@@ -611,7 +611,7 @@ fn a_drain_is_reported_from_start_to_end() {
     advance(&server, 3600);
     let begun = receiver.next();
     assert_eq!(notice(&begun), "Forewarn.HostChanged Draining");
-    let mut rest = vec![receiver.next(), receiver.next()];
+    let mut rest = [receiver.next(), receiver.next()];
     rest.sort_by_key(notice);
     assert_eq!(
         rest.iter().map(notice).collect::<Vec<_>>(),
