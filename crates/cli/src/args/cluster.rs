@@ -7,7 +7,7 @@ use clap::Subcommand;
 /// Access to etcd, as in the settings of `forewarn serve`.
 #[derive(Debug, clap::Args)]
 pub struct EtcdArgs {
-    /// Authority of etcd's certificates, PEM; turns TLS to etcd on.
+    /// Certificate authority of etcd, PEM; enables TLS to etcd.
     #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_CA")]
     pub etcd_ca: Option<PathBuf>,
     /// Client certificate for etcd, PEM.
@@ -16,10 +16,10 @@ pub struct EtcdArgs {
     /// Private key of the client certificate, PEM.
     #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_KEY")]
     pub etcd_key: Option<PathBuf>,
-    /// User of etcd.
+    /// User name for etcd.
     #[arg(long, value_name = "NAME", env = "FOREWARN_ETCD_USER")]
     pub etcd_user: Option<String>,
-    /// File with the password of the user of etcd.
+    /// File with the password of the etcd user.
     #[arg(long, value_name = "FILE", env = "FOREWARN_ETCD_PASSWORD_FILE")]
     pub etcd_password_file: Option<PathBuf>,
 }
@@ -28,15 +28,15 @@ pub struct EtcdArgs {
 pub enum ClusterCommand {
     /// Show the leader, the progress of each node and the health of etcd.
     Status,
-    /// Let another node lead.
+    /// Hand over the leadership to another node.
     StepDown,
-    /// Remove a node that does not come back, so that the log keeps nothing for it.
+    /// Remove a node for good, so that the log keeps no records for it.
     Remove {
         /// Name of the node.
         #[arg(value_name = "NODE")]
         node: String,
     },
-    /// Create the key of a region's secrets, for --cluster-key.
+    /// Create a key for the secrets of a region, for --cluster-key.
     Key {
         /// New file for the key; copy it to every server.
         #[arg(value_name = "FILE")]

@@ -13,11 +13,11 @@ use crate::parse;
 pub enum HostCommand {
     #[command(flatten)]
     Manage(ManageHostCommand),
-    /// Join a server as a host: get a certificate and exit. Runs on the host; the token is that of `host token`.
+    /// Join a server with a token from `host token`, and store the certificate of this host.
     Join(HostJoinArgs),
-    /// Run the agent of this host.
+    /// Run the host agent on this host.
     Run(HostRunArgs),
-    /// Check whether this computer can be a host, and how to fix what is missing.
+    /// Check the requirements of the host agent on this host, and show how to fix problems.
     Doctor(HostRunArgs),
 }
 
@@ -36,20 +36,20 @@ pub enum ManageHostCommand {
     Delete(HostName),
     /// Move all machines away from a host, with notice.
     Drain(Box<DrainArgs>),
-    /// List the domains of this host's libvirtd, and register them as machines.
+    /// List the libvirt domains of this host, or register them as machines.
     Import(ImportArgs),
     /// Stop draining a host, or make a drained host available again.
     Undrain(HostName),
-    /// Make a failed host available again. Machines that are left on it are neither adopted nor deleted.
+    /// Make a failed host available again. Machines that are left on the host are listed, but neither adopted nor deleted.
     Activate(HostName),
-    /// Create a token with which a host joins; it works once, for an hour.
+    /// Create a token for a host to join; works once, within an hour.
     Token(HostName),
     /// Simulate a host failure: every machine on the host gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail {
         #[command(flatten)]
         host: HostName,
-        /// State that the host is off: its machines are stopped and its events end.
+        /// Confirm that the host is off: its machines count as stopped, and its events end.
         #[arg(long, conflicts_with = "dry_run")]
         fenced: bool,
         #[command(flatten)]
@@ -79,7 +79,7 @@ pub struct HostRunArgs {
     /// Address of a metadata listener, as for `forewarn serve`; repeatable.
     #[arg(long, value_name = "ADDR")]
     pub metadata: Vec<String>,
-    /// Address of health checks and metrics.
+    /// Address for health checks and metrics.
     #[arg(long, value_name = "ADDR", value_parser = parse::socket)]
     pub health: Option<SocketAddr>,
     /// Driver of the machines: libvirt, simulated or none [default: libvirt].
@@ -88,7 +88,7 @@ pub struct HostRunArgs {
     /// Socket of this host's libvirtd [default: /run/libvirt/libvirt-sock].
     #[arg(long, value_name = "FILE")]
     pub libvirt_socket: Option<PathBuf>,
-    /// Omit the _ before resource names in api-version 2017-03-01; must be as at the server.
+    /// Omit the _ before resource names in api-version 2017-03-01; must match the setting of the server.
     #[arg(long)]
     pub plain_names: bool,
 }
@@ -115,10 +115,10 @@ pub struct ImportArgs {
     /// Register the domains as machines on the host.
     #[arg(long)]
     pub adopt: bool,
-    /// Only domains with this label, which is in the metadata of the domain.
+    /// Select domains with this label in their metadata.
     #[arg(long, value_name = "KEY=VALUE")]
     pub selector: Option<String>,
-    /// Socket of the libvirtd.
+    /// Socket of libvirtd.
     #[arg(long, value_name = "FILE", default_value = "/run/libvirt/libvirt-sock")]
     pub libvirt_socket: std::path::PathBuf,
 }

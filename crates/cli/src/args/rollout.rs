@@ -73,7 +73,7 @@ pub struct RolloutArgs {
     /// Drain: restart machines that cannot move while they run, instead of moving them.
     #[arg(long)]
     pub wait_in_place: bool,
-    /// Show the expected course without starting the rollout.
+    /// Show the expected steps and times without starting the rollout.
     #[arg(long)]
     pub dry_run: bool,
     /// Return at once instead of watching the rollout until it has finished.
