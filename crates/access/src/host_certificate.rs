@@ -60,7 +60,7 @@ impl HostAuthority {
             let text = serde_json::to_string_pretty(&create(now())?)?;
             secret_file::create(&path, &text)?;
         }
-        let (text, _) = secret_file::read(&path, FILE_BYTES_MAX)?.context("the authority of the hosts has vanished")?;
+        let (text, _) = secret_file::read(&path, FILE_BYTES_MAX)?.context("the authority for hosts is missing")?;
         let stored = serde_json::from_str(&text);
         let stored = stored.map_err(|error| SecretFileError::Invalid { path, what: error.to_string() })?;
         Ok(HostAuthority { stored })

@@ -99,7 +99,7 @@ fn check_root(facts: &Facts) -> Finding {
     if facts.is_root {
         return good("user", "root");
     }
-    problem("user", Verdict::Limited, "not root, so some checks see less", "run it again with sudo")
+    problem("user", Verdict::Limited, "not root: some checks are incomplete", "run forewarn host doctor with sudo")
 }
 
 fn check_kernel(facts: &Facts) -> Finding {

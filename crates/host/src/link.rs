@@ -161,7 +161,7 @@ impl Link {
             let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
             match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
                 Ok(BeatAnswer { now_ms }) => self.status.hear(Timestamp(now_ms)),
-                Err(error) => bail!("a beat failed: {error}"),
+                Err(error) => bail!("a heartbeat failed: {error}"),
             }
             if let Err(error) = self.file.touch() {
                 tracing::warn!(%error, "cannot record the time of the last contact");
@@ -246,7 +246,7 @@ impl Lines {
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(frame) => {
-                    let data: Bytes = frame.context("the stream broke off")?.into_data().unwrap_or_default();
+                    let data: Bytes = frame.context("the stream was interrupted")?.into_data().unwrap_or_default();
                     self.buffer.extend_from_slice(&data);
                 }
             }

@@ -44,7 +44,7 @@ impl LinkBook {
     pub fn replace(&self, orders: &[Value]) {
         let decoded = orders.iter().filter_map(|value| {
             decode_order(value).or_else(|| {
-                tracing::error!("the server sent an order that this version does not know; update this host");
+                tracing::error!("the server sent an order of an unknown kind: upgrade the agent");
                 None
             })
         });

@@ -38,7 +38,7 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
         bail!("the libvirt driver needs a data directory for its journal: remove --memory");
     }
     if !choice.socket.exists() {
-        tracing::warn!(socket = %choice.socket.display(), "there is no libvirtd yet; orders wait until there is one");
+        tracing::warn!(socket = %choice.socket.display(), "libvirtd has no socket yet; orders wait for it");
     }
     Ok(())
 }

@@ -128,7 +128,7 @@ impl Handlers {
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
         match self.engine.submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await {
             Ok(_) => self.state().unsaved.retain(|range| !ranges.contains(range)),
-            Err(error) => tracing::warn!(%error, "cannot store how handlers poll; they are stored later"),
+            Err(error) => tracing::warn!(%error, "cannot store the polls of handlers; trying again later"),
         }
     }
 

@@ -32,7 +32,7 @@ pub fn init_region(directory: &Path, address: &str, access: &EtcdAccess) -> anyh
         None => Position { revision, term: 0, hash: Hash(random_bytes()) },
     };
     if position.revision != revision {
-        bail!("the data is at revision {revision}, but its place in the log is revision {}", position.revision);
+        bail!("the data is at revision {revision}, but its position in the log is revision {}", position.revision);
     }
     match log.create(&position)? {
         Created::New => {}

@@ -163,7 +163,7 @@ impl Cluster {
         let mut revisions = self.engine.subscribe();
         let has_it = revisions.wait_for(|newest| *newest >= revision);
         if tokio::time::timeout(COPY_WAIT_MAX, has_it).await.is_err() {
-            tracing::warn!(revision, "the local copy did not get a forwarded change in time");
+            tracing::warn!(revision, "timed out waiting for a forwarded change in the local copy");
         }
     }
 

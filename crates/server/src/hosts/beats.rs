@@ -49,7 +49,7 @@ impl Beats {
         let pause = self.silence_max / 10;
         while stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
             for host in self.silent_hosts() {
-                tracing::warn!(%host, "the agent of a host is silent; the host counts as unreachable");
+                tracing::warn!(%host, "no heartbeat from a host agent; the host is unreachable");
                 if let Err(error) = self.engine.submit(Command::LoseHost { name: host }, None).await {
                     tracing::warn!(%error, "cannot record that a host is unreachable");
                 }
