@@ -88,7 +88,7 @@ pub async fn start(
     Ok(())
 }
 
-/// The orders of one host, and the way of its reports into the region.
+/// The orders of one host, from the region. Reports become commands of the engine.
 struct EngineBook {
     engine: Engine,
     host: Name,

@@ -1,6 +1,6 @@
 //! The stream to one agent: its part of the region first, then every change of it.
 //!
-//! An agent that comes back and still has what it was sent last gets only the changes since.
+//! An agent that reconnects with the last copy that it was sent gets only the changes since.
 
 use std::sync::Arc;
 use std::time::Duration;

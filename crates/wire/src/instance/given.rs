@@ -20,7 +20,7 @@ pub(super) fn text_at(value: &Value, place: &str) -> String {
     }
 }
 
-/// Whether passwords are disabled. Unless told, they are on Linux, because no password is known.
+/// Whether passwords are disabled. By default they are on Linux, because no password is known.
 pub(super) fn disables_password(view: &InstanceView<'_>) -> &'static str {
     match text(view, "osProfile.linuxConfiguration.disablePasswordAuthentication").to_ascii_lowercase().as_str() {
         "true" => "true",
