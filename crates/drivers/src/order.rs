@@ -157,6 +157,10 @@ pub trait MachineDriver: Send + Sync {
     /// Ends an order early; `perform` then returns. Orders that cannot be undone go on to their end.
     fn abort(&self, order: OrderId);
 
+    /// Prepares for the end of this program. Returns once no order keeps a machine paused: short pauses end by
+    /// themselves, longer ones are cut short. Orders that would pause a machine do not begin any more.
+    fn release(&self) -> Pending<'_, ()>;
+
     /// Orders in the journal whose report is not confirmed: perform them again after a restart.
     fn unfinished(&self) -> Result<Vec<Order>, Refusal>;
 

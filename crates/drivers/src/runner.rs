@@ -15,6 +15,7 @@ use std::time::Duration;
 use forewarn_core::Guid;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
@@ -24,6 +25,10 @@ pub const ORDERS_MAX: usize = 32;
 
 /// The pause before an order that the driver refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Maximum time for machines to run again when this program stops. A libvirtd that does not answer must not prevent the
+/// stop. Less than the time that the server and the host agent give their tasks.
+const RELEASE_MAX: Duration = Duration::from_millis(2_500);
 
 /// Where the orders of a host come from, and where its reports go.
 pub trait OrderBook: Send + Sync + 'static {
@@ -67,7 +72,7 @@ struct Busy {
 
 impl OrderRunner {
     /// Runs until stopped: first the orders of the journal, then those of the book. What is in progress then continues
-    /// after the next start.
+    /// after the next start, except that no machine stays paused until then.
     pub async fn run(self, stop: CancellationToken) {
         let slots = Arc::new(Semaphore::new(ORDERS_MAX));
         let mut tasks = JoinSet::new();
@@ -88,7 +93,14 @@ impl OrderRunner {
                 }),
             }
         }
+        self.release().await;
         tasks.shutdown().await;
+    }
+
+    async fn release(&self) {
+        if timeout(RELEASE_MAX, self.driver.release()).await.is_err() {
+            tracing::error!("a machine may stay paused until the next start, because its hypervisor does not answer");
+        }
     }
 
     /// The orders of the journal, with the current term: their outcome was not reported.

@@ -117,6 +117,11 @@ impl MachineDriver for SimulatedMachines {
         }
     }
 
+    /// There is nothing to pause.
+    fn release(&self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         Ok(self.lock().journal.values().map(|entry| entry.order.clone()).collect())
     }

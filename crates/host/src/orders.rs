@@ -167,6 +167,10 @@ impl MachineDriver for FarewellDriver {
         self.driver.abort(order);
     }
 
+    fn release(&self) -> Pending<'_, ()> {
+        self.driver.release()
+    }
+
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         self.driver.unfinished()
     }

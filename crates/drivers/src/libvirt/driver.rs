@@ -9,6 +9,7 @@ use forewarn_libvirt::{Error, Uuid};
 use tokio_util::sync::CancellationToken;
 
 use super::config::LibvirtConfig;
+use super::holds::Holds;
 use super::host::{Host, LOOK, is_connection_lost};
 use super::inventory::DomainWatch;
 use super::journal::{Entry, Journal};
@@ -31,6 +32,7 @@ pub struct LibvirtDriver {
     config: LibvirtConfig,
     host: Host,
     journal: Journal,
+    holds: Holds,
     running: Mutex<HashMap<Guid, Running>>,
 }
 
@@ -49,7 +51,7 @@ impl LibvirtDriver {
     pub fn open(config: LibvirtConfig) -> io::Result<LibvirtDriver> {
         let journal = Journal::open(&config.journal)?;
         let host = Host::new(config.host.clone(), config.target.clone());
-        Ok(LibvirtDriver { config, host, journal, running: Mutex::new(HashMap::new()) })
+        Ok(LibvirtDriver { config, host, journal, holds: Holds::default(), running: Mutex::new(HashMap::new()) })
     }
 
     /// Watches the domains of this host, on a connection of its own.
@@ -149,8 +151,18 @@ impl LibvirtDriver {
         if let Some(outcome) = &entry.outcome {
             return outcome.clone();
         }
+        // Kept until the outcome is recorded, through attempts that end with the connection to libvirtd.
+        let mut hold = None;
         let outcome = loop {
-            let mut job = Job::new(&self.host, &self.config, &self.journal, entry, abort);
+            let mut job = Job {
+                host: &self.host,
+                config: &self.config,
+                journal: &self.journal,
+                holds: &self.holds,
+                entry,
+                abort,
+                hold: &mut hold,
+            };
             match steps::perform(&mut job).await {
                 Ok(outcome) => break outcome,
                 Err(error) => self.pause_after(&entry.order, &error).await,
@@ -213,6 +225,10 @@ impl MachineDriver for LibvirtDriver {
         if let Some(running) = self.lock().get(&order.machine).filter(|running| running.id == order) {
             running.abort.cancel();
         }
+    }
+
+    fn release(&self) -> Pending<'_, ()> {
+        Box::pin(self.holds.release())
     }
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {

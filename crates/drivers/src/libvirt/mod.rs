@@ -15,12 +15,13 @@
 //! ```
 //!
 //! If libvirtd is killed, the driver connects again and continues in the same way. A machine is never left paused: an
-//! order that fails while it holds a machine resumes it.
+//! order that fails while it holds a machine resumes it, and so does a stop of this program.
 
 mod config;
 mod describe;
 mod disks;
 mod driver;
+mod holds;
 mod host;
 mod inventory;
 pub(crate) mod journal;

@@ -1,4 +1,5 @@
-//! The contract of the libvirt driver, on machines of libvirt's test driver: refusals, the journal, and early ends.
+//! The contract of the libvirt driver, on machines of libvirt's test driver: refusals, the journal, early ends, and
+//! stops of the program.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -6,10 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use forewarn_core::{Guid, Timestamp};
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, Step, Stray};
-use forewarn_drivers::{Action, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
-use forewarn_libvirt::{Affect, Connection, DefineFlags, Domain, ErrorCode, State, Target, Uuid};
+use forewarn_drivers::{
+    Action, HostAddress, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal,
+    Reported,
+};
+use forewarn_libvirt::{Affect, Connection, DefineFlags, DestroyFlags, Domain, ErrorCode, State, Target, Uuid};
 use forewarn_test_support::TestLibvirtd;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 const MACHINE: &str = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 
@@ -66,6 +71,42 @@ impl Bench {
         }
         task
     }
+
+    /// Runs an order as the server does, and stops gracefully while its machine is held.
+    async fn run_until_held_and_stop(&self, order: Order) {
+        let stop = CancellationToken::new();
+        let runner = OrderRunner { driver: self.driver.clone(), book: Arc::new(OneOrder(order)) };
+        let task = tokio::spawn(runner.run(stop.clone()));
+        while !self.steps.lock().unwrap().contains(&Step::Wait) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(self.state().await, State::Paused);
+        stop.cancel();
+        task.await.unwrap();
+    }
+}
+
+/// One order, and a server that cannot be reached for its report.
+struct OneOrder(Order);
+
+impl OrderBook for OneOrder {
+    fn orders(&self) -> Vec<Order> {
+        vec![self.0.clone()]
+    }
+
+    fn term(&self) -> u64 {
+        self.0.term
+    }
+
+    fn changed(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn report(&self, _order: &Order, _outcome: Outcome) -> Pending<'_, Reported> {
+        Box::pin(std::future::pending())
+    }
+
+    fn observe(&self, _order: &Order, _outcome: &Outcome) {}
 }
 
 fn open(target: &Target, journal: &Path, steps: Arc<Mutex<Vec<Step>>>) -> LibvirtDriver {
@@ -199,7 +240,7 @@ async fn machines_that_do_not_run_are_not_frozen() {
     assert_eq!(bench.state().await, State::Paused, "paused by its owner, and still so");
     let id = freeze(1, LONG).id;
     bench.driver.confirm(id).unwrap();
-    bench.connection.destroy(&bench.domain, forewarn_libvirt::DestroyFlags::NONE).await.unwrap();
+    bench.connection.destroy(&bench.domain, DestroyFlags::NONE).await.unwrap();
     let outcome = bench.driver.perform(freeze(2, Duration::from_millis(1))).await.unwrap();
     assert_eq!(outcome, Outcome::Failed("the machine is not running".into()));
 }
@@ -260,4 +301,49 @@ async fn a_terminated_machine_is_gone_from_its_host() {
         Arc::default(),
     );
     assert_eq!(again.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone, "also after a restart");
+}
+
+#[tokio::test]
+async fn a_stop_resumes_a_frozen_machine_and_the_order_ends_after_the_next_start() {
+    let Some(bench) = Bench::start().await else { return };
+    let frozen = freeze(1, LONG);
+    bench.run_until_held_and_stop(frozen.clone()).await;
+    assert_eq!(bench.state().await, State::Running, "no machine stays paused");
+    assert_eq!(bench.driver.unfinished().unwrap(), std::slice::from_ref(&frozen), "the report is still due");
+
+    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let again = open(&target, &bench.dir.path().join("journal"), steps.clone());
+    assert_eq!(again.perform(frozen).await.unwrap(), Outcome::Done);
+    assert_eq!(*steps.lock().unwrap(), [Step::Clear], "the machine is not paused again");
+    assert_eq!((bench.state().await, bench.element().await), (State::Running, None));
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_the_end_of_a_short_freeze() {
+    let Some(bench) = Bench::start().await else { return };
+    let begun = std::time::Instant::now();
+    let duration = Duration::from_millis(1_000);
+    bench.run_until_held_and_stop(freeze(1, duration)).await;
+    assert!(begun.elapsed() >= duration, "stopped after {:?}", begun.elapsed());
+    assert_eq!(bench.state().await, State::Running);
+}
+
+#[tokio::test]
+async fn an_order_that_begins_during_a_stop_pauses_nothing() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.driver.release().await;
+    let (driver, late) = (bench.driver.clone(), freeze(1, Duration::from_millis(1)));
+    let task = tokio::spawn(async move { driver.perform(late).await });
+    while bench.steps.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bench.driver.release().await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    assert!(!bench.steps.lock().unwrap().contains(&Step::Suspend));
+    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let again = open(&target, &bench.dir.path().join("journal"), bench.steps.clone());
+    assert_eq!(again.perform(freeze(1, Duration::from_millis(1))).await.unwrap(), Outcome::Done);
+    assert!(bench.steps.lock().unwrap().contains(&Step::Suspend), "the order is carried out after the next start");
 }

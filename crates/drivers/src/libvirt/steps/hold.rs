@@ -2,12 +2,18 @@
 //!
 //! A machine that is recorded as held but runs was resumed by another program: the order fails, and a reset is not
 //! repeated. A machine that is recorded as held but is shut off is started; that completes a reboot.
+//!
+//! If this program stops, a freeze that would end much later is recorded as done at once, and the machine resumed: its
+//! duration is an estimate for the guest, and nothing else is waiting for it.
 
 use std::time::Duration;
 
+use forewarn_core::Timestamp;
 use forewarn_libvirt::{CreateFlags, Domain, State, StateInfo};
 
 use super::{Job, Progress, Trouble, inconsistent, not_running};
+use crate::libvirt::holds::Holds;
+use crate::libvirt::host::now;
 use crate::libvirt::mark::{Mark, Stage};
 use crate::libvirt::step::Step;
 use crate::order::Outcome;
@@ -28,6 +34,8 @@ pub async fn reset(job: &mut Job<'_>) -> Progress<Outcome> {
 }
 
 async fn hold(job: &mut Job<'_>, effect: Effect) -> Progress<Outcome> {
+    let holds = job.holds;
+    job.hold.get_or_insert_with(|| holds.begin());
     loop {
         let Some((domain, info)) = job.look().await? else { return Ok(Outcome::Gone) };
         let Some(mark) = job.mark(&domain).await? else {
@@ -41,6 +49,11 @@ async fn hold(job: &mut Job<'_>, effect: Effect) -> Progress<Outcome> {
         match mark.stage {
             Stage::Begun => {
                 job.check_time()?;
+                if job.holds.is_ending() {
+                    // The order goes on after the next start. Nothing is paused until then.
+                    *job.hold = None;
+                    std::future::pending::<()>().await;
+                }
                 job.reach(Step::Suspend);
                 job.host.connection().await.suspend(&domain).await?;
                 job.record(&domain, Stage::Held).await?;
@@ -88,12 +101,24 @@ async fn act(
             job.host.connection().await.reset(domain).await?;
             job.record(domain, Stage::Done).await?;
         }
-        Effect::Wait(duration) if crate::libvirt::host::now() < mark.since + duration => {
+        Effect::Wait(duration) if must_wait(job, mark.since + duration) => {
             job.reach(Step::Wait);
-            job.wait_until(mark.since + duration).await;
+            tokio::select! {
+                () = job.wait_until(mark.since + duration) => {}
+                () = job.holds.ending(mark.since + duration) => {}
+            }
             // Then look again: the machine may have been resumed meanwhile.
         }
         Effect::Wait(_) => job.record(domain, Stage::Done).await?,
     }
     Ok(None)
+}
+
+/// Whether a freeze goes on. It is cut short if this program stops before it would end.
+fn must_wait(job: &Job<'_>, until: Timestamp) -> bool {
+    let is_cut = job.holds.is_ending() && !Holds::is_short(until);
+    if is_cut {
+        tracing::warn!(order = %job.entry.order.id, name = job.entry.order.name, "freeze ended early: this program stops");
+    }
+    now() < until && !is_cut
 }

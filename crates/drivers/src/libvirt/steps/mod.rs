@@ -13,6 +13,7 @@ use forewarn_libvirt::{CreateFlags, Domain, Error, State, StateInfo};
 use tokio_util::sync::CancellationToken;
 
 use super::config::LibvirtConfig;
+use super::holds::{Hold, Holds};
 use super::host::{Host, is_connection_lost, now};
 use super::journal::{Entry, Journal};
 use super::mark::{Mark, Stage};
@@ -43,11 +44,14 @@ type Progress<T> = Result<T, Trouble>;
 
 /// An order in progress, and what its steps work with.
 pub struct Job<'j> {
-    host: &'j Host,
-    config: &'j LibvirtConfig,
-    journal: &'j Journal,
-    entry: &'j mut Entry,
-    abort: &'j CancellationToken,
+    pub host: &'j Host,
+    pub config: &'j LibvirtConfig,
+    pub journal: &'j Journal,
+    pub holds: &'j Holds,
+    pub entry: &'j mut Entry,
+    pub abort: &'j CancellationToken,
+    /// Taken while the order may keep the machine paused.
+    pub hold: &'j mut Option<Hold>,
 }
 
 /// Performs an order from its recorded stage to its end.
@@ -83,17 +87,7 @@ async fn perform_action(job: &mut Job<'_>) -> Progress<Outcome> {
     }
 }
 
-impl<'j> Job<'j> {
-    pub fn new(
-        host: &'j Host,
-        config: &'j LibvirtConfig,
-        journal: &'j Journal,
-        entry: &'j mut Entry,
-        abort: &'j CancellationToken,
-    ) -> Job<'j> {
-        Job { host, config, journal, entry, abort }
-    }
-
+impl Job<'_> {
     /// Called before each step.
     fn reach(&self, step: Step) {
         (self.config.hook)(step);
