@@ -31,12 +31,14 @@ pub struct Entry {
     pub stage: Option<Stage>,
     /// Disks to delete once the domain is removed.
     pub disks: Vec<String>,
+    /// Whether the machine was shut off before the order. False for actions that need a running machine.
+    pub was_off: bool,
     pub outcome: Option<Outcome>,
 }
 
 impl Entry {
     pub fn new(order: Order) -> Entry {
-        Entry { order, stage: None, disks: Vec::new(), outcome: None }
+        Entry { order, stage: None, disks: Vec::new(), was_off: false, outcome: None }
     }
 }
 
@@ -117,6 +119,7 @@ pub fn encode(entry: &Entry) -> Value {
         "action": encode_action(&order.action),
         "stage": entry.stage.map(Stage::as_str),
         "disks": entry.disks,
+        "wasOff": entry.was_off,
         "outcome": entry.outcome.as_ref().map(encode_outcome),
     })
 }
@@ -174,7 +177,9 @@ pub fn decode_entry(value: &Value) -> Option<Entry> {
         outcome => Some(decode_outcome(outcome)?),
     };
     let disks = value["disks"].as_array()?.iter().map(text).collect::<Option<_>>()?;
-    Some(Entry { order, stage, disks, outcome })
+    // Entries of earlier versions do not have it.
+    let was_off = value["wasOff"].as_bool().unwrap_or(false);
+    Some(Entry { order, stage, disks, was_off, outcome })
 }
 
 fn decode_action(value: &Value) -> Option<Action> {
@@ -252,8 +257,8 @@ mod tests {
         for action in actions() {
             for outcome in &outcomes {
                 let disks = vec!["/disk".to_owned()];
-                let entry =
-                    Entry { stage: Some(Stage::Held), outcome: outcome.clone(), disks, ..entry(action.clone()) };
+                let (stage, outcome) = (Some(Stage::Held), outcome.clone());
+                let entry = Entry { stage, outcome, disks, was_off: true, ..entry(action.clone()) };
                 journal.write(&entry).unwrap();
                 let journal = Journal::open(dir.path()).unwrap();
                 assert_eq!(journal.entries().unwrap(), std::slice::from_ref(&entry));
@@ -263,6 +268,14 @@ mod tests {
         journal.remove(Guid::random_shaped(2)).unwrap();
         journal.remove(Guid::random_shaped(2)).expect("removing twice is no error");
         assert_eq!(journal.entries().unwrap(), []);
+    }
+
+    #[test]
+    fn entries_of_earlier_versions_are_read() {
+        let entry = entry(Action::Terminate);
+        let mut value = encode(&entry);
+        value.as_object_mut().unwrap().remove("wasOff").unwrap();
+        assert_eq!(decode_entry(&value), Some(entry));
     }
 
     #[test]

@@ -290,6 +290,20 @@ async fn a_machine_whose_redeploy_is_refused_runs_on_at_its_host() {
 }
 
 #[tokio::test]
+async fn the_redeploy_of_a_stopped_machine_moves_its_definition_and_starts_nothing() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.connection.destroy(&bench.domain, DestroyFlags::NONE).await.unwrap();
+    let to = HostAddress { name: "host2".into(), uri: "test:///default".into(), data_uri: None };
+    let outcome = bench.driver.perform(order(1, Action::Redeploy { to })).await.unwrap();
+    use Step::{Clear, MoveDefinition, RecordBegun, RecordDown, RecordOutcome};
+    let expected = [RecordBegun, RecordDown, MoveDefinition, RecordOutcome, Clear];
+    assert_eq!(*bench.steps.lock().unwrap(), expected, "{outcome}");
+    // The test driver cannot migrate, so the machine is still here.
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome}");
+    assert_eq!((bench.state().await, bench.element().await), (State::ShutOff, None), "it stays as it was");
+}
+
+#[tokio::test]
 async fn a_terminated_machine_is_gone_from_its_host() {
     let Some(bench) = Bench::start().await else { return };
     assert_eq!(bench.driver.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone);

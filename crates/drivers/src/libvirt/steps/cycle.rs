@@ -35,7 +35,8 @@ pub async fn deallocate(job: &mut Job<'_>) -> Progress<Outcome> {
 
 pub async fn redeploy(job: &mut Job<'_>, to: &HostAddress) -> Progress<Outcome> {
     let limit = before_deadline(job);
-    if !shut_down(job, Needs::RunningAndPersistent, limit).await? {
+    note_power(job).await?;
+    if !shut_down(job, Needs::Persistent, limit).await? {
         // libvirt removes the definition here only after it exists there.
         let was_down = job.entry.stage == Some(Stage::Down);
         return Ok(if was_down { Outcome::Moved { to: to.name.clone() } } else { Outcome::Gone });
@@ -50,6 +51,17 @@ pub async fn redeploy(job: &mut Job<'_>, to: &HostAddress) -> Progress<Outcome> 
     };
     job.host.open().await.migrate(&domain, &migration).await?;
     Ok(Outcome::Moved { to: to.name.clone() })
+}
+
+/// Writes to the journal that the machine was shut off before the order, because then only its definition moves and it
+/// is not started if that fails.
+async fn note_power(job: &mut Job<'_>) -> Progress<()> {
+    let Some((domain, info)) = job.look().await? else { return Ok(()) };
+    if job.mark(&domain).await?.is_none() && !info.state.is_active() {
+        job.entry.was_off = true;
+        job.journal.write(job.entry)?;
+    }
+    Ok(())
 }
 
 /// Starts the machine, if it does not run.

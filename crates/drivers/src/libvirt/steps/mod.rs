@@ -140,7 +140,9 @@ impl Job<'_> {
             Action::Freeze { .. } | Action::Reboot(RebootMode::Hard) if info.state == State::Paused => {
                 connection.resume(&domain).await?;
             }
-            Action::Reboot(RebootMode::Graceful) | Action::Redeploy { .. } if !info.state.is_active() => {
+            Action::Reboot(RebootMode::Graceful) | Action::Redeploy { .. }
+                if !info.state.is_active() && !self.entry.was_off =>
+            {
                 connection.start(&domain, CreateFlags::NONE).await?;
             }
             Action::Freeze { .. }
