@@ -78,7 +78,11 @@ impl Step {
         if let Some(operation) = self.region.index.drains.get(name).copied() {
             self.cancel(operation, by)?;
         }
+        let was_fenced = self.host(name)?.state == HostState::Failed;
         self.edit_host(name, |host| host.state = HostState::Active);
+        if was_fenced {
+            self.hide_unconfirmed(name);
+        }
         self.unsettle_host(name);
         self.replan = true;
         Ok(Answer::Done)
@@ -109,8 +113,23 @@ impl Step {
             }
             self.unsettled.insert(machine.scope);
         }
+        for event in self.live_events_on(name) {
+            self.refresh_visibility(&event);
+        }
         self.replan = true;
         Ok(Answer::Done)
+    }
+
+    /// Whether a deletion or eviction has nothing left to do, because its machines are on hosts that are certainly off.
+    /// Such a host gets no orders, so nothing would report the end.
+    pub fn is_removal_by_fence(&self, event: &Event) -> bool {
+        let is_fenced = |resource: &Resource| {
+            self.host_of_machine(resource.machine).is_some_and(|host| host.state == HostState::Failed)
+        };
+        match event.kind {
+            EventKind::Terminate | EventKind::Preempt => event.resources.iter().all(is_fenced),
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => false,
+        }
     }
 
     // --- contact -----------------------------------------------------------------------------------
@@ -164,10 +183,25 @@ impl Step {
         }
     }
 
-    /// Whether every agent of the event's hosts has confirmed a copy that shows the event.
+    /// Stops the notice of events that the agent of a host has not confirmed, because nothing could see them while the
+    /// host was fenced.
+    fn hide_unconfirmed(&mut self, name: &Name) {
+        for event in self.live_events_on(name) {
+            if event.is_shown() && event.status == Status::Scheduled && !self.is_confirmed(&event) {
+                self.edit_event(event.id, |event| {
+                    event.unseen = true;
+                    event.due = false;
+                });
+            }
+        }
+    }
+
+    /// Whether every agent of the event's hosts has confirmed a copy that shows the event. Nothing runs on a host that
+    /// was fenced, so its agent does not count.
     fn is_confirmed(&self, event: &Event) -> bool {
         let hosts = self.machines_of(event).into_iter().filter_map(|machine| machine.placed_on().cloned());
-        hosts.filter_map(|host| self.region.hosts.get(&host)).all(|host| match host.contact {
+        let hosts = hosts.filter_map(|host| self.region.hosts.get(&host));
+        hosts.filter(|host| host.state != HostState::Failed).all(|host| match host.contact {
             Contact::None => true,
             Contact::Confirmed { revision } | Contact::Lost { revision, .. } => revision >= event.revision,
         })
@@ -175,7 +209,8 @@ impl Step {
 
     /// Whether a machine is on a host whose agent shows its documents.
     pub fn has_agent(&self, machine: MachineId) -> bool {
-        self.host_of_machine(machine).is_some_and(|host| host.contact != Contact::None)
+        let host = self.host_of_machine(machine);
+        host.is_some_and(|host| host.contact != Contact::None && host.state != HostState::Failed)
     }
 
     /// The first of the event's hosts that is unreachable.

@@ -243,7 +243,8 @@ impl Step {
     fn start(&mut self, event: &Event) {
         let machines = self.machines_of(event);
         let is_off = machines.iter().all(|machine| machine.power != Power::Running);
-        if is_off && event.kind != EventKind::Terminate && event.moves.is_empty() {
+        let is_removal_by_fence = self.is_removal_by_fence(event);
+        if is_off && event.kind != EventKind::Terminate && event.moves.is_empty() && !is_removal_by_fence {
             self.end(event.id, Outcome::NoEffect);
             return;
         }
@@ -261,7 +262,10 @@ impl Step {
         });
         if let Some(event) = event {
             self.record_fact(What::Started(event.clone()));
-            self.emit_effect(Effect::Begin(event));
+            self.emit_effect(Effect::Begin(event.clone()));
+            if is_removal_by_fence {
+                self.complete(&event);
+            }
         }
     }
 

@@ -189,6 +189,97 @@ fn fencing_stops_machines_and_ends_their_events() {
 }
 
 #[test]
+fn a_deletion_that_starts_after_its_host_was_fenced_completes() {
+    check(
+        "
+        vm a host=h1 term=5m
+        vm b host=h1
+        confirm h1
+        on a
+        delete a
+        confirm h1
+        lose h1
+        fence h1
+        a> 2: e1 Terminate Scheduled a 5:00
+        delete b
+        machines> a
+        op2> succeeded
+        wait 5m
+        machines>
+        op1> succeeded
+        drivers> -
+    ",
+    );
+}
+
+#[test]
+fn an_eviction_that_starts_after_its_host_was_fenced_completes() {
+    check(
+        "
+        vm a host=h1 spot
+        vm b host=h1 spot policy=delete
+        on a
+        on b
+        evict a
+        evict b
+        # Its machines are stopped, so the events of a standalone machine need no approval.
+        fence h1
+        a? deallocated host=-
+        machines> a
+        op1> succeeded
+        op2> succeeded
+    ",
+    );
+}
+
+#[test]
+fn the_notice_of_a_fenced_host_does_not_wait_for_its_agent() {
+    check(
+        "
+        vm a host=h1 term=5m
+        vm b host=h1 term=5m
+        confirm h1
+        on a
+        on b
+        delete a
+        lose h1
+        wait 1h
+        a> 2: e1 Terminate Scheduled a 0:00
+        fence h1
+        delete b
+        wait 299s
+        machines> a b
+        wait 1s
+        machines>
+    ",
+    );
+}
+
+#[test]
+fn notice_begins_again_when_a_fenced_host_is_activated() {
+    check(
+        "
+        avset s b uds=1 host=h2
+        join s a host=h1 term=5m
+        confirm h1
+        on b
+        lose h1
+        fence h1
+        delete a
+        wait 4m
+        activate h1
+        wait 1h
+        b> 2: e1 Terminate Scheduled a 0:00
+        confirm h1
+        wait 299s
+        b> 2: e1 Terminate Scheduled a 0:00
+        wait 1s
+        b> 3: e1 Terminate Started a
+    ",
+    );
+}
+
+#[test]
 fn an_agent_cannot_confirm_what_does_not_exist_yet() {
     check(
         "

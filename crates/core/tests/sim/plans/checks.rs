@@ -45,6 +45,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("nothing times out on an unreachable host", contact::unreachable_never_times_out),
     ("an event group with an unreachable host stays on", contact::unreachable_stays_on),
     ("fencing ends the events in progress", contact::fencing_ends_events),
+    ("deletions and evictions complete on a fenced host", contact::fenced_hosts_remove),
     ("a machine's host changes only as hosts and operators state", orders::hosts_change_by_report),
     ("an event ends with the report of its last machine", orders::events_end_by_machine),
     ("only the host of a machine reports on it", orders::reports_come_from_the_host),

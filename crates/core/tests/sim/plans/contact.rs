@@ -71,6 +71,29 @@ pub fn fencing_ends_events(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
     Ok(())
 }
 
+/// A fenced host gets no orders, so its deletions and evictions wait for nothing.
+pub fn fenced_hosts_remove(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let is_fenced = |region: &Region, machine: MachineId| {
+        let host = region.machine(machine).and_then(|machine| region.host(machine.placed_on()?));
+        host.is_some_and(|host| host.state == HostState::Failed)
+    };
+    let all = |region: &Region, event: &Event| event.resources.iter().all(|it| is_fenced(region, it.machine));
+    let removes = |event: &Event| matches!(event.kind, EventKind::Terminate | EventKind::Preempt);
+    for event in newly_started(step).filter(|event| removes(event)) {
+        ensure(!all(step.after, event), || format!("{} waits for a host that was fenced", event.id))?;
+    }
+    for event in step.after.events().filter(|event| removes(event) && event.is_live()) {
+        ensure(!event.unseen || !all(step.after, event), || format!("{} waits for a fenced agent", event.id))?;
+    }
+    for fact in &step.transition.facts {
+        let What::Ended(event) = &fact.what else { continue };
+        let is_ignored = matches!(event.status, Status::Ended { outcome: Outcome::NoEffect, .. });
+        let was_fenced = removes(event) && all(step.before, event) && all(step.after, event);
+        ensure(!is_ignored || !was_fenced, || format!("{} had no effect on a fenced host", event.id))?;
+    }
+    Ok(())
+}
+
 /// Remembers which agents have confirmed which events, and when hosts came back.
 pub fn remember(memory: &mut PlanMemory, step: &Step<'_>) {
     if *step.command == Command::Resume && step.before.now() != Timestamp::default() {
@@ -80,6 +103,16 @@ pub fn remember(memory: &mut PlanMemory, step: &Step<'_>) {
             if *at + span > before {
                 *at = *at + down;
             }
+        }
+    }
+    let is_activated = |host: &Host| {
+        let was_fenced = step.before.host(&host.name).is_some_and(|before| before.state == HostState::Failed);
+        was_fenced && host.state != HostState::Failed
+    };
+    for host in step.after.hosts().filter(|host| is_activated(host)) {
+        let events = step.after.machines_on(&host.name).flat_map(|machine| step.after.events_of(machine.id));
+        for event in events.filter(|event| event.status == Status::Scheduled && !is_confirmed(step.after, event)) {
+            memory.seen_at.remove(&event.id);
         }
     }
     for event in step.after.events().filter(|event| event.is_shown() && event.status == Status::Scheduled) {
@@ -104,7 +137,7 @@ fn least_notice(step: &Step<'_>, event: &Event) -> std::time::Duration {
 fn is_confirmed(region: &Region, event: &Event) -> bool {
     let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
     let hosts = machines.filter_map(|machine| region.host(machine.placed_on()?));
-    hosts.into_iter().all(|host| match host.contact {
+    hosts.filter(|host| host.state != HostState::Failed).all(|host| match host.contact {
         Contact::None => true,
         Contact::Confirmed { revision } | Contact::Lost { revision, .. } => revision >= event.revision,
     })

@@ -202,7 +202,11 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
             },
             Command::ChangeMachine { machine: id, .. } | Command::ClaimMachine { machine: id, .. } => *id == machine.id,
             Command::FenceHost { name } => arriving == Some(name) || machine.power == Power::Deallocated,
-            _ => false,
+            _ => {
+                let was_fenced = before.host.as_ref().and_then(|host| step.before.host(host));
+                let was_fenced = was_fenced.is_some_and(|host| host.state == HostState::Failed);
+                was_fenced && machine.power == Power::Deallocated
+            }
         };
         ensure(is_stated, || format!("{} moved from {:?} to {:?}", machine.name, before.host, machine.host))?;
     }
