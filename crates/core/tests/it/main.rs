@@ -16,6 +16,7 @@ mod hosts;
 mod lifecycle;
 mod notice;
 mod on_off;
+mod orders;
 mod rollouts;
 mod sets;
 mod several;

@@ -11,6 +11,7 @@
 //! drain h1 [to=pool] [parallel=2] [max=1] [notice=30m] [in-place]
 //! rollout hosts h1,h2|groups s,t freeze|reboot|redeploy|drain [parallel=2] [pause=10m] [window=22:00-04:00] [max=1]
 //!   [failures=1] [notice=30m] · pause r1 [now] · resume r1 · stop r1
+//! report e1 a h1 done|failed|gone|moved=h2      a host's report on a machine · claim a h1 · leave a h1
 //! move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a requests its document
 //! restart|redeploy|perform|delete a b · evict a · drop s [a b] (a group) · fail a|vms a,b|host h1|group s [redeploy]
@@ -40,6 +41,9 @@
 //!
 //! `h1> Draining a,b waits for capacity a` is the state of a host, its machines and the obstacle of its drain;
 //! `r1> Waiting approvals | InProgress Pending` the state of a rollout, its reason and its steps.
+//!
+//! `orders:h1> perform e1 a | withdraw e2 b` are the orders of a host, `a? arriving=h2 withdrawn=e1 claims=h3` facts of
+//! a machine between two hosts or orders. Both exist only with the setting `machine_orders`.
 //!
 //! Events are named e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets have
 //! generated names and are called w/1, w/2… in order of creation. `missing`, `nogroup`, `e99` and `op99` do not

@@ -25,6 +25,17 @@ impl World {
                 let revision = rest.get(1).map_or(Ok(self.region.meta().revision), |text| number(text))?;
                 Command::ConfirmHost { name: rest[0].into(), revision }
             }
+            "report" => Command::ReportMachine {
+                event: self.event(rest[0])?,
+                machine: self.machine(rest[1])?,
+                host: rest[2].into(),
+                report: machine_report(rest[3])?,
+            },
+            "claim" | "leave" => Command::ClaimMachine {
+                machine: self.machine(rest[0])?,
+                host: rest[1].into(),
+                present: words[0] == "claim",
+            },
             "lose" => Command::LoseHost { name: rest[0].into() },
             "rollout" => self.rollout_command(rest, text)?,
             "pause" => Command::PauseRollout { rollout: self.rollout(rest[0])?, now: rest.contains(&"now") },
@@ -138,4 +149,17 @@ fn window(text: &str) -> Result<Window, String> {
 
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("'{text}' is not a number"))
+}
+
+fn machine_report(word: &str) -> Result<MachineReport, String> {
+    Ok(match word.split_once('=') {
+        Some(("moved", to)) => MachineReport::Moved { to: to.into() },
+        Some(_) => return Err(format!("'{word}' is no report")),
+        None => match word {
+            "done" => MachineReport::Done,
+            "failed" => MachineReport::Failed("it broke".into()),
+            "gone" => MachineReport::Gone,
+            _ => return Err(format!("'{word}' is no report")),
+        },
+    })
 }

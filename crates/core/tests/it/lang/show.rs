@@ -23,6 +23,9 @@ impl World {
         if who == "left" {
             return Ok((self.region.events().count() + self.region.operations().count()).to_string());
         }
+        if let Some(host) = who.strip_prefix("orders:") {
+            return Ok(self.show_orders(host));
+        }
         if numbered(who, "op") {
             return self.show_operation(who);
         }
@@ -45,6 +48,17 @@ impl World {
         let events: Vec<String> = self.region.document(machine.scope).map(|event| self.show_event(event)).collect();
         let list = if events.is_empty() { "-".into() } else { events.join(" | ") };
         Ok(format!("{}: {list}", self.region.scope(machine.scope).unwrap().incarnation))
+    }
+
+    fn show_orders(&self, host: &str) -> String {
+        let orders = self.region.pending_orders(host).into_iter().map(|order| {
+            let machine = self.region.machine(order.machine).map_or("gone", |machine| &machine.name);
+            let kind = format!("{:?}", order.kind).to_lowercase();
+            format!("{kind} {} {machine}", self.label(order.event))
+        });
+        let mut orders: Vec<String> = orders.collect();
+        orders.sort();
+        if orders.is_empty() { "-".into() } else { orders.join(" | ") }
     }
 
     fn show_event(&self, event: &Event) -> String {
@@ -131,6 +145,9 @@ impl World {
             "zone" => format!("zone={}", machine.zone.as_deref().unwrap_or("-")),
             "ip" => format!("ip={}", machine.addresses.first().map_or("-".into(), |address| address.ip.to_string())),
             "term" => format!("term={}", machine.terminate.as_ref().map_or("none", |profile| &profile.text)),
+            "arriving" => format!("arriving={}", machine.arriving().map_or("-", |host| host)),
+            "withdrawn" => format!("withdrawn={}", machine.withdrawn().map_or("-".into(), |id| self.label(id))),
+            "claims" => format!("claims={}", machine.claims().join(",")),
             "part" => match self.region.scope(machine.scope).map(|scope| scope.owner) {
                 Some(ScopeOwner::Group { part, .. }) => format!("part={part}"),
                 _ => "part=-".into(),
