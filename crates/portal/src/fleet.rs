@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use forewarn_core::{Event, EventKind, GroupId, Machine, MachineId, Power, Region, Status, Timestamp};
 
+use super::handler::Handler;
 use super::scene::Scene;
 use super::{address, words};
-
-/// A handler that has not polled for this long is silent.
-const SILENT_AFTER: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKey {
@@ -28,7 +26,7 @@ pub struct FleetGroup {
     pub next: Option<NextEvent>,
     /// Whether a handler has read the document, so that events get notice.
     pub has_handler: bool,
-    /// Machines that polled recently.
+    /// Machines whose handler polls.
     pub polling: usize,
     pub last_poll: Option<Timestamp>,
     /// The size of its largest update domain, which a rollout may take down by default.
@@ -154,29 +152,9 @@ impl FleetGroup {
         {
             self.next = Some(next);
         }
-        let last_poll = last_poll_of(scene, machine.id);
-        self.last_poll = self.last_poll.max(last_poll);
-        self.polling += usize::from(is_polling(scene.now, last_poll));
-    }
-}
-
-/// When a machine last read its document, as far as the server has seen since it started.
-pub fn last_poll_of(scene: &Scene, machine: MachineId) -> Option<Timestamp> {
-    scene.portal.endpoint().requests.counts_of(machine)?.last_get
-}
-
-pub fn is_polling(now: Timestamp, last_poll: Option<Timestamp>) -> bool {
-    last_poll.is_some_and(|at| now.since(at) <= SILENT_AFTER)
-}
-
-/// The time since the last poll. Coarse, so that live updates stay rare.
-pub fn describe_poll(now: Timestamp, last_poll: Option<Timestamp>) -> String {
-    let Some(at) = last_poll else { return "not since the server started".into() };
-    match now.since(at).as_secs() {
-        ..60 => "under 1 min ago".into(),
-        secs @ 60..3600 => format!("{} min ago", secs / 60),
-        secs @ 3600..86_400 => format!("{} h ago", secs / 3600),
-        secs => format!("{} d ago", secs / 86_400),
+        let handler = Handler::of(scene, machine.id);
+        self.last_poll = self.last_poll.max(handler.last_poll());
+        self.polling += usize::from(handler.is_polling);
     }
 }
 

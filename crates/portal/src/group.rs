@@ -13,7 +13,7 @@ use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::query::PageQuery;
 use super::scene::Scene;
-use super::{address, fleet, group_table, history, html, plan, policy, scale_set, selection, timeline, words};
+use super::{address, fleet, group_table, handler, history, html, plan, policy, scale_set, selection, timeline, words};
 use forewarn_api::{Action, GroupType, delete_action};
 
 /// Machines per page.
@@ -164,7 +164,7 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
         ("Resource group", words::escape_html(&group.home.resource_group)),
         ("Machines", region.group_members(group).count().to_string()),
         ("Event groups", format!("{}, {on} with a handler", group.scopes.len())),
-        ("Handlers polling", describe_handlers(scene, group)),
+        ("Handlers polling", handler::describe_group(scene, group)),
         ("Update domains", group.update_domains.to_string()),
         ("Fault domains", group.fault_domains.to_string()),
     ];
@@ -178,16 +178,6 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
         facts.push(("State", "being deleted".into()));
     }
     Facts { facts }
-}
-
-/// How many machines poll, and when one last did.
-fn describe_handlers(scene: &Scene, group: &Group) -> String {
-    let region = scene.region();
-    let polls = region.group_members(group).map(|machine| fleet::last_poll_of(scene, machine.id));
-    let polls: Vec<_> = polls.collect();
-    let polling = polls.iter().filter(|poll| fleet::is_polling(scene.now, **poll)).count();
-    let last = polls.iter().copied().max().flatten();
-    format!("{polling} of {}, last poll {}", polls.len(), fleet::describe_poll(scene.now, last))
 }
 
 fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use askama::Template;
 
-use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
+use super::fleet::{FleetGroup, GroupKey, NextEvent};
 use super::fragment::Fragment;
+use super::handler::describe_poll;
 use super::html;
 use super::panel::Panel;
 use super::query::PageQuery;
@@ -211,7 +212,7 @@ fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
         sort,
         group,
         badge: group.next.map(|next| (Severity::of(next.kind).class(), next.kind.as_str())),
-        last_poll: fleet::describe_poll(scene.now, group.last_poll),
+        last_poll: describe_poll(scene.now, group.last_poll),
     };
     Fragment::render(id.as_str(), sort, &row)
 }

@@ -30,6 +30,7 @@ mod fragment;
 mod frame;
 mod group;
 mod group_table;
+mod handler;
 mod history;
 mod history_page;
 mod host;

@@ -8,12 +8,12 @@ use forewarn_wire::version::Version;
 
 use super::action::{Button, ButtonPanel, Tone};
 use super::facts::Facts;
+use super::handler::Handler;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::{MachineAction, Preview};
 use super::scene::Scene;
 use super::{address, history, json_text, plan, policy, timeline, words};
 use forewarn_api::Action;
-use forewarn_api_types::span::span_text;
 use forewarn_metadata::render_document;
 
 /// Metadata requests per page, newest first.
@@ -200,19 +200,7 @@ fn build_document<'a>(scene: &Scene, machine: &Machine, version: Version, here: 
 
 fn list_requests(scene: &Scene, machine: &Machine) -> RequestList {
     let log = scene.portal.endpoint().requests.log_of(machine.id, 0);
-    let summary = match (log.summary.last_poll, log.summary.first_poll) {
-        (Some(last), Some(first)) => {
-            let often =
-                log.summary.interval_median.filter(|span| span.as_millis() >= 100).map_or_else(String::new, |span| {
-                    let span = std::time::Duration::from_millis(span.as_millis() as u64 / 100 * 100);
-                    format!(", typically every {}", span_text(span))
-                });
-            let polls = log.summary.polls;
-            let polls = if polls == 1 { "1 poll".into() } else { format!("{polls} polls") };
-            format!("Handler connected: {polls} since {}{often}. Last poll: {}.", words::time(first), words::time(last))
-        }
-        _ => "No handler: the machine has not requested its document since the server started.".into(),
-    };
+    let summary = Handler::of(scene, machine.id).describe();
     let row = |seen: &forewarn_metadata::requests::RequestSeen| RequestRow {
         at: words::time(seen.at),
         method: seen.method.clone(),

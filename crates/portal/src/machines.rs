@@ -3,8 +3,9 @@
 use askama::Template;
 use forewarn_core::{Machine, Power};
 
-use super::fleet::{self, NextEvent};
+use super::fleet::NextEvent;
 use super::fragment::Fragment;
+use super::handler::{Handler, describe_poll};
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
@@ -93,8 +94,8 @@ fn next_of(scene: &Scene, machine: &Machine) -> Option<NextEvent> {
 fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
     let region = scene.region();
     let (id, sort) = (format!("machine-{}", machine.id.0), table::row_key(number));
-    let last_poll = fleet::last_poll_of(scene, machine.id);
-    let (handler, class) = match (region.is_on(machine.scope), fleet::is_polling(scene.now, last_poll)) {
+    let polls = Handler::of(scene, machine.id);
+    let (handler, class) = match (region.is_on(machine.scope), polls.is_polling) {
         (_, true) => ("polling", ""),
         (true, false) => ("connected in its group", "wait"),
         (false, false) => ("no handler", "idle"),
@@ -114,7 +115,7 @@ fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
         severity: next.map_or("", |next| Severity::of(next.kind).class()),
         handler,
         class,
-        last_poll: fleet::describe_poll(scene.now, last_poll),
+        last_poll: describe_poll(scene.now, polls.last_poll()),
     };
     Fragment::render(id.as_str(), sort.as_str(), &line)
 }

@@ -14,8 +14,8 @@ use forewarn_store::HistoryQuery;
 use super::action::{Button, ButtonPanel, Tone};
 use super::activity::{self, Activity, ActivityId};
 use super::facts::Facts;
-use super::fleet;
 use super::fragment::Fragment;
+use super::handler::{Handler, describe_poll};
 use super::operation_lanes::clock_span;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
@@ -328,8 +328,8 @@ fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
     let mut rows = Vec::new();
     for (number, (event, resource)) in resources.take(MISSING_MAX).enumerate() {
         let (id, sort) = (format!("missing-{}", resource.machine.0), table::row_key(number));
-        let last_poll = fleet::last_poll_of(scene, resource.machine);
-        let (state, class, why) = match (event.is_shown(), fleet::is_polling(scene.now, last_poll), last_poll) {
+        let handler = Handler::of(scene, resource.machine);
+        let (state, class, why) = match (event.is_shown(), handler.is_polling, handler.last_poll()) {
             (false, _, _) => ("no handler", "idle", "No handler, not notified."),
             (true, true, Some(at)) if at >= event.appeared => ("polling", "", "Has read the event, not approved yet."),
             (true, true, _) => ("polling", "", "Has not polled since the event appeared."),
@@ -345,7 +345,7 @@ fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
             group: scope_name(region, event.scope),
             state,
             class,
-            last_poll: fleet::describe_poll(scene.now, last_poll),
+            last_poll: describe_poll(scene.now, handler.last_poll()),
             why,
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));

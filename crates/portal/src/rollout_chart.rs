@@ -221,7 +221,8 @@ impl<'a> Chart<'a> {
     }
 }
 
-fn is_named(group: &FleetGroup, name: &str) -> bool {
+/// Whether a preview means this group. Its names have no resource group.
+pub fn is_named(group: &FleetGroup, name: &str) -> bool {
     group.name == name || group.name.rsplit('/').next() == Some(name)
 }
 

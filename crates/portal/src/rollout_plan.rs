@@ -11,10 +11,11 @@ use http::StatusCode;
 use super::activity::{ActivityId, title_of};
 use super::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds};
 use super::flash::Flash;
+use super::fleet::{self, FleetGroup};
 use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
-use super::rollout_chart::Chart;
+use super::rollout_chart::{Chart, is_named};
 use super::scene::Scene;
 use super::status::count;
 use super::visitor::Form;
@@ -240,7 +241,7 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
     }
 }
 
-/// Conflicts, and groups without a handler.
+/// Conflicts, and groups without a handler or with one that is silent.
 fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
     let region = scene.region();
     let mut html = String::new();
@@ -269,7 +270,23 @@ fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
             text: format!("{}: no notice, machines go down when their host does.", words::join_names(&silent)),
         });
     }
+    let stopped = find_stopped(scene, preview);
+    if !stopped.is_empty() {
+        html += &html::render(&Callout {
+            class: "c-amber",
+            title: format!("{} in which no handler polls any more", count(stopped.len(), "group")),
+            text: format!("{}: events wait for the whole notice period.", words::join_names(&stopped)),
+        });
+    }
     html
+}
+
+/// The groups that get notice, although none of their handlers polls. HTML.
+fn find_stopped(scene: &Scene, preview: &RolloutPreview) -> Vec<String> {
+    let fleet = fleet::list_groups(scene);
+    let is_planned = |group: &FleetGroup| preview.groups.iter().any(|planned| is_named(group, &planned.name));
+    let stopped = fleet.iter().filter(|group| group.has_handler && group.polling == 0 && is_planned(group));
+    stopped.map(|group| format!(r#"<a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))).collect()
 }
 
 /// Schedules the plan that was previewed.

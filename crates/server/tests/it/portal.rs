@@ -314,7 +314,7 @@ fn an_event_is_requested_approved_and_followed_to_its_end() {
     assert!(page.contains("Completed") && page.contains("ended: completed"), "{page}");
     let machine = browser.page(&format!("/machines/{target}"));
     assert!(
-        machine.contains("&#34;Events&#34;: []") && machine.contains("Handler connected: 1 poll since"),
+        machine.contains("&#34;Events&#34;: []") && machine.contains("Handler stopped polling: 1 poll since"),
         "{machine}"
     );
 }

@@ -1,7 +1,7 @@
 //! Operations, hosts, rollouts, search and lists in the portal, without JavaScript.
 
 use crate::api_support::{NONE, Server, check};
-use crate::portal_support::{Browser, between};
+use crate::portal_support::{Browser, between, vm_id};
 use serde_json::{Value, json};
 
 /// Hosts `n-1` to `n-4` with one machine of group `db` each; `db-1` has a handler.
@@ -192,4 +192,43 @@ fn lists_have_their_rows_and_filters() {
     // The history of a group has the registrations of its machines.
     let set = check(&server, "GET /availability-sets/db", NONE, 200, json!({}));
     assert!(browser.page(&format!("/groups/{}", set["id"])).contains("machine added db-4"));
+}
+
+#[test]
+fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::kept_in(directory.path());
+    let set = check(&server, "POST /availability-sets", json!({ "name": "web" }), 201, json!({}));
+    for name in ["web_1", "web_2"] {
+        check(&server, "POST /machines", json!({ "name": name, "availabilitySet": "web" }), 201, json!({}));
+    }
+    server.listen_as("web_1");
+    let operation = check(&server, "POST /machines/web_1/restart", NONE, 202, json!({}));
+    server.approve_as("web_1", operation["events"][0]["id"].as_str().unwrap());
+    server.stop();
+    let server = Server::kept_in(directory.path());
+    let browser = Browser::at_once(&server);
+    let group = format!("/groups/{}", set["id"]);
+    let machine = format!("/machines/{}", vm_id(&server, "web_1"));
+    let plan = "/rollouts/plan?groups=web&type=Freeze";
+    let row = |page: &str, id: &str| between(&browser.page(page), &format!("<tr id=\"{id}"), "</tr>");
+    for page in ["/", "/groups"] {
+        let row = row(page, "group-");
+        assert!(row.contains(">1</span><span class=\"of\">/2</span></td>") && row.contains("under 1 min ago"), "{row}");
+    }
+    assert!(row("/machines?q=web_1", "machine-").contains(">polling</span>"));
+    assert!(row("/machines?q=web_2", "machine-").contains(">never</td>"));
+    let page = browser.page(&group);
+    assert!(page.contains("1 of 2, last poll under 1 min ago, last approval <time"), "{page}");
+    let page = browser.page(&machine);
+    assert!(page.contains("Handler connected: 1 poll since") && page.contains("Last approval: <time"), "{page}");
+    let page = browser.page(plan);
+    assert!(page.contains("class=\"g-lane\"") && !page.contains("no handler polls any more"), "{page}");
+    // Silence counts from the restart.
+    check(&server, "POST /clock/advance", json!({ "seconds": 120 }), 200, json!({}));
+    let row = row("/", "group-");
+    assert!(row.contains(">0</span><span class=\"of\">/2</span>") && row.contains("2 min ago"), "{row}");
+    assert!(browser.page(&machine).contains("Handler stopped polling: 1 poll since"));
+    let page = browser.page(plan);
+    assert!(page.contains("1 group in which no handler polls any more") && page.contains(&group), "{page}");
 }

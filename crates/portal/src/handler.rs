@@ -1,0 +1,74 @@
+//! Handlers of machines on pages: whether they poll, since when, how often, and their last approval. Known across restarts of
+//! the server.
+
+use std::time::Duration;
+
+use forewarn_api::HandlerRecord;
+use forewarn_api_types::span::span_text;
+use forewarn_core::{Group, MachineId, Timestamp};
+
+use super::scene::Scene;
+use super::words;
+
+/// Intervals are rounded down to this, so that live updates stay rare.
+const INTERVAL_STEP_MILLIS: u64 = 100;
+
+/// The handler of one machine.
+#[derive(Clone, Copy)]
+pub struct Handler {
+    pub is_polling: bool,
+    /// `None`: the machine has never polled.
+    record: Option<HandlerRecord>,
+}
+
+impl Handler {
+    pub fn of(scene: &Scene, machine: MachineId) -> Handler {
+        let handlers = scene.portal.handlers();
+        let record = handlers.find(machine);
+        Handler { is_polling: record.is_some_and(|record| handlers.is_polling(&record)), record }
+    }
+
+    pub fn last_poll(&self) -> Option<Timestamp> {
+        self.record.map(|record| record.last_poll)
+    }
+
+    /// How it polls, in sentences. HTML.
+    pub fn describe(&self) -> String {
+        let Some(record) = self.record else {
+            return "No handler: the machine has never requested its document.".into();
+        };
+        let state = if self.is_polling { "Handler connected" } else { "Handler stopped polling" };
+        let often = record.interval.and_then(round_interval);
+        let often = often.map_or_else(String::new, |span| format!(", typically every {}", span_text(span)));
+        let (since, last) = (words::time(record.since), words::time(record.last_poll));
+        let polls = if record.polls == 1 { "1 poll".into() } else { format!("{} polls", record.polls) };
+        let approval =
+            record.last_approval.map_or_else(String::new, |at| format!(" Last approval: {}.", words::time(at)));
+        format!("{state}: {polls} since {since}{often}. Last poll: {last}.{approval}")
+    }
+}
+
+fn round_interval(interval: Duration) -> Option<Duration> {
+    let millis = interval.as_millis() as u64 / INTERVAL_STEP_MILLIS * INTERVAL_STEP_MILLIS;
+    (millis > 0).then_some(Duration::from_millis(millis))
+}
+
+/// How many machines of a group poll, when one last did, and the last approval. HTML.
+pub fn describe_group(scene: &Scene, group: &Group) -> String {
+    let all = scene.region().group_members(group).count();
+    let handlers = scene.portal.handlers().render_group(scene.region(), group);
+    let last = describe_poll(scene.now, handlers.last_poll.map(|at| Timestamp(at.0)));
+    let approval = handlers.last_approval.map(|at| format!(", last approval {}", words::time(Timestamp(at.0))));
+    format!("{} of {all}, last poll {last}{}", handlers.polling, approval.unwrap_or_default())
+}
+
+/// The time since the last poll. Coarse, so that live updates stay rare.
+pub fn describe_poll(now: Timestamp, last_poll: Option<Timestamp>) -> String {
+    let Some(at) = last_poll else { return "never".into() };
+    match now.since(at).as_secs() {
+        ..60 => "under 1 min ago".into(),
+        secs @ 60..3600 => format!("{} min ago", secs / 60),
+        secs @ 3600..86_400 => format!("{} h ago", secs / 3600),
+        secs => format!("{} d ago", secs / 86_400),
+    }
+}
