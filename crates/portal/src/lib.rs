@@ -73,6 +73,7 @@ mod table;
 mod test_kit;
 mod timeline;
 mod visitor;
+mod waits;
 mod webhooks;
 mod words;
 

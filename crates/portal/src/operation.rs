@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use askama::Template;
-use forewarn_api::Action;
-use forewarn_core::{
-    Event, EventId, Name, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId, Status,
-};
+use forewarn_api::{Action, render_whole_operation};
+use forewarn_api_types::Operation as OperationSummary;
+use forewarn_core::{Event, EventId, Operation, OperationId, OperationResult, OperationState, Region, ScopeId, Status};
 use forewarn_store::HistoryQuery;
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::activity::{self, Activity, ActivityId};
+use super::activity::{Activity, ActivityId};
 use super::facts::Facts;
 use super::fragment::Fragment;
 use super::handler::{Handler, describe_poll};
@@ -24,7 +23,7 @@ use super::scene::Scene;
 use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::timeline;
-use super::{address, history, html, words};
+use super::{address, history, html, waits, words};
 
 /// Machines that are listed as missing.
 const MISSING_MAX: usize = 100;
@@ -130,7 +129,9 @@ pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFo
         return render_past(rows, id);
     };
     let events = events_of(scene.region(), operation);
-    let activity = Activity::of_operation(scene.region(), operation);
+    let summary = render_whole_operation(scene.region(), operation);
+    let note = summary.description.clone().unwrap_or_default();
+    let activity = Activity { note, ..Activity::of_operation(scene.region(), operation) };
     let timeline = timeline::find_events(
         scene,
         |_, event| event.operations.contains(&id),
@@ -138,14 +139,14 @@ pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFo
     )
     .await;
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, operation, &events)).without_frame(),
+        Panel::with_content("status", "Status", &describe_state(scene, operation, &summary, &events)).without_frame(),
         render_actions(scene, operation, &events),
         Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
     ];
     panels.extend(render_missing(scene, &events));
     panels.push(render_groups(scene, &events));
     panels.push(timeline::render_panel(scene, &timeline));
-    let facts = Panel::with_content("facts", "Details", &list_facts(scene, operation, &events));
+    let facts = Panel::with_content("facts", "Details", &list_facts(operation, &summary, &events));
     let head = PageHead {
         parent: ("/operations", "Operations"),
         here: "Operation",
@@ -202,7 +203,12 @@ fn is_started(event: &Event) -> bool {
 }
 
 /// The state in one sentence, with what it waits for.
-fn describe_state(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Sentence {
+fn describe_state(
+    scene: &Scene,
+    operation: &Operation,
+    summary: &OperationSummary,
+    events: &[&Arc<Event>],
+) -> Sentence {
     let mut parts = Vec::new();
     match &operation.state {
         OperationState::Ended { result, .. } => parts.push(match result {
@@ -228,37 +234,19 @@ fn describe_state(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) 
             if down == 0 && due.is_none() {
                 parts.push("In progress".into());
             }
-            parts.extend(describe_missing(scene, operation, events));
+            let progress = summary.progress;
+            if progress.scheduled > 0 && progress.approved == progress.scheduled {
+                parts.push(format!("{0}/{0} ready", progress.scheduled));
+            }
+            parts.extend(summary.waits_for.iter().map(waits::render_wait));
+            parts.extend(describe_delay(scene, events));
         }
     }
     Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
 }
 
-/// The reasons for which an operation waits, with the machines.
-fn describe_missing(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Vec<String> {
-    let scheduled = |event: &Event| is_scheduled(event) && event.is_shown();
-    let notified = machines_in(events, scheduled);
-    let missing = events.iter().filter(|event| scheduled(event) && event.approval.is_none());
-    let names: Vec<String> =
-        missing.flat_map(|event| event.resources.iter().map(|one| words::escape_html(&one.name))).collect();
-    let mut parts = Vec::new();
-    if notified > 0 && names.is_empty() {
-        parts.push(format!("{notified}/{notified} ready"));
-    }
-    if !names.is_empty() {
-        parts.push(format!(
-            r#"<span class="amber">{} of {} missing: {}</span>"#,
-            names.len(),
-            count(notified, "approval"),
-            words::join_names(&names)
-        ));
-    }
-    let waits_for = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());
-    parts.extend(waits_for.map(|wait| format!("waits for {}", words::escape_html(activity::describe_wait(wait)))));
-    let resume = operation.domains.as_ref().and_then(|domains| domains.resume);
-    parts.extend(resume.map(|at| {
-        format!(r#"next update domain <span class="count" data-until="{}">at {}</span>"#, at.0, words::utc(at))
-    }));
+/// The time by which the events in progress are late.
+fn describe_delay(scene: &Scene, events: &[&Arc<Event>]) -> Option<String> {
     let late = events.iter().filter_map(|event| match event.status {
         Status::Started { at } if event.duration_secs > 0 => {
             let end = at + std::time::Duration::from_secs(event.duration_secs as u64);
@@ -266,9 +254,7 @@ fn describe_missing(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]
         }
         Status::Started { .. } | Status::Scheduled | Status::Ended { .. } => None,
     });
-    parts
-        .extend(late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs))));
-    parts
+    late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs)))
 }
 
 fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Event>]) -> Panel {
@@ -394,12 +380,10 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
         .or_empty_text("No events yet.")
 }
 
-fn list_facts(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> Facts {
-    let region = scene.region();
+fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<Event>]) -> Facts {
     let causes: BTreeSet<&str> = events.iter().map(|event| words::cause(event.cause)).collect();
     let descriptions: BTreeSet<&str> = events.iter().map(|event| &*event.description).collect();
-    let hosts = find_hosts(region, operation, events);
-    let links: Vec<String> = hosts.iter().map(|host| words::host_link(host)).collect();
+    let links: Vec<String> = find_hosts(summary).into_iter().map(words::host_link).collect();
     let mut facts = vec![
         ("Operation", format!("<code>{}</code>", operation.id)),
         ("Cause", causes.into_iter().map(str::to_owned).collect::<Vec<_>>().join(", ")),
@@ -407,10 +391,7 @@ fn list_facts(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> F
         ("Requested", words::time(operation.asked)),
         ("Machines", machines_in(events, |_| true).to_string()),
     ];
-    let note = activity::note_of(operation);
-    if !note.is_empty() {
-        facts.push(("Ticket", words::escape_html(note)));
-    }
+    facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));
     let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
     if !read.is_empty() {
         facts.push(("Machines read", words::join_names(&read)));
@@ -426,21 +407,7 @@ fn list_facts(scene: &Scene, operation: &Operation, events: &[&Arc<Event>]) -> F
     Facts { facts }
 }
 
-fn find_hosts(region: &Region, operation: &Operation, events: &[&Arc<Event>]) -> BTreeSet<Name> {
-    let machines = events.iter().flat_map(|event| event.resources.iter());
-    let mut hosts: BTreeSet<Name> =
-        machines.filter_map(|resource| region.machine(resource.machine)?.host.clone()).collect();
-    match &operation.request {
-        Request::Maintain { target: forewarn_core::Target::Host(host), .. }
-        | Request::Fail { target: forewarn_core::Target::Host(host), .. } => drop(hosts.insert(host.clone())),
-        Request::Drain(plan) => drop(hosts.insert(plan.host.clone())),
-        Request::Maintain { .. }
-        | Request::Fail { .. }
-        | Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::Delete { .. } => {}
-    }
-    hosts
+fn find_hosts(summary: &OperationSummary) -> BTreeSet<&str> {
+    let events = summary.groups.iter().flat_map(|group| &group.events);
+    events.flat_map(|event| &event.hosts).chain(&summary.host).map(String::as_str).collect()
 }

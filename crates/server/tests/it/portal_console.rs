@@ -232,3 +232,31 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     let page = browser.page(plan);
     assert!(page.contains("1 group in which no handler polls any more") && page.contains(&group), "{page}");
 }
+
+#[test]
+fn an_operation_waits_for_the_same_in_the_portal_and_in_the_api() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lonely", "host": "n-1" }), 201, json!({}));
+    let plan = json!({ "target": { "host": "n-1" }, "type": "Reboot" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    let waits = json!({ "waitsFor": [
+        { "reason": "Approvals", "approvalsMissing": 1, "approvalsTotal": 1, "machines": ["db-1"] },
+        { "reason": "Notice", "machines": ["lonely"] },
+    ] });
+    check(&server, &format!("GET /operations/{id}"), NONE, 200, waits);
+    let page = Browser::at_once(&server).page(&format!("/operations/{id}"));
+    let status = between(&page, "id=\"status\"", "</section>");
+    assert!(status.contains("1 of 1 approval missing: db-1"), "{status}");
+    assert!(status.contains("no handler, starts at the planned time <time") && status.contains(": lonely"), "{status}");
+    assert!(page.contains("href=\"/hosts/n-1\""), "{page}");
+}
+
+#[test]
+fn an_operation_of_a_rollout_has_the_ticket_of_the_rollout() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1"], "description": "CHG-4711" });
+    let rollout = check(&server, "POST /rollouts", plan, 202, json!({}));
+    let operation = rollout["steps"][0]["operation"].as_str().unwrap_or_else(|| panic!("{rollout}")).to_owned();
+    let page = Browser::at_once(&server).page(&format!("/operations/{operation}"));
+    assert!(page.contains("<dt>Ticket</dt><dd>CHG-4711</dd>"), "{page}");
+}
