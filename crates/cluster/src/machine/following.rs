@@ -89,7 +89,7 @@ impl Machine {
     }
 
     fn observe(&mut self, sent_at: Moment, now: Moment, view: &View) {
-        self.silence.observe(now, view.sighting(), &self.settings);
+        self.silence.observe(now, view, &self.settings);
         self.leader = view.leader.as_ref().map(|(_, leader)| leader.clone());
         let Some(beat) = view.beat else { return };
         if self.seen_beat.is_none_or(|seen| seen.version < view.beat_version) {

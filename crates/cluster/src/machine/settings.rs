@@ -13,7 +13,8 @@ pub struct Settings {
     pub retry_after: Duration,
     /// The silence of a leader after which another server takes over.
     pub silence_min: Duration,
-    /// The required silence doubles with every takeover up to this, so that an overloaded site settles down.
+    /// The required silence doubles up to this while leaders are deposed that are alive, so that an overloaded site
+    /// settles down.
     pub silence_max: Duration,
     /// Reads that must show the same silence. While the log does not answer, the leader cannot send beats either.
     pub silence_reads: u32,
