@@ -1,12 +1,14 @@
 //! HTTP requests to the management API. Every error becomes a message for the user.
 
+mod servers;
 mod suggest;
 mod wording;
 
+use std::borrow::Borrow;
 use std::io;
 
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
-use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error};
+use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error, is_connection_failure};
 use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
@@ -14,6 +16,7 @@ use ureq::{Agent, Body};
 
 use crate::decode::decode;
 use crate::failure::Failure;
+use servers::Servers;
 
 /// Limit of an answer's size: a page is at most a thousand entries of a few kilobytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -23,7 +26,7 @@ const PAGE: &str = "1000";
 #[derive(Clone)]
 pub struct Api {
     agent: Agent,
-    server: String,
+    servers: Servers,
     token: Option<String>,
     token_source: TokenSource,
 }
@@ -72,34 +75,34 @@ impl Api {
 
     /// Without a context or a token of this computer.
     pub fn without_token(server: &str, trust: &Trust) -> Result<Api, Failure> {
-        let (server, trust) = (server.to_owned(), trust.clone());
-        Api::to(Target { server, trust, token: None, token_source: TokenSource::Nowhere })
+        let (servers, trust) = (vec![server.to_owned()], trust.clone());
+        Api::to(Target { servers, trust, token: None, token_source: TokenSource::Nowhere })
     }
 
     pub fn with_token(server: &str, trust: &Trust, token: &str) -> Result<Api, Failure> {
-        let (server, trust, token) = (server.to_owned(), trust.clone(), Some(token.to_owned()));
-        let target = Target { server, trust, token, token_source: TokenSource::Typed };
+        let (servers, trust, token) = (vec![server.to_owned()], trust.clone(), Some(token.to_owned()));
+        let target = Target { servers, trust, token, token_source: TokenSource::Typed };
         target.check_privacy()?;
         Api::to(target)
     }
 
     fn to(target: Target) -> Result<Api, Failure> {
-        let Target { server, trust, token, token_source } = target;
-        Ok(Api { agent: agent(&trust)?, server, token, token_source })
+        let Target { servers, trust, token, token_source } = target;
+        Ok(Api { agent: agent(&trust)?, servers: Servers::new(servers), token, token_source })
     }
 
     /// Whether the certificate of the server is trusted. Other errors are errors.
     pub fn is_trusted(&self) -> Result<bool, Failure> {
-        match self.agent.get(format!("{}/healthz", self.server)).call() {
+        match self.agent.get(format!("{}/healthz", self.server())).call() {
             Ok(_) => Ok(true),
             Err(error) if certificate_error(&error).is_some() => Ok(false),
             Err(error) => Err(self.unreachable(&error)),
         }
     }
 
-    /// The server's URL.
+    /// The URL of the server that answered last, or of the first one.
     pub fn server(&self) -> &str {
-        &self.server
+        self.servers.current()
     }
 
     pub fn get(&self, call: &Call) -> Result<Value, Failure> {
@@ -159,7 +162,7 @@ impl Api {
         let pairs: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("{}/common/oauth2/v2.0/token", self.server))
+            .uri(format!("{}/common/oauth2/v2.0/token", self.server()))
             .header("Content-Type", "application/x-www-form-urlencoded")
             .body(pairs.join("&"));
         let answer = self.agent.run(request.map_err(|error| self.bad_request(&error))?);
@@ -187,19 +190,45 @@ impl Api {
         self.read(self.run(method, call, body)?, &call.path)
     }
 
+    /// Sends a request to the server in use or, if no connection can be opened, to the next one. After any other error, a
+    /// server may have seen the request, so it is not repeated.
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
-        let mut request = Request::builder().method(method).uri(call.url(&self.server));
+        let mut failures = Vec::new();
+        for server in self.servers.from_current() {
+            match self.run_at(server, method, call, body)? {
+                Ok(response) => {
+                    self.servers.set_current(server);
+                    return Ok(response);
+                }
+                Err(error) if is_connection_failure(&error) => failures.push((server, error)),
+                Err(error) => {
+                    self.servers.set_current(server);
+                    return Err(self.unreachable(&error));
+                }
+            }
+        }
+        Err(describe_unreachable(&failures))
+    }
+
+    /// Sends a request to one server. The outer error is about the request itself.
+    fn run_at(
+        &self,
+        server: &str,
+        method: &Method,
+        call: &Call,
+        body: Option<&Value>,
+    ) -> Result<Result<Response<Body>, ureq::Error>, Failure> {
+        let mut request = Request::builder().method(method).uri(call.url(server));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let answer = match body {
+        Ok(match body {
             Some(body) => {
                 let request = request.header("Content-Type", "application/json").body(body.to_string());
                 self.agent.run(request.map_err(|error| self.bad_request(&error))?)
             }
             None => self.agent.run(request.body(()).map_err(|error| self.bad_request(&error))?),
-        };
-        answer.map_err(|error| self.unreachable(&error))
+        })
     }
 
     fn read(&self, mut response: Response<Body>, path: &str) -> Result<Value, Failure> {
@@ -235,7 +264,8 @@ impl Api {
             (TokenSource::Context(name), _) => {
                 return format!(
                     "the server at {} rejected the token of context {name}; log in again: forewarn login {}",
-                    self.server, self.server
+                    self.server(),
+                    self.server()
                 );
             }
             (TokenSource::File(file), Some(_)) => format!("rejected the token in {}", file.display()),
@@ -248,7 +278,7 @@ impl Api {
         format!(
             "the server at {} {what}; set --data (FOREWARN_DATA) to the server's data directory, or --token \
              (FOREWARN_TOKEN) to a token",
-            self.server
+            self.server()
         )
     }
 
@@ -256,26 +286,34 @@ impl Api {
         if let Some(reason) = certificate_error(error) {
             return Failure::Unreachable(format!(
                 "the certificate of {} is not trusted: {reason}; to trust it, run: forewarn login {}",
-                self.server, self.server
+                self.server(),
+                self.server()
             ));
         }
-        Failure::Unreachable(format!(
-            "cannot reach the server at {}: {}; start one with `forewarn serve`, or set --server or FOREWARN_SERVER",
-            self.server,
-            describe_error(error)
-        ))
+        describe_unreachable(&[(self.server(), error)])
     }
 
     fn bad_request(&self, error: &ureq::http::Error) -> Failure {
-        Failure::Usage(format!("cannot build a request for {}: {error}; check --server and the token", self.server))
+        Failure::Usage(format!("cannot build a request for {}: {error}; check --server and the token", self.server()))
     }
 
     fn unexpected_answer(&self, what: &str) -> Failure {
         Failure::Refused(format!(
             "unexpected answer from {}: {what}; check that --server is the management address of a forewarn server",
-            self.server
+            self.server()
         ))
     }
+}
+
+/// The error for servers that cannot be reached, each with the reason.
+fn describe_unreachable(failures: &[(&str, impl Borrow<ureq::Error>)]) -> Failure {
+    let reasons: Vec<String> =
+        failures.iter().map(|(server, error)| format!("{server}: {}", describe_error(error.borrow()))).collect();
+    let which = if reasons.len() == 1 { "the server at" } else { "any of the servers:" };
+    Failure::Unreachable(format!(
+        "cannot reach {which} {}; start one with `forewarn serve`, or set --server or FOREWARN_SERVER",
+        reasons.join(", ")
+    ))
 }
 
 /// The reason for a missing answer.
@@ -295,6 +333,11 @@ fn percent_encode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     #[test]
@@ -302,5 +345,63 @@ mod tests {
         let call =
             Call::api(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
         assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
+    }
+
+    /// The management API of a test server. It answers each connection with this text, and counts them.
+    fn serve(answer: &'static str) -> (String, Arc<AtomicU32>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let count = Arc::new(AtomicU32::new(0));
+        let counter = count.clone();
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                let mut connection = connection.unwrap();
+                let _ = connection.read(&mut [0; 4096]);
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        (server, count)
+    }
+
+    fn api(servers: &[&str]) -> Api {
+        let servers = servers.iter().map(ToString::to_string).collect();
+        let (trust, token_source) = (Trust::System(None), TokenSource::Nowhere);
+        Api::to(Target { servers, trust, token: None, token_source }).unwrap()
+    }
+
+    fn dead_server() -> String {
+        format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+    }
+
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+
+    #[test]
+    fn a_server_without_a_listener_is_skipped_also_for_changes() {
+        let (dead, (live, count)) = (dead_server(), serve(OK));
+        let api = api(&[&dead, &live]);
+        api.post(&Call::api(&["machines"]), &Value::Null).unwrap();
+        assert_eq!((api.server(), count.load(Ordering::SeqCst)), (live.as_str(), 1));
+        api.get(&Call::api(&["machines"])).unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 2, "the server that answered is used first");
+    }
+
+    #[test]
+    fn a_change_with_an_unknown_outcome_is_not_repeated_elsewhere() {
+        let ((broken, asked), (live, count)) = (serve(""), serve(OK));
+        let api = api(&[&broken, &live]);
+        let failure = api.post(&Call::api(&["machines"]), &Value::Null).unwrap_err();
+        assert!(matches!(&failure, Failure::Unreachable(text) if text.contains(&broken)), "{failure:?}");
+        assert_eq!((asked.load(Ordering::SeqCst), count.load(Ordering::SeqCst)), (1, 0));
+    }
+
+    #[test]
+    fn an_error_names_every_server_that_cannot_be_reached() {
+        let (one, other) = (dead_server(), dead_server());
+        let failure = api(&[&one, &other]).get(&Call::api(&["machines"])).unwrap_err();
+        let text = failure.message().unwrap();
+        let reasons =
+            format!("cannot reach any of the servers: {one}: connection refused, {other}: connection refused;");
+        assert!(text.starts_with(&reasons), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 //! an HTTP agent with both. Requests themselves are in `api-client`.
 //!
 //! ```text
-//!  options, contexts file, data directory ─▶ Target (address, trust, token) ─▶ agent
+//!  options, contexts file, data directory ─▶ Target (addresses, trust, token) ─▶ agent
 //! ```
 
 mod contexts;
@@ -12,5 +12,5 @@ mod transport;
 
 pub use contexts::{Context, Contexts};
 pub use error::ConnectError;
-pub use target::{Choice, Target, TokenSource, parse_server};
-pub use transport::{Trust, agent, certificate_error, fingerprint, is_same_fingerprint};
+pub use target::{Choice, Target, TokenSource, parse_server, parse_servers};
+pub use transport::{Trust, agent, certificate_error, fingerprint, is_connection_failure, is_same_fingerprint};

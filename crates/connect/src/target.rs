@@ -1,4 +1,5 @@
-//! The server that a command talks to: its address, its trusted authority, and the token.
+//! The server that a command talks to: its address, its trusted authority, and the token. The servers of a cluster share the
+//! authority and the tokens, so a target can have several addresses.
 //!
 //! ```text
 //!  --server or FOREWARN_SERVER ─▶ that server, with the context of the same address if there is one
@@ -22,6 +23,7 @@ const SERVER_DEFAULT: &str = "http://127.0.0.1:8170";
 /// The options of the user.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
+    /// One address, or those of the servers of a cluster, separated by commas.
     pub server: Option<String>,
     pub token: Option<String>,
     /// Data directory that the user named.
@@ -32,7 +34,8 @@ pub struct Choice {
 
 #[derive(Clone)]
 pub struct Target {
-    pub server: String,
+    /// At least one. The next one is tried when one cannot be reached.
+    pub servers: Vec<String>,
     pub trust: Trust,
     pub token: Option<String>,
     pub token_source: TokenSource,
@@ -53,33 +56,38 @@ pub enum TokenSource {
 impl Target {
     pub fn find(choice: &Choice) -> Result<Target, ConnectError> {
         let contexts = Contexts::load()?;
-        let context = match (&choice.server, &choice.data) {
-            (Some(server), _) => contexts.find_server(&parse_server(server)?),
+        let typed = choice.server.as_deref().map(parse_servers).transpose()?;
+        let context = match (&typed, &choice.data) {
+            (Some(servers), _) => servers.iter().find_map(|server| contexts.find_server(server)),
             (None, Some(_)) => None,
             (None, None) => contexts.current(),
         };
-        let address = context.map(|context| context.server.as_str()).or(choice.server.as_deref());
-        let target = build(parse_server(address.unwrap_or(SERVER_DEFAULT))?, context, choice);
+        let servers = match (typed, context) {
+            (Some(servers), _) => servers,
+            (None, Some(context)) => parse_servers(&context.server)?,
+            (None, None) => vec![SERVER_DEFAULT.to_owned()],
+        };
+        let target = build(servers, context, choice);
         target.check_privacy()?;
         Ok(target)
     }
 
     /// A token is never sent over the network in clear text.
     pub fn check_privacy(&self) -> Result<(), ConnectError> {
-        if self.token.is_none() || is_private(&self.server) {
-            return Ok(());
+        let exposed = self.servers.iter().find(|server| !is_private(server));
+        match (&self.token, exposed) {
+            (Some(_), Some(server)) => Err(ConnectError::Usage(format!(
+                "refusing to send a token to {server} without encryption: use the https address of the server"
+            ))),
+            (None, _) | (_, None) => Ok(()),
         }
-        Err(ConnectError::Usage(format!(
-            "refusing to send a token to {} without encryption: use the https address of the server",
-            self.server
-        )))
     }
 }
 
-fn build(server: String, context: Option<&Context>, choice: &Choice) -> Target {
+fn build(servers: Vec<String>, context: Option<&Context>, choice: &Choice) -> Target {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     // The data directory of this computer says nothing about a server elsewhere, unless the user says so.
-    let is_ours = is_loopback(&server) || choice.data.is_some();
+    let is_ours = servers.iter().all(|server| is_loopback(server)) || choice.data.is_some();
     let directory = choice.data.as_ref().or(choice.data_default.as_ref()).filter(|_| is_ours);
     let trust = match context.and_then(|context| context.authority.clone()) {
         Some(authority) => Trust::Only(authority),
@@ -92,7 +100,7 @@ fn build(server: String, context: Option<&Context>, choice: &Choice) -> Target {
         }
         (None, _) => read_token(directory.map(PathBuf::as_path)),
     };
-    Target { server, trust, token, token_source }
+    Target { servers, trust, token, token_source }
 }
 
 /// An unreadable token file matters only if the server requires a token.
@@ -110,6 +118,11 @@ fn read_token(directory: Option<&Path>) -> (Option<String>, TokenSource) {
 
 fn read_authority(directory: &Path) -> Option<String> {
     fs::read_to_string(directory.join(AUTHORITY_FILE)).ok()
+}
+
+/// The addresses of a server, or of the servers of a cluster, separated by commas.
+pub fn parse_servers(text: &str) -> Result<Vec<String>, ConnectError> {
+    text.split(',').map(|server| parse_server(server.trim())).collect()
 }
 
 /// An address with its scheme, without a slash at the end.
@@ -165,6 +178,22 @@ mod tests {
     }
 
     #[test]
+    fn the_servers_of_a_cluster_are_separated_by_commas() {
+        assert_eq!(parse_servers("https://a:1/, b:2").unwrap(), ["https://a:1", "http://b:2"]);
+        for bad in ["", "https://a,", ",https://a", "https://a,ftp://b"] {
+            assert!(matches!(parse_servers(bad), Err(ConnectError::Usage(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_sent_to_none_of_several_servers_if_one_is_not_private() {
+        let servers = parse_servers("https://a:8171,http://b:8170").unwrap();
+        let target = build(servers, None, &choice(None, Some("secret")));
+        let error = target.check_privacy().unwrap_err().to_string();
+        assert!(error.contains("http://b:8170 without encryption"), "{error}");
+    }
+
+    #[test]
     fn tokens_are_sent_over_https_or_on_this_computer() {
         for (server, token, is_good) in [
             ("https://build:8171", true, true),
@@ -176,24 +205,26 @@ mod tests {
             ("http://127.example.com", true, false),
         ] {
             let choice = choice(Some(server), token.then_some("secret"));
-            let target = build(server.to_owned(), None, &choice);
+            let target = build(vec![server.to_owned()], None, &choice);
             assert_eq!(target.check_privacy().is_ok(), is_good, "{server}");
         }
     }
 
     #[test]
     fn the_token_of_this_computer_is_not_sent_elsewhere() {
-        let target = build("https://build:8171".into(), None, &choice(None, None));
-        assert!(matches!(target.token_source, TokenSource::Nowhere));
+        for servers in ["https://build:8171", "http://127.0.0.1:8170,https://build:8171"] {
+            let target = build(parse_servers(servers).unwrap(), None, &choice(None, None));
+            assert!(matches!(target.token_source, TokenSource::Nowhere), "{servers}");
+        }
     }
 
     #[test]
     fn a_context_has_a_token_and_an_authority_and_a_typed_token_comes_first() {
         let known = context(Some("PEM"));
-        let target = build(known.server.clone(), Some(&known), &choice(None, None));
+        let target = build(vec![known.server.clone()], Some(&known), &choice(None, None));
         assert_eq!(target.token.as_deref(), Some("of-context"));
         assert!(matches!(target.trust, Trust::Only(_)));
-        let target = build(known.server.clone(), Some(&known), &choice(None, Some("typed")));
+        let target = build(vec![known.server.clone()], Some(&known), &choice(None, Some("typed")));
         assert_eq!(target.token.as_deref(), Some("typed"));
         assert!(matches!(target.trust, Trust::Only(_)));
     }

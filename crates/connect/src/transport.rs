@@ -111,6 +111,18 @@ pub fn certificate_error(error: &ureq::Error) -> Option<String> {
     }
 }
 
+/// Whether no connection could be opened, so that the server has certainly not seen the request.
+pub fn is_connection_failure(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
+        // Other I/O errors can also occur after the request was sent.
+        ureq::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        _ => false,
+    }
+}
+
 fn find_rustls(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref::<rustls::Error>()
 }
@@ -125,6 +137,22 @@ mod tests {
         assert!(is_same_fingerprint(" ab 0c ff\n", "AB:0C:FF"));
         assert!(!is_same_fingerprint("AB:0C:FE", "AB:0C:FF"));
         assert!(!is_same_fingerprint("", "AB"));
+    }
+
+    #[test]
+    fn only_errors_before_the_request_are_connection_failures() {
+        let io = |kind| ureq::Error::Io(io::Error::from(kind));
+        for error in [io(io::ErrorKind::ConnectionRefused), ureq::Error::Timeout(ureq::Timeout::Connect)] {
+            assert!(is_connection_failure(&error), "{error}");
+        }
+        for error in [
+            io(io::ErrorKind::ConnectionReset),
+            io(io::ErrorKind::BrokenPipe),
+            io(io::ErrorKind::UnexpectedEof),
+            ureq::Error::Timeout(ureq::Timeout::RecvResponse),
+        ] {
+            assert!(!is_connection_failure(&error), "{error}");
+        }
     }
 
     #[test]

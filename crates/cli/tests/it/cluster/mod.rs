@@ -90,7 +90,8 @@ fn a_single_servers_data_becomes_a_region_that_other_nodes_copy() {
         until("a copy of the region", || cluster.servers.readiness(index).filter(|report| report["status"] == "ok"));
     }
     cluster.servers.check_equal();
-    let server = format!("http://{}", cluster.servers.management[2]);
+    let dead = nodes::free_addresses(1)[0];
+    let server = format!("http://{dead},http://{}", cluster.servers.management[2]);
     let status = forewarn(&["--server", &server, "cluster", "status", "-o", "json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!((&status["leader"], &status["term"]), (&"n0".into(), &1.into()));
