@@ -1,4 +1,4 @@
-//! What operations wait for, as HTML. The API computes the reasons; times are elements, so that they appear in the reader's time
+//! The reasons why operations wait, as HTML. The API computes them; times are elements, so that they appear in the reader's time
 //! zone.
 
 use forewarn_api_types::{WaitFor, WaitReason};
