@@ -172,9 +172,11 @@ pub fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<E
 
 /// The events that wait for an approval.
 pub fn find_unapproved(events: &[&Arc<Event>]) -> Vec<EventId> {
-    let waiting =
-        events.iter().filter(|event| event.status == Status::Scheduled && event.approval.is_none() && event.is_shown());
-    waiting.map(|event| event.id).collect()
+    events.iter().filter(|event| is_unapproved(event)).map(|event| event.id).collect()
+}
+
+pub fn is_unapproved(event: &Event) -> bool {
+    is_scheduled(event) && event.is_shown() && event.approval.is_none()
 }
 
 fn list_head_facts(activity: &Activity) -> Vec<String> {

@@ -17,7 +17,7 @@ use super::activity::{ActivityId, describe_wait, kind_of_rollout, name_rollout, 
 use super::facts::Facts;
 use super::fleet;
 use super::fragment::Fragment;
-use super::operation::{PageHead, Sentence, events_of};
+use super::operation::{PageHead, Sentence, events_of, is_unapproved};
 use super::panel::{NotFound, PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
@@ -173,9 +173,7 @@ fn events_of_step<'s>(scene: &'s Scene, step: &RolloutStep) -> Vec<&'s Arc<Event
 }
 
 fn missing_names(scene: &Scene, step: &RolloutStep) -> Vec<String> {
-    let events = events_of_step(scene, step).into_iter();
-    let waiting =
-        events.filter(|event| event.status == Status::Scheduled && event.is_shown() && event.approval.is_none());
+    let waiting = events_of_step(scene, step).into_iter().filter(|event| is_unapproved(event));
     waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
 }
 
