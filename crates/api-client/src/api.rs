@@ -194,7 +194,7 @@ impl Api {
     /// server may have seen the request, so it is not repeated.
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
         let mut failures = Vec::new();
-        for server in self.servers.from_current() {
+        for server in self.servers.in_order() {
             match self.run_at(server, method, call, body)? {
                 Ok(response) => {
                     self.servers.set_current(server);

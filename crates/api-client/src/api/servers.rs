@@ -17,11 +17,11 @@ impl Servers {
     }
 
     pub fn current(&self) -> &str {
-        self.from_current().next().unwrap_or_default()
+        self.in_order().next().unwrap_or_default()
     }
 
     /// All servers, the one in use first.
-    pub fn from_current(&self) -> impl Iterator<Item = &str> {
+    pub fn in_order(&self) -> impl Iterator<Item = &str> {
         let current = self.current.load(Ordering::Relaxed);
         let (before, after) = self.addresses.split_at(current.min(self.addresses.len()));
         after.iter().chain(before).map(String::as_str)
@@ -43,7 +43,7 @@ mod tests {
         let servers = Servers::new(["a", "b", "c"].map(String::from).into());
         assert_eq!(servers.current(), "a");
         servers.clone().set_current("b");
-        assert_eq!(servers.from_current().collect::<Vec<_>>(), ["b", "c", "a"]);
+        assert_eq!(servers.in_order().collect::<Vec<_>>(), ["b", "c", "a"]);
         assert_eq!(servers.current(), "b");
     }
 }
