@@ -36,7 +36,7 @@ const MISSING_COLUMNS: [Column; 5] = [
     Column { key: "", label: "Group", class: "" },
     Column { key: "", label: "Handler", class: "" },
     Column { key: "", label: "Last poll", class: "r" },
-    Column { key: "", label: "Why", class: "" },
+    Column { key: "", label: "Reason", class: "" },
 ];
 
 const GROUP_COLUMNS: [Column; 6] = [
@@ -396,7 +396,7 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));
     let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
     if !read.is_empty() {
-        facts.push(("Machines read", words::join_names(&read)));
+        facts.push(("Shown to machines", words::join_names(&read)));
     }
     if !links.is_empty() {
         facts.push(("Hosts", words::join_names(&links)));

@@ -117,7 +117,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         .with_table(table::render_head(&COLUMNS, order, query, HERE))
         .with_html_before(format!(r#"<div class="filters-row"><span class="seg">{filters}</span></div>"#))
         .with_html_after(foot + &if may { html::render(&bar) } else { String::new() })
-        .or_empty_text("No operations. Plan a rollout from the page of hosts, or start an action on a machine.");
+        .or_empty_text("No operations. Plan a rollout from the Hosts page, or start an action on a machine.");
     PageContent::new("Operations", vec![panel])
 }
 

@@ -32,7 +32,7 @@ const COLUMNS: [Column; 5] = [
     Column { key: "", label: "Step", class: "" },
     Column { key: "", label: "State", class: "" },
     Column { key: "", label: "Readiness", class: "" },
-    Column { key: "", label: "What it waits for", class: "" },
+    Column { key: "", label: "Waiting for", class: "" },
     Column { key: "", label: "Time", class: "r" },
 ];
 
@@ -191,7 +191,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
         return actions.into_panel().without_frame();
     }
     if rollout.state == RolloutState::Paused {
-        let text = "The rollout goes on with the next step that its rules allow.".into();
+        let text = "The rollout continues with the next step that its rules allow.".into();
         actions = actions.button(Button::new("resume-rollout", "Resume", text, Action::ResumeRollout, Tone::Primary));
     } else {
         let now = "<label class=\"tick\"><input type=\"checkbox\" name=\"now\" value=\"on\"> Cancel scheduled events too</label> ";
@@ -248,7 +248,7 @@ fn render_step(scene: &Scene, step: &RolloutStep, number: usize, rank: u8) -> Fr
     let (state, mark) = match step.state {
         StepState::Pending => ("Pending", "idle"),
         StepState::InProgress if missing.is_empty() => ("In progress", "wait"),
-        StepState::InProgress => ("Waits for approval", "wait"),
+        StepState::InProgress => ("Waiting for approval", "wait"),
         StepState::Succeeded => ("Finished", ""),
         StepState::Failed => ("Failed", "down"),
         StepState::Skipped => ("Skipped: no machines", "idle"),

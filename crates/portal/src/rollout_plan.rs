@@ -131,7 +131,7 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
         of("hosts", "Hosts").with_hint("Names in order, separated by commas."),
         of("groups", "Or groups").with_hint("Each by update domain. Leave hosts empty."),
         Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
-        of("description", "Description or ticket").with_hint("Machines read it."),
+        of("description", "Description or ticket").with_hint("Shown to machines."),
         of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("window", "Window").with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin. Default: any time."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),

@@ -46,7 +46,7 @@ pub async fn render(scene: &Scene) -> PageContent {
     let order = SortOrder { key: "", is_descending: false };
     let panel = Panel::new("webhooks", "Webhooks", rows)
         .with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), HERE))
-        .or_empty_text("No webhooks. Create one with: forewarn webhook create NAME URL");
+        .or_empty_text("No webhooks. Create one with: forewarn webhook create NAME --url URL");
     PageContent::new("Webhooks", vec![panel])
 }
 

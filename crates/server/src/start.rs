@@ -322,8 +322,18 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.metadata.len() > LISTENERS_MAX {
         bail!("there can be at most {LISTENERS_MAX} metadata listeners");
     }
-    if let (Some(_), DriverChoice::Command(_)) = (&config.cluster, &config.driver) {
-        bail!("a server in a cluster cannot run a driver command, because another server may take over while it runs");
+    match (&config.cluster, &config.driver) {
+        (Some(_), DriverChoice::Command(_)) => {
+            bail!(
+                "a server in a cluster cannot run a driver command, because another server may take over while it runs"
+            );
+        }
+        (Some(_), DriverChoice::Libvirt(_)) => {
+            bail!(
+                "a server in a cluster cannot drive libvirt itself, because another server may lead: remove --driver libvirt or --cluster"
+            );
+        }
+        (None, _) | (Some(_), DriverChoice::Simulated(_) | DriverChoice::Agents) => {}
     }
     if matches!(config.driver, DriverChoice::Agents) && config.hosts.is_none() {
         bail!("the driver 'agents' needs a listener for host agents: add --hosts ADDR, such as --hosts 0.0.0.0:8172");
@@ -492,6 +502,22 @@ fn command_runner(engine: &Engine, command: &CommandDriver, signal: Arc<Notify>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drivers_that_work_by_themselves_are_refused_in_a_cluster() {
+        let place = crate::config::ClusterConfig {
+            address: "etcd://127.0.0.1:2379/north".into(),
+            node: "a".into(),
+            advertise: "http://127.0.0.1:8170".into(),
+            etcd: crate::config::EtcdAccess::default(),
+            key: None,
+        };
+        let driver = DriverChoice::Libvirt(crate::config::LibvirtChoice::default());
+        let config = Config { cluster: Some(place), driver, ..Config::default() };
+        let error = check(&config).unwrap_err().to_string();
+        assert!(error.contains("--driver libvirt"), "{error}");
+        check(&Config { driver: Config::default().driver, ..config }).unwrap();
+    }
 
     #[test]
     fn plain_http_beyond_loopback_causes_a_warning() {

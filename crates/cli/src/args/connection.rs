@@ -17,7 +17,8 @@ pub struct Client<C: Subcommand> {
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Connection {
-    /// Address of the server's management API [default: the current context, or http://127.0.0.1:8170].
+    /// Address of the server's management API, or of several servers of a cluster, separated by commas [default: the current
+    /// context, or http://127.0.0.1:8170].
     #[arg(long, global = true, help_heading = "Global options", env = "FOREWARN_SERVER", value_name = "URL")]
     pub server: Option<String>,
     /// Data directory of the server, from which the token is read.

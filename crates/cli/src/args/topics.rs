@@ -20,7 +20,8 @@ const CONNECTION: &str = "Connection options
 
 Commands that talk to a server accept these options, before or after the command:
 
-      --server <URL>     Address of the server's management API
+      --server <URL>     Address of the server's management API, or of several servers
+                         of a cluster, separated by commas
                          [env: FOREWARN_SERVER]
                          [default: the current context, or http://127.0.0.1:8170]
       --data <DIR>       Data directory of the server, from which the token is read

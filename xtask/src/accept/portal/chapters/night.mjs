@@ -72,7 +72,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   // Run: the first events are announced when the window opens.
   await shows(page, "#status", "waits for the window at 22:00:00");
   await advance(2 * 3600 + 1);
-  await steps("Waits for approval");
+  await steps("Waiting for approval");
   await shows(page, "#status", "approvals missing");
   await advance(900);
   await shows(page, "#steps", "down");
