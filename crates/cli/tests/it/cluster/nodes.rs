@@ -1,7 +1,7 @@
 //! Members of etcd and servers on loopback addresses, as processes that can be killed and stopped.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -284,8 +284,7 @@ fn document_path(machine: &str) -> String {
 
 /// Addresses that were free a moment ago.
 pub fn free_addresses(number: usize) -> Vec<SocketAddr> {
-    let listeners: Vec<TcpListener> = (0..number).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap()).collect()
+    (0..number).map(|_| (Ipv4Addr::LOCALHOST, forewarn_test_support::free_port()).into()).collect()
 }
 
 pub struct Answer {

@@ -1,6 +1,5 @@
 //! Members of etcd on loopback addresses.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -69,7 +68,7 @@ impl Members {
     /// Starts members with additional arguments.
     pub fn start_with(number: usize, scheme: &str, extra: &[String]) -> Members {
         let dir = tempfile::tempdir().unwrap();
-        let ports = free_ports(2 * number);
+        let ports: Vec<u16> = (0..2 * number).map(|_| forewarn_test_support::free_port()).collect();
         let (clients, peers) = ports.split_at(number);
         let name = |index: usize| format!("m{index}");
         let peer = |index: usize| format!("http://127.0.0.1:{}", peers[index]);
@@ -155,10 +154,4 @@ impl Regions for Members {
         };
         Box::new(EtcdLog::new(options).unwrap())
     }
-}
-
-/// Ports that were free a moment ago.
-fn free_ports(number: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..number).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }
