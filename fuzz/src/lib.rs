@@ -5,6 +5,7 @@
 
 mod arm;
 mod metadata;
+mod replication;
 mod store;
 
 pub struct FuzzTarget {
@@ -20,4 +21,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "template", run: arm::check_template },
     FuzzTarget { name: "record", run: store::check_record },
     FuzzTarget { name: "archive", run: store::check_archive },
+    FuzzTarget { name: "log-record", run: replication::check_log_record },
+    FuzzTarget { name: "change", run: replication::check_change },
+    FuzzTarget { name: "host-stream", run: replication::check_host_stream },
 ];

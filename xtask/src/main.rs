@@ -17,7 +17,7 @@
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
-//! cargo xtask bench [NAME]   measures performance against a reference
+//! cargo xtask bench [NAME…] [--json] [--smoke]  measures performance against a reference
 //! ```
 
 use std::os::unix::process::CommandExt as _;
@@ -77,7 +77,7 @@ fn run() -> Result<ExitCode> {
                 sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim", "--", "--nocapture"]);
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
-        ["bench", names @ ..] => bench::run(names),
+        ["bench", arguments @ ..] => bench::run(arguments),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["deny"] => {
             sh::cargo(&["deny", "check"]).run().context("install cargo-deny with `cargo install --locked cargo-deny`")
@@ -92,7 +92,7 @@ fn run() -> Result<ExitCode> {
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

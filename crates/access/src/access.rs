@@ -98,30 +98,24 @@ impl Access {
         Holder { principal: Principal::owner(), credential }
     }
 
-    /// Exchanges a sign-in code for a session cookie. A code works once.
-    pub fn begin_session(&self, code: &str) -> Option<(Principal, String)> {
-        let holder = self.sessions.redeem(code).filter(|holder| self.is_valid(holder))?;
-        let cookie = self.sessions.begin(&holder);
-        Some((holder.principal, cookie))
+    /// The holder of a sign-in code, if it is still valid. A code works once.
+    pub fn redeem_link(&self, code: &str) -> Option<Holder> {
+        self.sessions.redeem(code)
     }
 
-    /// Starts a session for the owner of a server without authentication.
-    pub fn begin_open_session(&self) -> Option<(Principal, String)> {
-        let owner = self.is_open().then(|| self.owner())?;
-        let cookie = self.sessions.begin(&owner);
-        Some((owner.principal, cookie))
+    /// The owner of a server without authentication.
+    pub fn open_holder(&self) -> Option<Holder> {
+        self.is_open().then(|| self.owner())
     }
 
-    /// Starts a session for a user who signed in with the identity provider.
-    pub fn begin_oidc_session(&self, holder: &Holder) -> Option<String> {
+    /// The holder of a token; None on a server without authentication.
+    pub fn token_holder(&self, token: &str, is_audience: impl Fn(&str) -> bool) -> Option<Holder> {
+        self.holder(Some(token.trim().as_bytes()), is_audience).ok().filter(|_| !self.is_open())
+    }
+
+    /// Starts a session and returns its cookie. None: the credential is not valid (any more).
+    pub fn begin_session(&self, holder: &Holder) -> Option<String> {
         self.is_valid(holder).then(|| self.sessions.begin(holder))
-    }
-
-    /// Starts a session for the holder of a token.
-    pub fn begin_token_session(&self, token: &str, is_audience: impl Fn(&str) -> bool) -> Option<(Principal, String)> {
-        let holder = self.holder(Some(token.trim().as_bytes()), is_audience).ok().filter(|_| !self.is_open())?;
-        let cookie = self.sessions.begin(&holder);
-        Some((holder.principal, cookie))
     }
 
     /// The session of a cookie, as long as the credential it was started with is valid.
@@ -138,7 +132,8 @@ impl Access {
         self.sessions.end(cookie);
     }
 
-    fn is_valid(&self, Holder { principal, credential }: &Holder) -> bool {
+    /// Whether the credential of a holder is still valid.
+    pub fn is_valid(&self, Holder { principal, credential }: &Holder) -> bool {
         match (credential, &self.kind) {
             (Credential::Open, Kind::Open) => true,
             (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,

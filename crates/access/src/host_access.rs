@@ -34,7 +34,7 @@ const CERTIFICATE_PREFIX: &str = "host-certificate/";
 
 pub struct HostAccess {
     authority: HostAuthority,
-    certificates: Mutex<BTreeMap<String, Fingerprints>>,
+    certificates: Mutex<BTreeMap<String, HostRecord>>,
     changes: watch::Sender<u64>,
     /// Held while a token is checked and used, so that it works once.
     pub joining: tokio::sync::Mutex<()>,
@@ -62,13 +62,17 @@ struct StoredToken {
     until_ms: i64,
 }
 
-/// The valid certificates of a host.
+/// The valid certificates of a host, and its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Fingerprints {
+struct HostRecord {
     current: String,
     /// Issued by a renewal and not used yet. The current one stays valid until then, because the answer can get lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// The process that was last connected as this host. Only servers of a cluster store it, because a new leader does not know
+    /// which agents the one before has heard from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
 }
 
 /// A signed certificate that becomes valid once its attachment is stored.
@@ -77,7 +81,7 @@ pub struct Signed {
     pub certificate: String,
     pub attachment: Attachment,
     host: String,
-    fingerprints: Fingerprints,
+    record: HostRecord,
 }
 
 impl HostAccess {
@@ -91,20 +95,19 @@ impl HostAccess {
         Ok(HostAccess { authority, certificates, changes: watch::Sender::new(0), joining })
     }
 
-    /// Reads the certificates from the store. Blocking.
+    /// Reads the certificates from the store, in place of those in memory. Blocking.
     pub fn load(&self, reader: &dyn Reader) -> Result<(), StoreError> {
-        let mut after: Option<String> = None;
         loop {
-            let page = reader.attachments(Owner::Region, CERTIFICATE_PREFIX, after.as_deref(), ATTACHMENTS_PAGE_MAX)?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
+            let count = *self.changes.borrow();
+            let stored = read_records(reader)?;
             let mut certificates = self.lock();
-            for (name, value) in page {
-                let host = name.trim_start_matches(CERTIFICATE_PREFIX).to_owned();
-                if let Ok(fingerprints) = serde_json::from_str(&value) {
-                    certificates.insert(host, fingerprints);
-                }
+            // A certificate that was accepted meanwhile may not be in what was read.
+            if *self.changes.borrow() != count {
+                continue;
             }
+            *certificates = stored;
+            self.changes.send_modify(|count| *count += 1);
+            return Ok(());
         }
     }
 
@@ -153,47 +156,48 @@ impl HostAccess {
 
     /// Signs the request of a host that joins. All its earlier certificates become invalid.
     pub fn sign_join(&self, request: &str, host: &str) -> Result<Signed, HostAccessError> {
-        self.sign(request, host, |fresh| Fingerprints { current: fresh, next: None })
+        self.sign(request, host, |fresh| HostRecord { current: fresh, ..HostRecord::default() })
     }
 
     /// Signs the request of a host that renews its certificate.
     pub fn sign_renewal(&self, request: &str, host: &str) -> Result<Signed, HostAccessError> {
-        let current = self.lock().get(host).map(|found| found.current.clone()).unwrap_or_default();
-        self.sign(request, host, |fresh| Fingerprints { current, next: Some(fresh) })
+        let before = self.lock().get(host).cloned().unwrap_or_default();
+        self.sign(request, host, |fresh| HostRecord { next: Some(fresh), ..before })
     }
 
     fn sign(
         &self,
         request: &str,
         host: &str,
-        combine: impl FnOnce(String) -> Fingerprints,
+        combine: impl FnOnce(String) -> HostRecord,
     ) -> Result<Signed, HostAccessError> {
         let invalid = |error: anyhow::Error| HostAccessError::Request(format!("{error:#}"));
         let certificate = self.authority.sign(request, host, now()).map_err(invalid)?;
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|error| invalid(error.into()))?;
-        let fingerprints = combine(fingerprint_of(&der));
-        let attachment = attachment(host, &fingerprints);
-        Ok(Signed { certificate, attachment, host: host.to_owned(), fingerprints })
+        let record = combine(fingerprint_of(&der));
+        let attachment = attachment(host, &record);
+        Ok(Signed { certificate, attachment, host: host.to_owned(), record })
     }
 
     /// The attachment of this certificate is stored: it is valid from now on. Returns the certificate, PEM.
     pub fn accept(&self, signed: Signed) -> String {
-        self.lock().insert(signed.host, signed.fingerprints);
+        let mut certificates = self.lock();
+        certificates.insert(signed.host, signed.record);
         self.changes.send_modify(|count| *count += 1);
         signed.certificate
     }
 
     /// The host was removed.
     pub fn forget(&self, host: &str) {
-        self.lock().remove(host);
+        let mut certificates = self.lock();
+        certificates.remove(host);
         self.changes.send_modify(|count| *count += 1);
     }
 
     /// The host with this certificate.
     pub fn host_of(&self, fingerprint: &str) -> Option<String> {
         let certificates = self.lock();
-        let is_valid =
-            |found: &Fingerprints| found.current == fingerprint || found.next.as_deref() == Some(fingerprint);
+        let is_valid = |found: &HostRecord| found.current == fingerprint || found.next.as_deref() == Some(fingerprint);
         certificates.iter().find(|(_, found)| is_valid(found)).map(|(host, _)| host.clone())
     }
 
@@ -201,17 +205,51 @@ impl HostAccess {
     pub fn promote(&self, host: &str, fingerprint: &str) -> Option<Attachment> {
         let mut certificates = self.lock();
         let found = certificates.get_mut(host).filter(|found| found.next.as_deref() == Some(fingerprint))?;
-        *found = Fingerprints { current: fingerprint.to_owned(), next: None };
+        *found = HostRecord { current: fingerprint.to_owned(), next: None, instance: found.instance.take() };
         Some(attachment(host, found))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Fingerprints>> {
+    /// The process that was last connected as this host, if servers of a cluster have stored it.
+    pub fn instance_of(&self, host: &str) -> Option<String> {
+        self.lock().get(host)?.instance.clone()
+    }
+
+    /// A process is connected as this host: returns what to store. None: it is stored already, or the host has not joined.
+    pub fn record_instance(&self, host: &str, instance: &str) -> Option<Attachment> {
+        let certificates = self.lock();
+        let found = certificates.get(host).filter(|found| found.instance.as_deref() != Some(instance))?;
+        Some(attachment(host, &HostRecord { instance: Some(instance.to_owned()), ..found.clone() }))
+    }
+
+    /// The process that is connected as this host is stored.
+    pub fn set_instance(&self, host: &str, instance: &str) {
+        if let Some(found) = self.lock().get_mut(host) {
+            found.instance = Some(instance.to_owned());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, HostRecord>> {
         self.certificates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn attachment(host: &str, fingerprints: &Fingerprints) -> Attachment {
-    let text = serde_json::to_string(fingerprints).expect("texts can be written as JSON");
+fn read_records(reader: &dyn Reader) -> Result<BTreeMap<String, HostRecord>, StoreError> {
+    let mut records = BTreeMap::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = reader.attachments(Owner::Region, CERTIFICATE_PREFIX, after.as_deref(), ATTACHMENTS_PAGE_MAX)?;
+        let Some((last, _)) = page.last() else { return Ok(records) };
+        after = Some(last.clone());
+        let parsed = page.into_iter().filter_map(|(name, value)| {
+            let host = name.strip_prefix(CERTIFICATE_PREFIX)?.to_owned();
+            Some((host, serde_json::from_str(&value).ok()?))
+        });
+        records.extend(parsed);
+    }
+}
+
+fn attachment(host: &str, record: &HostRecord) -> Attachment {
+    let text = serde_json::to_string(record).expect("texts can be written as JSON");
     Attachment::put(Owner::Region, format!("{CERTIFICATE_PREFIX}{host}"), text)
 }
 
@@ -255,5 +293,43 @@ mod tests {
         assert_eq!(access.promote("node1", &old), None);
         assert!(access.promote("node1", &new).is_some());
         assert_eq!((access.host_of(&old).is_some(), access.host_of(&new).is_some()), (false, true));
+    }
+
+    #[test]
+    fn the_stored_certificates_replace_those_in_memory_and_old_records_are_read() {
+        use forewarn_store::{Batch, MemoryStore, Store as _};
+
+        let (here, there) = (HostAccess::open(None).unwrap(), HostAccess::open(None).unwrap());
+        let gone = join(&there, "node2");
+        let request = HostKey::generate().unwrap().request().unwrap();
+        let signed = here.sign_join(&request, "node1").unwrap();
+        let attachments = vec![
+            signed.attachment.clone(),
+            Attachment::put(Owner::Region, format!("{CERTIFICATE_PREFIX}node3"), r#"{"current":"abc"}"#.to_owned()),
+        ];
+        let mut store = MemoryStore::new();
+        let revision = store.load().unwrap().revision;
+        store.commit(revision, &Batch { attachments, ..Batch::default() }).unwrap();
+        there.load(&*store.reader()).unwrap();
+        assert_eq!(there.host_of(&fingerprint(&here.accept(signed))).as_deref(), Some("node1"));
+        assert_eq!(there.host_of("abc").as_deref(), Some("node3"));
+        assert_eq!(there.host_of(&gone), None, "another server has removed it");
+    }
+
+    #[test]
+    fn the_agent_of_a_host_is_stored_once_and_survives_a_renewal() {
+        let access = HostAccess::open(None).unwrap();
+        assert!(access.record_instance("node1", "a").is_none(), "the host has not joined");
+        join(&access, "node1");
+        assert!(access.record_instance("node1", "a").is_some());
+        access.set_instance("node1", "a");
+        assert!(access.record_instance("node1", "a").is_none());
+        let request = HostKey::generate().unwrap().request().unwrap();
+        let signed = access.sign_renewal(&request, "node1").unwrap();
+        let renewed = fingerprint(&access.accept(signed));
+        access.promote("node1", &renewed);
+        assert_eq!(access.instance_of("node1").as_deref(), Some("a"));
+        join(&access, "node1");
+        assert_eq!(access.instance_of("node1"), None, "a host that joins again has a new agent");
     }
 }

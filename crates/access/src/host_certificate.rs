@@ -30,8 +30,8 @@ pub const LINK_NAME: &str = "forewarn-hosts";
 /// The validity of a host's certificate. Agents renew it halfway.
 pub const CERTIFICATE_SECS: i64 = 30 * 24 * 3600;
 
-/// Its name in the data directory.
-const FILE: &str = "hosts-tls.json";
+/// The name of the authority's file in the data directory. The servers of a cluster share it.
+pub const HOSTS_TLS_FILE: &str = "hosts-tls.json";
 
 /// A certificate and a key take about 2 KB.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -41,6 +41,11 @@ const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
 /// The application protocol of the link.
 const HTTP2: &[u8] = b"h2";
+
+/// The content of a file with a new authority.
+pub fn new_hosts_authority() -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(&create(now())?)?)
+}
 
 pub struct HostAuthority {
     stored: Stored,
@@ -55,10 +60,9 @@ struct Stored {
 
 impl HostAuthority {
     pub fn in_directory(dir: &Path) -> anyhow::Result<HostAuthority> {
-        let path = dir.join(FILE);
+        let path = dir.join(HOSTS_TLS_FILE);
         if secret_file::read(&path, FILE_BYTES_MAX)?.is_none() {
-            let text = serde_json::to_string_pretty(&create(now())?)?;
-            secret_file::create(&path, &text)?;
+            secret_file::create(&path, &new_hosts_authority()?)?;
         }
         let (text, _) = secret_file::read(&path, FILE_BYTES_MAX)?.context("the authority for hosts is missing")?;
         let stored = serde_json::from_str(&text);

@@ -65,13 +65,13 @@ impl Secrets {
         for (index, client) in self.clients.iter().enumerate() {
             let id = &client.client_id;
             if id.is_empty() || self.clients[..index].iter().any(|earlier| earlier.client_id == *id) {
-                return Err(format!("the client id '{id}' is empty or there twice"));
+                return Err(format!("the client id '{id}' is empty or listed twice"));
             }
             if id.contains(char::is_control) {
                 return Err(format!("the client id {id:?} contains control characters"));
             }
             if client.secret.len() < SECRET_MIN {
-                return Err(format!("the secret of '{id}' has less than {SECRET_MIN} characters"));
+                return Err(format!("the secret of '{id}' has fewer than {SECRET_MIN} characters"));
             }
         }
         Ok(())
@@ -98,7 +98,7 @@ pub fn in_directory(dir: &Path) -> Result<(Secrets, Vec<u8>), SecretFileError> {
     let path = dir.join(SIGNING_KEY_FILE);
     let key = read_or_create(&path, &format!("{}\n", random_secret()))?.trim().as_bytes().to_vec();
     if key.len() < SECRET_MIN {
-        let what = format!("it has less than {SECRET_MIN} characters");
+        let what = format!("it has fewer than {SECRET_MIN} characters");
         return Err(SecretFileError::Invalid { path, what });
     }
     Ok((secrets, key))

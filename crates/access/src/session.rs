@@ -26,20 +26,20 @@ use crate::tls::now;
 pub const CODE_LIFE: Duration = Duration::from_secs(300);
 
 /// Unused links of one principal. One more replaces the principal's oldest.
-const CODES_PER_PRINCIPAL: usize = 16;
+pub(crate) const CODES_PER_PRINCIPAL: usize = 16;
 
 /// Unused links of all principals. One more replaces the oldest of the principal with the most.
-const CODES_MAX: usize = 256;
+pub(crate) const CODES_MAX: usize = 256;
 
 /// The lifetime of a session: a working day.
 pub const SESSION_SECS: i64 = 12 * 3600;
 
 /// Concurrent sessions of one principal: a few devices of each person who shares a token. One more replaces the principal's
 /// oldest, so that a reader cannot sign out an operator.
-const SESSIONS_PER_PRINCIPAL: usize = 64;
+pub(crate) const SESSIONS_PER_PRINCIPAL: usize = 64;
 
 /// Concurrent sessions of all principals. One more replaces the oldest of the principal with the most.
-const SESSIONS_MAX: usize = 1024;
+pub(crate) const SESSIONS_MAX: usize = 1024;
 
 /// Its name in the data directory.
 pub const SESSIONS_FILE: &str = "portal-sessions.json";
@@ -50,13 +50,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Sessions {
     /// None: sessions end with the process.
     file: Option<PathBuf>,
-    kept: Mutex<Kept>,
+    kept: Mutex<SessionTables>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SessionTables {
     codes: HashMap<String, Code>,
-    sessions: Vec<Row>,
+    sessions: Vec<SessionRecord>,
 }
 
 struct Code {
@@ -64,17 +64,66 @@ struct Code {
     made: Instant,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-struct Row {
-    /// The digest of the cookie's value.
-    digest: String,
+/// A session or a sign-in link as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The digest of the cookie's value, or of the link's code.
+    pub(crate) digest: String,
     name: String,
     role: Role,
     /// The credential that it was started with.
     #[serde(default)]
     credential: Credential,
     /// Seconds since 1970.
-    ends: i64,
+    pub(crate) ends: i64,
+}
+
+impl SessionRecord {
+    /// A new session, and the value of its cookie.
+    pub fn session(holder: &Holder) -> (SessionRecord, String) {
+        SessionRecord::new("session", holder, SESSION_SECS)
+    }
+
+    /// A new sign-in link, and its code.
+    pub(crate) fn code(holder: &Holder) -> (SessionRecord, String) {
+        SessionRecord::new("code", holder, CODE_LIFE.as_secs().cast_signed())
+    }
+
+    fn new(purpose: &str, Holder { principal, credential }: &Holder, life_secs: i64) -> (SessionRecord, String) {
+        let value = random_token();
+        let ends = now() + life_secs;
+        let record = SessionRecord {
+            digest: digest_of(purpose, &value),
+            name: principal.name.to_string(),
+            role: principal.role,
+            credential: credential.clone(),
+            ends: credential.until().map_or(ends, |until| until.min(ends)),
+        };
+        (record, value)
+    }
+
+    pub fn holder(&self) -> Holder {
+        let principal = Principal { name: self.name.as_str().into(), role: self.role };
+        Holder { principal, credential: self.credential.clone() }
+    }
+
+    pub(crate) fn principal_key(&self) -> PrincipalKey {
+        (self.name.clone(), self.role)
+    }
+
+    pub(crate) fn is_current(&self) -> bool {
+        self.ends > now()
+    }
+
+    /// The session of a browser that has this cookie.
+    pub(crate) fn open(&self, cookie: &str) -> Session {
+        Session { holder: self.holder(), csrf: digest_of("csrf", cookie) }
+    }
+}
+
+/// The path and query of a sign-in link.
+pub(crate) fn link_path(code: &str) -> String {
+    format!("/portal/sign-in?code={code}")
 }
 
 /// A signed-in browser.
@@ -98,7 +147,7 @@ impl Sessions {
                 .map_err(|error| SecretFileError::Invalid { path: path.clone(), what: error.to_string() })?,
             None => Vec::new(),
         };
-        Ok(Sessions { file: Some(path), kept: Mutex::new(Kept { codes: HashMap::new(), sessions }) })
+        Ok(Sessions { file: Some(path), kept: Mutex::new(SessionTables { codes: HashMap::new(), sessions }) })
     }
 
     /// The path and query of a single-use sign-in link for this holder.
@@ -113,7 +162,7 @@ impl Sessions {
             kept.codes.remove(&digest);
         }
         kept.codes.insert(digest_of("code", &code), Code { holder: holder.clone(), made: Instant::now() });
-        format!("/portal/sign-in?code={code}")
+        link_path(&code)
     }
 
     /// Uses up a code.
@@ -123,24 +172,16 @@ impl Sessions {
     }
 
     /// Starts a session and returns the value of its cookie.
-    pub fn begin(&self, Holder { principal, credential }: &Holder) -> String {
-        let value = random_token();
-        let ends = now() + SESSION_SECS;
-        let row = Row {
-            digest: digest_of("session", &value),
-            name: principal.name.to_string(),
-            role: principal.role,
-            credential: credential.clone(),
-            ends: credential.until().map_or(ends, |until| until.min(ends)),
-        };
+    pub fn begin(&self, holder: &Holder) -> String {
+        let (record, value) = SessionRecord::session(holder);
         let mut kept = self.kept();
-        kept.sessions.retain(|row| row.ends > now());
-        let rows = kept.sessions.iter().enumerate().map(|(place, row)| ((row.name.clone(), row.role), place));
-        let replaced = find_replaced(rows, &principal_key(principal), SESSIONS_PER_PRINCIPAL, SESSIONS_MAX);
+        kept.sessions.retain(SessionRecord::is_current);
+        let rows = kept.sessions.iter().enumerate().map(|(place, row)| (row.principal_key(), place));
+        let replaced = find_replaced(rows, &record.principal_key(), SESSIONS_PER_PRINCIPAL, SESSIONS_MAX);
         if let Some(place) = replaced {
             kept.sessions.remove(place);
         }
-        kept.sessions.push(row);
+        kept.sessions.push(record);
         self.store(&kept);
         value
     }
@@ -148,10 +189,8 @@ impl Sessions {
     pub fn find(&self, value: &str) -> Option<Session> {
         let digest = digest_of("session", value);
         let kept = self.kept();
-        let row = kept.sessions.iter().find(|row| row.digest == digest && row.ends > now())?;
-        let principal = Principal { name: row.name.as_str().into(), role: row.role };
-        let holder = Holder { principal, credential: row.credential.clone() };
-        Some(Session { holder, csrf: digest_of("csrf", value) })
+        let record = kept.sessions.iter().find(|record| record.digest == digest && record.is_current())?;
+        Some(record.open(value))
     }
 
     pub fn end(&self, value: &str) {
@@ -162,7 +201,7 @@ impl Sessions {
     }
 
     /// A session that cannot be stored ends with the process.
-    fn store(&self, kept: &Kept) {
+    fn store(&self, kept: &SessionTables) {
         let Some(file) = &self.file else { return };
         let text = serde_json::to_string(&kept.sessions).expect("texts and numbers can be written as JSON");
         if let Err(error) = secret_file::replace(file, &text) {
@@ -170,12 +209,12 @@ impl Sessions {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, SessionTables> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-type PrincipalKey = (String, Role);
+pub(crate) type PrincipalKey = (String, Role);
 
 fn principal_key(principal: &Principal) -> PrincipalKey {
     (principal.name.to_string(), principal.role)
@@ -183,7 +222,7 @@ fn principal_key(principal: &Principal) -> PrincipalKey {
 
 /// The entry that a new one of this principal replaces: the oldest of the same principal at its limit, else the oldest of the
 /// principal with the most when the total is reached.
-fn find_replaced<Age: Ord>(
+pub(crate) fn find_replaced<Age: Ord>(
     entries: impl Iterator<Item = (PrincipalKey, Age)>,
     principal: &PrincipalKey,
     per_principal: usize,
@@ -252,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn many_principals_together_have_only_so_many_sessions_and_links() {
+    fn the_sessions_and_links_of_all_principals_are_limited() {
         let sessions = Sessions::in_memory();
         let (link, cookie) = (sessions.link(&owner()), sessions.begin(&owner()));
         for number in 0..2 * SESSIONS_MAX / SESSIONS_PER_PRINCIPAL {
@@ -282,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_with_the_token_that_it_was_begun_with() {
+    fn a_session_ends_with_the_token_that_started_it() {
         let sessions = Sessions::in_memory();
         let signed = |until| Credential::Signed { key: "k".into(), client: None, until };
         let begin = |until| sessions.begin(&Holder { principal: Principal::owner(), credential: signed(until) });

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_for_somebody_else_are_refused() {
+    fn tokens_for_another_audience_are_refused() {
         let sign_in = SignIn::in_memory();
         let with = |audience: &str| sign_in.issue(&subject(Role::Owner), audience, NOW, TOKEN_SECS).token;
         for ours in [HERE, AUDIENCE, "https://management.azure.com/", "https://management.core.windows.net"] {

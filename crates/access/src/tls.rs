@@ -10,6 +10,7 @@
 //! leaves the data directory.
 
 mod made;
+mod node;
 pub(crate) mod plan;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,14 +24,17 @@ use rustls::ServerConfig;
 use rustls::crypto::ring::{default_provider, sign::any_supported_type};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::signed_data::DocumentSigner;
 use made::Made;
 pub use made::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
 pub(crate) use made::{named, set_span};
+pub use node::node_client_config;
 use plan::Plan;
 
 /// The certificate of the https listener.
@@ -53,7 +57,7 @@ pub struct Tls {
 
 enum Source {
     Own { certificate: PathBuf, key: PathBuf },
-    Kept { dir: PathBuf, names: Vec<String> },
+    SessionTables { dir: PathBuf, names: Vec<String> },
     Memory { made: Mutex<Made>, names: Vec<String> },
 }
 
@@ -66,6 +70,8 @@ struct Current {
     key: Arc<CertifiedKey>,
     /// PEM, if it is our own.
     authority: Option<String>,
+    /// Signs documents in the name of our own authority, with a key that is in memory only.
+    signer: Option<DocumentSigner>,
 }
 
 impl Tls {
@@ -75,7 +81,7 @@ impl Tls {
             (Certificate::Own { certificate, key }, _) => {
                 Source::Own { certificate: certificate.clone(), key: key.clone() }
             }
-            (Certificate::Made, Some(dir)) => Source::Kept { dir: dir.to_owned(), names: names(listened) },
+            (Certificate::Made, Some(dir)) => Source::SessionTables { dir: dir.to_owned(), names: names(listened) },
             (Certificate::Made, None) => {
                 let names = names(listened);
                 let (made, _) = made::renewed(None, &names, now())?;
@@ -83,7 +89,15 @@ impl Tls {
             }
         };
         let resolver = Arc::new(Resolver(ArcSwap::from_pointee(source.current()?)));
-        Ok(Tls { config: Arc::new(server_config(resolver.clone())?), resolver, source })
+        Ok(Tls { config: Arc::new(server_config(resolver.clone(), None)?), resolver, source })
+    }
+
+    /// Also accepts the certificates of other servers that have the same authority.
+    pub fn accept_nodes(mut self) -> anyhow::Result<Tls> {
+        let authority =
+            self.authority().context("a server in a cluster needs a certificate of the region's authority")?;
+        self.config = Arc::new(server_config(self.resolver.clone(), Some(node::node_verifier(&authority)?))?);
+        Ok(self)
     }
 
     pub fn acceptor(&self) -> TlsAcceptor {
@@ -93,6 +107,11 @@ impl Tls {
     /// The certificate of our own authority; None with the operator's certificate.
     pub fn authority(&self) -> Option<String> {
         self.resolver.0.load().authority.clone()
+    }
+
+    /// Signs a document with a certificate of our own authority: PKCS#7 in DER. None with the operator's certificate.
+    pub fn sign_document(&self, content: &[u8]) -> Option<Vec<u8>> {
+        self.resolver.0.load().signer.as_ref()?.sign(content)
     }
 
     /// Whether the certificate is valid for this name, so that a client that used the name has verified us.
@@ -124,9 +143,9 @@ impl Source {
     fn current(&self) -> anyhow::Result<Current> {
         match self {
             Source::Own { certificate, key } => {
-                Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None })
+                Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None, signer: None })
             }
-            Source::Kept { dir, names } => {
+            Source::SessionTables { dir, names } => {
                 let (made, plan) = made::renewed(made::read(dir)?, names, now())?;
                 let message = match plan {
                     Plan::Keep => return made_current(&made),
@@ -150,31 +169,36 @@ fn made_current(made: &Made) -> anyhow::Result<Current> {
     let chain = vec![CertificateDer::from_pem_slice(made.leaf.certificate.as_bytes())?];
     let key = PrivateKeyDer::from_pem_slice(made.leaf.key.as_bytes())?;
     let key = CertifiedKey::new(chain, any_supported_type(&key)?);
-    Ok(Current { key: Arc::new(key), authority: Some(made.authority.certificate.clone()) })
+    let signer = Some(made::document_signer(made, now())?);
+    Ok(Current { key: Arc::new(key), authority: Some(made.authority.certificate.clone()), signer })
 }
 
 fn own_key(certificate: &Path, key: &Path) -> anyhow::Result<CertifiedKey> {
-    let unread = |path: &Path| format!("{} cannot be taken for https: is it there, and PEM?", path.display());
+    let unread =
+        |path: &Path| format!("cannot use {} for https: check that the file exists and is PEM", path.display());
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.with_context(|| unread(certificate))?;
     if chain.is_empty() {
-        bail!("There is no certificate in {}. Name a PEM file with management_tls_cert.", certificate.display());
+        bail!("{} contains no certificate: set management_tls_cert to a PEM file", certificate.display());
     }
     let private = PrivateKeyDer::from_pem_file(key).with_context(|| unread(key))?;
     let signing = any_supported_type(&private).with_context(|| unread(key))?;
     let found = CertifiedKey::new(chain, signing);
     found.keys_match().with_context(|| {
-        format!("The key in {} is not that of the certificate in {}", key.display(), certificate.display())
+        format!("the key in {} does not match the certificate in {}", key.display(), certificate.display())
     })?;
     Ok(found)
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1, no client certificates.
-fn server_config(resolver: Arc<Resolver>) -> anyhow::Result<ServerConfig> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
-        .with_no_client_auth()
-        .with_cert_resolver(resolver);
+/// TLS 1.2 and 1.3, HTTP/1.1. `nodes`: which client certificates are accepted; None: no certificate is asked for.
+fn server_config(resolver: Arc<Resolver>, nodes: Option<Arc<dyn ClientCertVerifier>>) -> anyhow::Result<ServerConfig> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?;
+    let builder = match nodes {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(resolver);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

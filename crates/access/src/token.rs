@@ -105,7 +105,7 @@ mod tests {
 
     /// The example of RFC 7515, A.1, has the same algorithm and another header; this is our own.
     #[test]
-    fn the_header_is_what_it_says() {
+    fn the_header_names_the_algorithm() {
         let header = URL_SAFE_NO_PAD.decode(HEADER).unwrap();
         assert_eq!(header, br#"{"alg":"HS256","typ":"JWT"}"#);
     }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_was_rotated_counts_at_once_and_the_old_one_no_longer() {
+    fn a_rotated_token_works_at_once_and_the_old_one_no_longer() {
         let dir = tempfile::tempdir().unwrap();
         let keeper = TokenKeeper::in_directory(dir.path()).unwrap();
         let old = token_in(dir.path());

@@ -23,7 +23,8 @@ Commands:
 
 Options:
       --config FILE     Configuration file (TOML) [default: /etc/forewarn-agent/agent.toml, if it exists]
-      --endpoint URL    Base URL of the service, without /metadata [default: discovered]
+      --endpoint URL    Base URL of the service, without /metadata; several servers of a cluster separated by
+                        commas [default: discovered]
       --ask-dhcp        Query DHCP for the service if nothing else finds it
       --hooks DIR       Directory with hooks [default: /etc/forewarn-agent/hooks, if it exists]
       --state DIR       State directory, created if missing [default: /var/lib/forewarn-agent]

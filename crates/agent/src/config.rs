@@ -42,8 +42,8 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 /// Effective configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `None` to discover the endpoint.
-    pub endpoint: Option<Endpoint>,
+    /// Servers of one region, in order of preference. Empty to discover the endpoint.
+    pub endpoints: Vec<Endpoint>,
     /// Whether to query DHCP if nothing else finds the endpoint.
     pub ask_dhcp: bool,
     /// `None` to get the name from the service.
@@ -77,9 +77,10 @@ impl Config {
             None if Path::new(CONFIG_PATH).exists() => read(Path::new(CONFIG_PATH))?,
             None => ConfigFile::default(),
         };
-        let endpoint = match (&flags.endpoint, file.endpoint) {
-            (Some(url), _) => Some(url.parse().context("--endpoint")?),
-            (None, url) => url.map(|Url(endpoint)| endpoint),
+        let endpoints = match (&flags.endpoint, file.endpoint) {
+            (Some(urls), _) => parse_endpoints(urls).context("--endpoint")?,
+            (None, Some(Endpoints(endpoints))) => endpoints,
+            (None, None) => Vec::new(),
         };
         let interval = flags.interval.or(file.interval.map(|span| span.0)).unwrap_or(INTERVAL);
         if interval < INTERVAL_MIN {
@@ -89,7 +90,7 @@ impl Config {
             bail!("timeout must be at least {} ms", TIMEOUT_MIN.as_millis());
         }
         Ok(Config {
-            endpoint,
+            endpoints,
             ask_dhcp: flags.ask_dhcp || file.ask_dhcp,
             name: flags.name.clone().or(file.name),
             hooks: flags.hooks.clone().or(file.hooks).or_else(default_hooks),
@@ -109,6 +110,11 @@ impl Config {
             approve_without_hooks: flags.approve_without_hooks || file.approve_without_hooks,
         })
     }
+}
+
+/// The base URLs of several servers, separated by commas.
+fn parse_endpoints(text: &str) -> Result<Vec<Endpoint>, forewarn_client::EndpointError> {
+    text.split(',').map(|url| url.trim().parse()).collect()
 }
 
 fn default_hooks() -> Option<PathBuf> {
@@ -132,7 +138,7 @@ fn parse(text: &str) -> Result<ConfigFile, (usize, String)> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ConfigFile {
-    endpoint: Option<Url>,
+    endpoint: Option<Endpoints>,
     name: Option<String>,
     hooks: Option<PathBuf>,
     state: Option<PathBuf>,
@@ -243,7 +249,7 @@ macro_rules! checked {
 }
 
 checked!(Address, SocketAddr, String, |text| parse_address(&text));
-checked!(Url, Endpoint, String, |text| text.parse().map_err(|error: forewarn_client::EndpointError| error.to_string()));
+checked!(Endpoints, Vec<Endpoint>, String, |text| parse_endpoints(&text).map_err(|error| error.to_string()));
 checked!(Share, u32, u32, |percent| match percent {
     1..=100 => Ok(percent),
     _ => Err(format!("invalid percentage {percent}: use a number from 1 to 100")),

@@ -55,7 +55,7 @@ impl Call {
         self
     }
 
-    /// Asks for a dry run, or not.
+    /// Sets whether this is a dry run.
     pub fn dry_run(self, dry: bool) -> Call {
         self.with("dryRun", dry.then_some(true))
     }

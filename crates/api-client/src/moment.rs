@@ -44,7 +44,7 @@ pub fn future(text: &str) -> Result<Moment, String> {
 /// A time with a date; without a zone it is in UTC, as printed.
 pub fn absolute(text: &str) -> Option<Timestamp> {
     let printed = || text.parse::<civil::DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
-    // A date alone is rather a mistake than midnight.
+    // A date alone is more likely a mistake than midnight.
     let has_time = text.contains(':');
     text.parse().ok().or_else(|| has_time.then(printed).flatten())
 }

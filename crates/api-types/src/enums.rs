@@ -168,7 +168,7 @@ words!(
     RolloutType { Freeze, Reboot, Redeploy, Drain }
 );
 response_words!(
-    /// The reason why a rollout, drain or other operation does not go on.
+    /// The reason why a rollout, drain or other operation waits.
     WaitReason {
         Window,
         Pause,

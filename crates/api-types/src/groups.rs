@@ -78,7 +78,7 @@ pub struct GroupHandlers {
     pub last_approval: Option<Time>,
 }
 
-/// How the handler of a machine polls. Counts across restarts of the server; after a day of silence, it begins anew.
+/// How the handler of a machine polls. Counts across restarts of the server, and starts over after a day of silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandlerHealth {

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hosts::HostDomain;
+
 /// Paths on the listener for hosts.
 pub mod paths {
     pub const STREAM: &str = "/link/v1/stream";
@@ -15,7 +17,12 @@ pub mod paths {
     pub const APPROVE: &str = "/link/v1/approve";
     pub const REPORT: &str = "/link/v1/report";
     pub const RENEW: &str = "/link/v1/renew";
+    pub const TOKEN: &str = "/link/v1/token";
+    pub const DOMAINS: &str = "/link/v1/domains";
 }
+
+/// Agents send this with their version as the user agent of a stream.
+pub const USER_AGENT_PREFIX: &str = "forewarn-host/";
 
 /// The query of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +77,9 @@ pub struct Beat {
 pub struct BeatAnswer {
     /// Time on the server's clock, in milliseconds since 1970.
     pub now_ms: i64,
+    /// Addresses of the listeners for hosts of all servers. Empty: there is one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
 }
 
 /// Machines that have asked for their documents.
@@ -93,6 +103,37 @@ pub struct GuestApproval {
     pub machine: u64,
     /// Event IDs.
     pub events: Vec<String>,
+}
+
+/// A machine on this host asks for a token of its managed identity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestToken {
+    pub machine: u64,
+    pub resource: String,
+    pub client_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedToken {
+    /// The response to the machine.
+    pub body: Value,
+}
+
+/// All domains of the host, as they were when the agent's copy had this revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DomainReport {
+    pub revision: u64,
+    pub domains: Vec<HostDomain>,
+    /// Names of domains from which the record of an unknown order was removed.
+    pub strays: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainReportAnswer {
+    /// Some machines have changed meanwhile: report again once the copy has this revision.
+    pub again_at: Option<u64>,
 }
 
 /// The end of an order.
@@ -135,6 +176,10 @@ pub enum LinkRefusal {
         events: Vec<String>,
     },
     UnknownMachine,
+    /// The machine has no identity, or not the requested one.
+    IdentityNotFound,
+    /// The server issues no tokens for this resource.
+    ResourceUnknown,
     /// The machine is on another host.
     OtherHost {
         message: String,
@@ -151,6 +196,8 @@ pub enum LinkRefusal {
         message: String,
     },
     Overloaded,
+    /// The servers of the cluster have no leader. Nothing has happened.
+    NoLeader,
     /// It is unknown whether the change was stored.
     OutcomeUnknown,
     Internal,
@@ -159,13 +206,16 @@ pub enum LinkRefusal {
 impl LinkRefusal {
     pub fn status(&self) -> u16 {
         match self {
-            LinkRefusal::UnknownEvents { .. } | LinkRefusal::Invalid { .. } => 400,
+            LinkRefusal::UnknownEvents { .. }
+            | LinkRefusal::IdentityNotFound
+            | LinkRefusal::ResourceUnknown
+            | LinkRefusal::Invalid { .. } => 400,
             LinkRefusal::Revoked { .. } => 401,
             LinkRefusal::OtherHost { .. } => 403,
             LinkRefusal::UnknownMachine => 404,
             LinkRefusal::OtherAgent { .. } => 409,
             LinkRefusal::Internal => 500,
-            LinkRefusal::Overloaded | LinkRefusal::OutcomeUnknown => 503,
+            LinkRefusal::Overloaded | LinkRefusal::NoLeader | LinkRefusal::OutcomeUnknown => 503,
         }
     }
 }
@@ -175,11 +225,14 @@ impl std::fmt::Display for LinkRefusal {
         f.write_str(match self {
             LinkRefusal::UnknownEvents { .. } => "the document of the machine has no such events",
             LinkRefusal::UnknownMachine => "the machine does not exist",
+            LinkRefusal::IdentityNotFound => "the machine has no such identity",
+            LinkRefusal::ResourceUnknown => "the server issues no tokens for this resource",
             LinkRefusal::OtherHost { message }
             | LinkRefusal::OtherAgent { message }
             | LinkRefusal::Revoked { message }
             | LinkRefusal::Invalid { message } => message,
             LinkRefusal::Overloaded => "the server is overloaded",
+            LinkRefusal::NoLeader => "the servers have no leader",
             LinkRefusal::OutcomeUnknown => "the server does not know whether the change was stored",
             LinkRefusal::Internal => "the server has failed; see its log",
         })

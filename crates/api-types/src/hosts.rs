@@ -15,6 +15,9 @@ pub struct Host {
     /// Whether its agent is in contact. Absent for a host without an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reachable: Option<bool>,
+    /// The agent, in responses of `GET`. Absent for a host without an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<HostAgent>,
     pub pool: String,
     pub labels: BTreeMap<String, String>,
     /// Memory for machines, in MiB. Absent: unlimited.
@@ -28,12 +31,31 @@ pub struct Host {
     /// Operation of the drain in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain: Option<Id>,
-    /// Why the drain does not go on.
+    /// Why the drain waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitFor>,
     /// Rollout that the host belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Id>,
+}
+
+/// The agent of a host. Times and address are absent if it is connected to another server of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostAgent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connected_since: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat: Option<Time>,
+    /// Revision of its copy of the region.
+    pub revision: u64,
+    /// Where it connects from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable_since: Option<Time>,
 }
 
 /// A change of a host. Omitted fields keep their values.
@@ -99,6 +121,21 @@ pub struct DrainMove {
     pub has_handler: bool,
 }
 
+/// A domain of a host's hypervisor, as its agent reported it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostDomain {
+    pub name: String,
+    /// UUID of the domain.
+    pub vm_id: String,
+    /// Whether it runs, or is paused.
+    pub active: bool,
+    pub memory_mib: u64,
+    pub macs: Vec<String>,
+    pub addresses: Vec<String>,
+    pub labels: BTreeMap<String, String>,
+}
+
 /// A token with which a host joins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -129,4 +166,7 @@ pub struct Joined {
     pub authority: String,
     /// Port of the listener for hosts.
     pub port: u16,
+    /// Addresses of the listeners for hosts of all servers of a cluster. Empty: there is one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
 }

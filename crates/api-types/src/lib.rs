@@ -11,6 +11,7 @@ pub mod plain;
 pub mod span;
 
 mod clock;
+mod cluster;
 mod enums;
 mod error;
 mod events;
@@ -38,6 +39,7 @@ mod waits;
 mod webhooks;
 
 pub use clock::*;
+pub use cluster::*;
 pub use enums::*;
 pub use error::*;
 pub use events::*;

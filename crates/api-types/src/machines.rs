@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::values::default_true;
 use crate::{
     EventId, FailureType, HandlerHealth, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Number, Policy,
     PowerState, ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
@@ -57,7 +58,8 @@ pub struct Machine {
     #[serde(default)]
     pub memory_mib: u64,
     /// Whether it can move to another host while it runs.
-    #[serde(default = "yes")]
+    // Servers from before this field move every machine while it runs.
+    #[serde(default = "default_true")]
     pub live_migratable: bool,
     /// A problem that stops its events and that an operator must solve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,11 +136,6 @@ pub struct NewMachine {
     pub details: Details,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-}
-
-/// Servers before the field existed moved every machine while it runs.
-fn yes() -> bool {
-    true
 }
 
 impl NewMachine {

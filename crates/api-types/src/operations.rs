@@ -47,13 +47,13 @@ pub struct Operation {
     /// Rollout: end of the current pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Time>,
-    /// Description or ticket that the request gave.
+    /// Description or ticket of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Rollout that requested it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Id>,
-    /// How far its events have come.
+    /// Progress of its events.
     #[serde(default)]
     pub progress: OperationProgress,
     /// Everything that it waits for; empty if it waits for nothing.

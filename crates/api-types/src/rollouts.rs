@@ -161,6 +161,9 @@ pub struct Rollout {
     pub created: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
+    /// When the last step is expected to end if no one approves. Absent in lists, and if the rollout is not expected to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_end: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
     pub parallel: u32,
@@ -192,12 +195,18 @@ pub struct RolloutStep {
     pub started: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
+    /// When the step is expected to start if no one approves earlier ones. Absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_start: Option<Time>,
+    /// When the step is expected to end. Absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_end: Option<Time>,
     /// Names of the machines that its events have not finished, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_machines: Vec<String>,
 }
 
-/// The reason why a rollout, drain or other operation does not go on, with its details.
+/// The reason why a rollout, drain or other operation waits, with its details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitFor {

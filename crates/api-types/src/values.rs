@@ -125,7 +125,7 @@ pub struct Policy {
     pub approve_user_reboot: bool,
     #[serde(default)]
     pub approve_user_redeploy: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub approve_all_instances_down: bool,
 }
 
@@ -135,6 +135,6 @@ impl Default for Policy {
     }
 }
 
-pub(crate) fn yes() -> bool {
+pub(crate) fn default_true() -> bool {
     true
 }

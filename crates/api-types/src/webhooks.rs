@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::values::yes;
+use crate::values::default_true;
 use crate::{EventStage, EventType, Nullable, ResourceName, Time, WebhookTopic};
 
 /// The URL of a receiver as text; the server parses it.
@@ -83,7 +83,7 @@ pub struct NewWebhook {
     #[schema(max_items = 100)]
     pub resource_groups: Vec<ResourceName>,
     /// Whether deliveries are sent. Changes meanwhile are sent when it is enabled again.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub enabled: bool,
     /// Age at which an undelivered message is given up. Default: one day.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 //! of the native API and of ARM, the buttons of the portal and the actions themselves refer to this table.
 
 use forewarn_access::Role;
-use forewarn_engine::Asked;
+use forewarn_engine::AuditEntry;
 use serde_json::{Value, json};
 
 macro_rules! table {
@@ -136,8 +136,8 @@ impl AuditNote {
     }
 
     /// The entry with its actor.
-    pub fn by(self, actor: String) -> Asked {
-        Asked { actor, action: self.action.name().into(), target: self.target, detail: self.detail.to_string() }
+    pub fn by(self, actor: String) -> AuditEntry {
+        AuditEntry { actor, action: self.action.name().into(), target: self.target, detail: self.detail.to_string() }
     }
 }
 

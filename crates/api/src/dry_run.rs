@@ -42,14 +42,14 @@ const PARAMETER: [(&str, bool); 2] = [("dryRun=true", true), ("dryRun=false", fa
 #[derive(Clone)]
 pub enum Execution {
     Real,
-    Dry(Trial),
+    Dry(DryRunResult),
 }
 
 /// The outcome of the commands of a dry run.
 #[derive(Clone, Default)]
-pub struct Trial(Arc<OnceLock<Arc<Snapshot>>>);
+pub struct DryRunResult(Arc<OnceLock<Arc<Snapshot>>>);
 
-impl Trial {
+impl DryRunResult {
     /// Lets the rules decide on a copy of the region. The routes listed here do so once per request.
     pub fn run(&self, engine: &Engine, commands: &[Command]) -> Result<AllDone, Rejection> {
         let before = engine.snapshot();
@@ -60,7 +60,7 @@ impl Trial {
             region = step.region;
             answers.push(step.answer);
         }
-        let after = Arc::new(Snapshot { revision: before.revision, region, roster: before.roster });
+        let after = Arc::new(Snapshot { revision: before.revision, region });
         let snapshot = self.0.get_or_init(|| after).clone();
         Ok(AllDone { answers, snapshot })
     }
@@ -95,7 +95,7 @@ pub fn take(parts: &mut Parts) -> Execution {
         // The parameter stays, and the route refuses it.
         Err(_) => return Execution::Real,
     }
-    if is_dry { Execution::Dry(Trial::default()) } else { Execution::Real }
+    if is_dry { Execution::Dry(DryRunResult::default()) } else { Execution::Real }
 }
 
 #[cfg(test)]

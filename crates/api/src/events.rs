@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use forewarn_api_types::{Approvals, Approved, EmptyBody, Number, Page};
 use forewarn_core as core;
-use forewarn_core::{Guid, MachineId, Within};
+use forewarn_core::{ApprovalScope, Guid, MachineId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -78,7 +78,7 @@ pub async fn approve_many(
     Body(body): Body<Approvals>,
 ) -> Result<Response, ApiError> {
     let ids = body.events.into_iter().map(|id| Guid(id.0)).collect();
-    let value = actions.approve_events(Within::Region, ids).await?;
+    let value = actions.approve_events(ApprovalScope::Region, ids).await?;
     Ok(extract::ok(Approved { value }))
 }
 

@@ -14,7 +14,7 @@ const FAILURES_FREE: u32 = 10;
 /// The delay of each further answer.
 const FAILURE_DELAY: Duration = Duration::from_secs(1);
 
-/// A source without a failure for this long starts anew.
+/// A source without a failure for this long starts over.
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// A source is logged at most this often; the line has the number of failures.

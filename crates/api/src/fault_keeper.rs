@@ -7,10 +7,9 @@ use forewarn_core::{MachineId, Name};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use forewarn_engine::clock;
-use forewarn_engine::{Asked, Engine, SubmitError};
+use forewarn_engine::{AuditEntry, ClockKind, Engine, SubmitError};
 use forewarn_metadata::EndpointState;
-use forewarn_metadata::faults::{Fault, FaultError, FaultId, NewFault, Over, Parameters, Path};
+use forewarn_metadata::faults::{Fault, FaultEnd, FaultError, FaultId, NewFault, Parameters, Path};
 
 /// Maximum time between two checks, in case the system clock is set.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -94,8 +93,8 @@ impl FaultKeeper {
             }
             let next_end = faults.next_end();
             let pause = match self.engine.clock_kind() {
-                clock::Kind::Manual => SLEEP_MAX,
-                clock::Kind::Real => next_end.map_or(SLEEP_MAX, |end| end.since(self.engine.now()).min(SLEEP_MAX)),
+                ClockKind::Manual => SLEEP_MAX,
+                ClockKind::Real => next_end.map_or(SLEEP_MAX, |end| end.since(self.engine.now()).min(SLEEP_MAX)),
             };
             tokio::select! {
                 () = faults.changed() => {}
@@ -105,11 +104,11 @@ impl FaultKeeper {
         }
     }
 
-    async fn record_end(&self, fault: &Fault, reason: Over) {
+    async fn record_end(&self, fault: &Fault, reason: FaultEnd) {
         let because = match reason {
-            Over::Counted => "counted",
-            Over::Elapsed => "elapsed",
-            Over::MachineGone => "machine-gone",
+            FaultEnd::Counted => "counted",
+            FaultEnd::Elapsed => "elapsed",
+            FaultEnd::MachineGone => "machine-gone",
         };
         let mut detail = detail(fault);
         detail["because"] = json!(because);
@@ -123,9 +122,14 @@ impl FaultKeeper {
     }
 }
 
-fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> Asked {
+fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> AuditEntry {
     let target = fault.machine.as_ref().map_or(ALL_MACHINES, |(_, name)| &**name);
-    Asked { actor: by.to_owned(), action: action.to_owned(), target: target.to_owned(), detail: detail.to_string() }
+    AuditEntry {
+        actor: by.to_owned(),
+        action: action.to_owned(),
+        target: target.to_owned(),
+        detail: detail.to_string(),
+    }
 }
 
 fn detail(fault: &Fault) -> Value {

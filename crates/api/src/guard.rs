@@ -13,9 +13,9 @@ use http::header::{self, HeaderMap};
 
 use super::Service;
 use super::addresses::{ManagementAddresses, is_own_host};
-use super::connection::ConnectionUse;
 use super::error::{ApiError, ErrorCode};
-use super::listener::Via;
+use forewarn_listener::ConnectionUse;
+use forewarn_listener::Scheme;
 
 /// The access that each route requires, by path and method.
 pub struct RouteAccess(HashMap<&'static str, Vec<(Method, Needs)>>);
@@ -122,9 +122,9 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
 fn check_host(request: &Request, addresses: &ManagementAddresses) -> Result<(), ApiError> {
     let mut given = request.headers().get_all(header::HOST).iter();
     let host = given.next().and_then(|value| value.to_str().ok());
-    let (bound, tls) = match (request.extensions().get::<Via>(), &addresses.https) {
-        (Some(Via::Https), Some((bound, tls))) => (*bound, Some(tls)),
-        (Some(Via::Https | Via::Http) | None, _) => (addresses.http, None),
+    let (bound, tls) = match (request.extensions().get::<Scheme>(), &addresses.https) {
+        (Some(Scheme::Https), Some((bound, tls))) => (*bound, Some(tls)),
+        (Some(Scheme::Https | Scheme::Http) | None, _) => (addresses.http, None),
     };
     let is_own = |host: &str| is_own_host(host, bound, tls);
     let in_header = host.is_some_and(is_own) && given.next().is_none();

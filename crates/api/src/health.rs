@@ -36,7 +36,7 @@ impl HealthProblems {
         }
     }
 
-    /// A reported problem is over.
+    /// Removes a problem that no longer exists.
     pub fn resolve(&self, problem: &str) {
         self.lock().retain(|known| known != problem);
     }
@@ -109,7 +109,15 @@ mod tests {
 
     #[test]
     fn readiness_distinguishes_leader_follower_and_catching_up() {
-        let status = |role| ClusterStatus { node: "a".into(), role, leader: None, term: 1, revision: 3, problem: None };
+        let status = |role| ClusterStatus {
+            node: "a".into(),
+            role,
+            leader: None,
+            term: 1,
+            revision: 3,
+            problem: None,
+            rule_differences: Vec::new(),
+        };
         let report = |role, age: Option<u64>| {
             let (ready, report) = report_node(&status(role), age.map(Duration::from_secs), 3);
             (ready, report["status"].as_str().unwrap().to_owned(), report["role"].as_str().unwrap().to_owned())

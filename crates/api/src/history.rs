@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use forewarn_api_types::{EventId, HistoryRow, Id, Page, Time};
-use forewarn_core::{Found, Guid, MachineId};
+use forewarn_core::{Guid, MachineId, MachineLookup};
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::Deserialize;
 use serde_json::Value;
@@ -87,7 +87,7 @@ async fn machine_filter(actions: &Actions, text: &str) -> Result<MachineFilter, 
         Err(error) => return Err(error),
     };
     let is_by_name = machine.name.eq_ignore_ascii_case(text);
-    let is_unique = matches!(region.machine_by_name(&machine.name, None), Found::One(_));
+    let is_unique = matches!(region.machine_by_name(&machine.name, None), MachineLookup::One(_));
     let scope = Some(machine.scope.0);
     let scopes = match (is_by_name, is_unique) {
         (true, _) => Vec::new(),

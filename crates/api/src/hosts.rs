@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::{EmptyBody, FailureOptions, HostChange, NewDrain, Page};
+use forewarn_api_types::{EmptyBody, FailureOptions, Host, HostChange, NewDrain, Page};
 use forewarn_core as core;
+use forewarn_core::{Name, Region};
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Actions;
 use super::actions::Registered;
-use super::error::ApiError;
+use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
 use super::names::find_host;
 use super::render::render_host;
@@ -33,7 +34,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
     let after = query.after.as_deref();
     let found = region.hosts().filter(|host| after.is_none_or(|after| host.name.as_ref() > after));
     let cursor = |host: &&Arc<core::Host>| host.name.to_string();
-    Ok(extract::ok(Page::cut(found, limit, cursor, |host| render_host(region, &host.name))))
+    Ok(extract::ok(Page::cut(found, limit, cursor, |host| describe_host(&actions, region, &host.name))))
 }
 
 pub async fn get(
@@ -43,7 +44,30 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
     let host = find_host(&snapshot.region, &name)?;
-    Ok(extract::ok(render_host(&snapshot.region, &host)))
+    Ok(extract::ok(describe_host(&actions, &snapshot.region, &host)))
+}
+
+/// A host with its agent.
+fn describe_host(actions: &Actions, region: &Region, name: &Name) -> Host {
+    let agent = region.host(name).and_then(|host| actions.service().agents().describe(host));
+    Host { agent, ..render_host(region, name) }
+}
+
+/// The domains that the host's agent has reported.
+pub async fn domains(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+) -> Result<Response, ApiError> {
+    let host = find_host(&actions.engine().snapshot().region, &name)?;
+    let domains = actions.service().host_domains().of(&host).ok_or_else(|| {
+        let message = format!(
+            "No agent has reported the domains of host '{host}' to this server. Start the agent with the libvirt driver: \
+             forewarn host run"
+        );
+        ApiError::new(ErrorCode::NotFound, message)
+    })?;
+    Ok(extract::ok(Page::whole(domains)))
 }
 
 /// Registers a host. An existing host is not changed.

@@ -1,4 +1,4 @@
-//! The native management API: the actions that Azure Resource Manager has no name for, and the interface of Forewarn's own
+//! The native management API: actions that Azure Resource Manager does not have, and the interface of Forewarn's own
 //! tools.
 //!
 //! ```text
@@ -20,9 +20,9 @@
 mod action;
 mod actions;
 mod addresses;
+mod agents;
 mod changes;
 mod clock;
-mod connection;
 mod convert;
 mod deadline;
 mod dry_run;
@@ -37,10 +37,10 @@ mod guard;
 mod handlers;
 mod health;
 pub mod history;
+mod host_domains;
 mod host_joins;
 mod hosts;
 mod idempotency;
-mod listener;
 mod listeners;
 mod machine_actions;
 mod machine_identity;
@@ -52,6 +52,7 @@ mod openapi;
 mod operation_filter;
 mod operations;
 mod portal_links;
+mod portal_sessions;
 mod render;
 mod requests;
 mod rollouts;
@@ -61,7 +62,6 @@ pub mod scenario;
 mod scenario_routes;
 mod sign_in;
 mod smallest;
-mod socket;
 mod waits;
 mod webhook_messages;
 mod webhook_routes;
@@ -69,10 +69,12 @@ pub mod webhooks;
 mod windows;
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use forewarn_access::{Access, HostAccess, Principal};
+use forewarn_api_types::ClusterReport;
 use forewarn_core::{Name, OperationId};
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
@@ -80,6 +82,7 @@ use forewarn_wire::document::Names;
 use http::Extensions;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -88,8 +91,8 @@ pub use actions::{
     GroupDeletion, PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of,
 };
 pub use addresses::{ManagementAddresses, token_issuer};
+pub use agents::AgentContacts;
 pub use changes::ChannelBody;
-pub use connection::ConnectionUse;
 pub use convert::Convert;
 pub use deadline::next_deadline;
 pub use dry_run::ROUTES as DRY_RUN_ROUTES;
@@ -97,15 +100,19 @@ pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use forewarn_api_types::PREFIX;
+pub use forewarn_listener::{ConnectionUse, Scheme, Transport, serve};
 pub use guard::check_host_and_origin;
 pub use handlers::{HandlerRecord, Handlers};
 pub use health::HealthProblems;
-pub use listener::{Transport, Via, serve};
+pub use host_domains::HostDomains;
 pub use metrics::{ApiMetrics, render_metrics};
 pub use names::{
-    GroupTarget, GroupType, MachineTarget, find_any_group, find_machine, parse_event_id, parse_operation_id,
+    GroupTarget, GroupType, MachineTarget, find_any_group, find_machine, full_group_name, parse_event_id,
+    parse_operation_id,
 };
-pub use render::{render_operation, render_whole_operation};
+pub use portal_sessions::{RegionSessions, SessionWriter, refuse_session};
+pub use render::{describe_request, render_operation, render_wait, render_whole_operation};
+pub use rollouts::forecast_rollout;
 pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
@@ -149,8 +156,16 @@ pub struct ServiceParts {
     pub handlers: Arc<Handlers>,
     pub metrics: Arc<ApiMetrics>,
     pub problems: HealthProblems,
+    /// Contact with host agents.
+    pub agents: AgentContacts,
+    /// None: a single server.
+    pub cluster: Option<Arc<dyn ClusterReporter>>,
     /// Enrollment of host agents; None without a listener for them.
     pub enrollment: Option<HostEnrollment>,
+    /// The portal sessions of the region, in a cluster.
+    pub region_sessions: Option<Arc<dyn RegionSessions>>,
+    /// Domains that host agents have reported.
+    pub domains: Arc<HostDomains>,
     /// All metrics of the process.
     pub registry: Arc<Registry>,
     /// How metadata documents spell machine names.
@@ -159,11 +174,19 @@ pub struct ServiceParts {
     pub stop: CancellationToken,
 }
 
+/// Describes the servers of a cluster.
+pub trait ClusterReporter: Send + Sync {
+    /// The response to `GET /api/v1/cluster`.
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>>;
+}
+
 /// How hosts join.
 pub struct HostEnrollment {
     pub access: Arc<HostAccess>,
     /// Port of the listener for hosts.
     pub port: u16,
+    /// Addresses of the listeners for hosts of all servers of a cluster; empty for a single server.
+    pub servers: Box<dyn Fn() -> Vec<String> + Send + Sync>,
 }
 
 impl Service {
@@ -207,8 +230,25 @@ impl Service {
         &self.0.parts.handlers
     }
 
+    /// Contact with host agents.
+    pub fn agents(&self) -> &AgentContacts {
+        &self.0.parts.agents
+    }
+
+    /// The servers of the cluster, as `GET /api/v1/cluster` describes them. None: a single server.
+    pub async fn report_cluster(&self) -> Option<ClusterReport> {
+        let report = self.0.parts.cluster.clone()?.report().await;
+        serde_json::from_value(report)
+            .inspect_err(|error| tracing::error!(%error, "cannot read the cluster's report"))
+            .ok()
+    }
+
     pub fn endpoint(&self) -> &Arc<EndpointState> {
         &self.0.parts.endpoint
+    }
+
+    fn host_domains(&self) -> &HostDomains {
+        &self.0.parts.domains
     }
 
     fn enrollment(&self) -> Option<&HostEnrollment> {

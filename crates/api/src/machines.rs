@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use forewarn_api_types::{Machine, MachineChange, NewMachine, Number, Page};
 use forewarn_core as core;
-use forewarn_core::{Found, MachineId, Name, Region, Seat};
+use forewarn_core::{MachineId, MachineLookup, Membership, Name, Region};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -94,10 +94,10 @@ pub async fn change(
 /// Machines with this name in order of registration, from the index. None if there are too many for the index.
 fn indexed_by_name(region: &Region, name: &str, within: Option<&str>) -> Option<Vec<MachineId>> {
     match region.machine_by_name(name, within) {
-        Found::Nothing => Some(Vec::new()),
-        Found::One(id) => Some(vec![id]),
-        Found::Many(ids) if ids.len() == Region::CANDIDATES_MAX => None,
-        Found::Many(mut ids) => {
+        MachineLookup::Nothing => Some(Vec::new()),
+        MachineLookup::One(id) => Some(vec![id]),
+        MachineLookup::Many(ids) if ids.len() == Region::CANDIDATES_MAX => None,
+        MachineLookup::Many(mut ids) => {
             ids.sort_unstable();
             Some(ids)
         }
@@ -105,9 +105,9 @@ fn indexed_by_name(region: &Region, name: &str, within: Option<&str>) -> Option<
 }
 
 fn is_within(region: &Region, machine: &core::Machine, group: &str) -> bool {
-    let service = match &machine.seat {
-        Seat::RoleInstance { service, .. } => region.group(*service),
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+    let service = match &machine.membership {
+        Membership::RoleInstance { service, .. } => region.group(*service),
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => None,
     };
     let within = service.map_or(&machine.home.resource_group, |service| &service.name);
     within.eq_ignore_ascii_case(group)

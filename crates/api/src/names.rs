@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+pub use forewarn_core::GroupType;
 use forewarn_core::{
-    Event, EventId, Found, Group, GroupId, GroupKind, Guid, Machine, MachineId, Name, OperationId, Region, Rejection,
-    RolloutId, ScaleSet, Seat,
+    Event, EventId, Group, GroupId, GroupKind, Guid, Machine, MachineId, MachineLookup, Membership, Name, OperationId,
+    Region, Rejection, RolloutId, ScaleSet,
 };
 use forewarn_wire::guid;
 
@@ -17,31 +18,8 @@ use forewarn_api_types::parse_guid;
 /// Separators between a group and a name in it. In a path, a slash must be written as `%2F`; `~` needs no escaping.
 const SEPARATORS: [char; 2] = ['/', '~'];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupType {
-    AvailabilitySet,
-    CloudService,
-    ScaleSet,
-}
-
-impl GroupType {
-    pub fn of(group: &Group) -> GroupType {
-        match group.kind {
-            GroupKind::AvailabilitySet => GroupType::AvailabilitySet,
-            GroupKind::CloudService => GroupType::CloudService,
-            GroupKind::ScaleSet(_) => GroupType::ScaleSet,
-        }
-    }
-
-    /// The name of the type in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            GroupType::AvailabilitySet => "availability set",
-            GroupType::CloudService => "cloud service",
-            GroupType::ScaleSet => "scale set",
-        }
-    }
-}
+/// Between the type and the name of a group. Names do not contain it.
+const TYPE_SEPARATOR: char = ':';
 
 /// A machine that an action concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,22 +108,22 @@ pub fn find_rollout(region: &Region, text: &str) -> Result<RolloutId, ApiError> 
 pub fn find_machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<Machine>, ApiError> {
     let by_id = guid::parse(text).and_then(|vm_id| region.machine_by_vm_id(forewarn_core::Guid(vm_id)));
     let found = match by_id {
-        Some(id) => Found::One(id),
+        Some(id) => MachineLookup::One(id),
         None => region.machine_by_name(text, within),
     };
     // Names can contain a separator, so the whole text is tried first.
     let found = match (found, text.split_once(SEPARATORS)) {
-        (Found::Nothing, Some((group, name))) if within.is_none() => region.machine_by_name(name, Some(group)),
+        (MachineLookup::Nothing, Some((group, name))) if within.is_none() => region.machine_by_name(name, Some(group)),
         (found, _) => found,
     };
     match found {
-        Found::One(id) => region.machine(id).cloned().ok_or_else(|| machine_not_found(text)),
-        Found::Many(ids) => {
+        MachineLookup::One(id) => region.machine(id).cloned().ok_or_else(|| machine_not_found(text)),
+        MachineLookup::Many(ids) => {
             let candidates =
                 ids.iter().filter_map(|id| region.machine(*id)).map(|machine| describe_machine(region, machine));
             Err(ambiguous_name("machine", text, candidates))
         }
-        Found::Nothing => Err(machine_not_found(text)),
+        MachineLookup::Nothing => Err(machine_not_found(text)),
     }
 }
 
@@ -174,8 +152,27 @@ pub fn find_group(
     expect_one(named, text, wanted.name())
 }
 
+/// A group of any type. If types share the name, the text starts with one of them: `scale-set:group/name`.
 pub fn find_any_group(region: &Region, text: &str) -> Result<Arc<Group>, ApiError> {
+    if let Some((prefix, name)) = text.split_once(TYPE_SEPARATOR)
+        && let Some(wanted) = GroupType::ALL.into_iter().find(|wanted| type_prefix(*wanted) == prefix)
+    {
+        return find_group(region, name, None, wanted);
+    }
     expect_one(groups_named(region, text, None), text, "availability set, cloud service or scale set")
+}
+
+/// A name that [`find_any_group`] finds, whatever the names of other groups are.
+pub fn full_group_name(group: &Group) -> String {
+    format!("{}{TYPE_SEPARATOR}{}/{}", type_prefix(GroupType::of(group)), group.home.resource_group, group.name)
+}
+
+fn type_prefix(of: GroupType) -> &'static str {
+    match of {
+        GroupType::AvailabilitySet => "availability-set",
+        GroupType::CloudService => "cloud-service",
+        GroupType::ScaleSet => "scale-set",
+    }
 }
 
 fn groups_named(region: &Region, text: &str, within: Option<&str>) -> Vec<Arc<Group>> {
@@ -192,10 +189,8 @@ fn groups_named(region: &Region, text: &str, within: Option<&str>) -> Vec<Arc<Gr
 
 fn expect_one(mut found: Vec<Arc<Group>>, text: &str, type_name: &str) -> Result<Arc<Group>, ApiError> {
     if found.len() > 1 {
-        let candidates = found.iter().map(|group| {
-            let home = &group.home;
-            format!("{}/{} (subscription {})", home.resource_group, group.name, home.subscription)
-        });
+        let candidates =
+            found.iter().map(|group| format!("{} (subscription {})", full_group_name(group), group.home.subscription));
         return Err(ambiguous_name(type_name, text, candidates.take(Region::CANDIDATES_MAX)));
     }
     found.pop().ok_or_else(|| {
@@ -226,9 +221,9 @@ pub fn parse_operation_id(text: &str) -> Result<OperationId, ApiError> {
 
 /// A machine by group and name, with its ID.
 fn describe_machine(region: &Region, machine: &Machine) -> String {
-    let within = match &machine.seat {
-        Seat::RoleInstance { service, .. } => region.group(*service).map(|group| group.name.clone()),
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+    let within = match &machine.membership {
+        Membership::RoleInstance { service, .. } => region.group(*service).map(|group| group.name.clone()),
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => None,
     };
     let within = within.unwrap_or_else(|| machine.home.resource_group.clone());
     format!("{within}/{} ({})", machine.name, machine.vm_id)

@@ -16,6 +16,6 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    let path = actions.service().access().portal_link(&holder);
+    let path = actions.service().create_portal_link(&holder).await?;
     Ok(extract::created(PortalLink { path, expires_in_seconds: CODE_LIFE.as_secs() }))
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use axum::response::Response;
 use forewarn_api_types::{EmptyBody, NewRollout, Page, PauseOptions};
 use forewarn_core as core;
+use forewarn_core::{RolloutId, RolloutPreview, Snapshot, Timestamp};
+use forewarn_engine::SubmitError;
 
 use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Paging, Params, Segment};
 use super::names;
-use super::render::render_rollout;
+use super::render::{render_rollout, render_rollout_with_forecast};
 
 /// Lists rollouts, newest first.
 pub async fn list(actions: Actions, Params(query): Params<Paging>) -> Result<Response, ApiError> {
@@ -30,10 +32,21 @@ pub async fn get(
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    let snapshot = actions.engine().snapshot();
+    let (snapshot, now) = (actions.engine().snapshot(), actions.engine().now());
     let id = names::find_rollout(&snapshot.region, &id)?;
+    let forecast = forecast_rollout(snapshot.clone(), id, now).await?;
     let rollout = snapshot.region.rollout(id).ok_or(core::Rejection::UnknownRollout(id))?;
-    Ok(extract::ok(render_rollout(&snapshot.region, rollout)))
+    Ok(extract::ok(render_rollout_with_forecast(&snapshot.region, rollout, &forecast)))
+}
+
+/// The expected course of the rest of a rollout. Simulating a long one takes tens of milliseconds, so another thread does it.
+pub async fn forecast_rollout(
+    snapshot: Arc<Snapshot>,
+    id: RolloutId,
+    now: Timestamp,
+) -> Result<RolloutPreview, ApiError> {
+    let forecast = tokio::task::spawn_blocking(move || snapshot.region.forecast_rollout(id, now));
+    Ok(forecast.await.map_err(|_| SubmitError::Unavailable)??)
 }
 
 pub async fn start(
@@ -49,7 +62,9 @@ pub async fn preview(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRollout>,
 ) -> Result<Response, ApiError> {
-    actions.preview_rollout(body).map(extract::ok)
+    // A large preview takes longer than other requests, and guests, can wait.
+    let preview = tokio::task::spawn_blocking(move || actions.preview_rollout(body));
+    preview.await.map_err(|_| ApiError::from(SubmitError::Stopping))?.map(extract::ok)
 }
 
 pub async fn pause(

@@ -11,11 +11,12 @@ use bytes::Bytes;
 use forewarn_access::{Needs, Role, is_arm_path};
 use forewarn_api_types::{
     ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, DrainPreview, EmptyBody, Event,
-    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostToken, Identity, Joined,
-    Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewJoin, NewMachine, NewMaintenance,
-    NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions, PolicyChange, PortalLink, Requests,
-    Resend, Resent, Rollout, RolloutPreview, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile,
-    ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
+    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken,
+    Identity, Joined, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewJoin,
+    NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions,
+    PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, ScaleSet, ScaleSetChange,
+    ScaleSetChanged, ScenarioFile, ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange,
+    WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
 
@@ -232,12 +233,12 @@ fn group_routes() -> Vec<Route> {
         post("/api/v1/availability-sets", Action::CreateAvailabilitySet, sets::create, doc("createAvailabilitySet", "Create an availability set").body::<NewGroup>().response::<Group>(CREATED)),
         get("/api/v1/availability-sets/{set}", sets::get, doc("getAvailabilitySet", "Get an availability set").query::<GroupQuery>().response::<Group>(OK)),
         patch("/api/v1/availability-sets/{set}", Action::ChangeAvailabilitySet, sets::change, doc("changeAvailabilitySet", "Change an availability set").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
-        delete("/api/v1/availability-sets/{set}", Action::DeleteAvailabilitySet, sets::delete, doc("deleteAvailabilitySet", "Delete an availability set and its machines").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        delete("/api/v1/availability-sets/{set}", Action::DeleteAvailabilitySet, sets::delete, doc("deleteAvailabilitySet", "Delete an availability set, and its machines if `withMachines` is true").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
         get("/api/v1/cloud-services", services::list, doc("listCloudServices", "List cloud services").query::<Paging>().page::<Group>()),
         post("/api/v1/cloud-services", Action::CreateCloudService, services::create, doc("createCloudService", "Create a cloud service").body::<NewGroup>().response::<Group>(CREATED)),
         get("/api/v1/cloud-services/{service}", services::get, doc("getCloudService", "Get a cloud service").query::<GroupQuery>().response::<Group>(OK)),
         patch("/api/v1/cloud-services/{service}", Action::ChangeCloudService, services::change, doc("changeCloudService", "Change a cloud service").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
-        delete("/api/v1/cloud-services/{service}", Action::DeleteCloudService, services::delete, doc("deleteCloudService", "Delete a cloud service and its role instances").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        delete("/api/v1/cloud-services/{service}", Action::DeleteCloudService, services::delete, doc("deleteCloudService", "Delete a cloud service, and its role instances if `withMachines` is true").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
     ]
 }
 
@@ -271,6 +272,7 @@ fn host_routes() -> Vec<Route> {
         post("/api/v1/rollouts/{rollout}/stop", Action::StopRollout, rollouts::stop, doc("stopRollout", "End a rollout; scheduled events are canceled, started events finish").optional_body::<EmptyBody>().response::<Rollout>(OK)),
         get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::ListQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "Get a host").response::<Host>(OK)),
+        get("/api/v1/hosts/{host}/domains", hosts::domains, doc("listHostDomains", "List the domains of a host, as its agent has reported them").page::<HostDomain>()),
         put("/api/v1/hosts/{host}", Action::RegisterHost, hosts::put, doc("registerHost", "Register a host").response::<Host>(OK).response::<Host>(CREATED)),
         patch("/api/v1/hosts/{host}", Action::ChangeHost, hosts::change, doc("changeHost", "Change a host; omitted fields keep their values").body::<HostChange>().response::<Host>(OK)),
         post("/api/v1/hosts/{host}/drain", Action::DrainHost, hosts::drain, doc("drainHost", "Move all machines away from a host").optional_body::<NewDrain>().response::<Operation>(ACCEPTED)),
@@ -401,6 +403,19 @@ mod tests {
         assert!(of("/api/v1/machines/{machine}/restart", "post").contains("schemas/DryRun"));
         assert!(of("/api/v1/machines/{machine}", "delete").contains("\"dryRun\""));
         assert!(!of("/api/v1/rollouts", "post").contains("\"dryRun\""));
+    }
+
+    #[test]
+    fn everything_that_creates_events_has_a_dry_run_or_a_preview() {
+        let other_work = ["runScenario", "resendGivenUp"];
+        let served = served();
+        for route in table().iter().filter(|route| !other_work.contains(&route.doc.id)) {
+            let is_accepted = route.doc.responses.iter().any(|(status, _)| *status == ACCEPTED);
+            let has_dry_run =
+                dry_run::ROUTES.iter().any(|(method, path)| *method == route.method && *path == route.path);
+            let has_preview = served.contains(&(format!("{}/preview", route.path), "post".to_owned()));
+            assert!(!is_accepted || has_dry_run || has_preview, "{} {}", route.method, route.path);
+        }
     }
 
     #[test]

@@ -16,9 +16,9 @@ use super::Service;
 use super::addresses::ManagementAddresses;
 use super::error::{ApiError, ErrorCode};
 use super::extract;
-use super::listener::Via;
 use forewarn_access::tls::now;
 use forewarn_access::{AUDIENCE, Principal, Subject, TOKEN_SECS};
+use forewarn_listener::Scheme;
 
 /// Maximum size of a token request; a typical one has about 300 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -168,12 +168,15 @@ impl FromRequestParts<Service> for Base {
 
     async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Base, ApiError> {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        match (parts.extensions.get::<Via>(), host) {
-            (Some(Via::Https), Some(host)) => Ok(Base(format!("https://{host}"))),
-            (Some(Via::Https | Via::Http) | None, _) => service.addresses().https_url().map(Base).ok_or_else(|| {
-                let message = "Signing in requires an HTTPS listener. Start the server with --management-tls ADDRESS.";
-                ApiError::new(ErrorCode::NoHttps, message)
-            }),
+        match (parts.extensions.get::<Scheme>(), host) {
+            (Some(Scheme::Https), Some(host)) => Ok(Base(format!("https://{host}"))),
+            (Some(Scheme::Https | Scheme::Http) | None, _) => {
+                service.addresses().https_url().map(Base).ok_or_else(|| {
+                    let message =
+                        "Signing in requires an HTTPS listener. Start the server with --management-tls ADDRESS.";
+                    ApiError::new(ErrorCode::NoHttps, message)
+                })
+            }
         }
     }
 }

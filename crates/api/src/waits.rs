@@ -15,7 +15,7 @@ use super::extract::{self, Params};
 use super::render::render_event;
 use super::{Actions, history, names};
 use forewarn_engine::SubmitError;
-use forewarn_engine::{Milestone, WaitFor, WaitOutcome as Outcome, Waited, Whose};
+use forewarn_engine::{MachineFilter, Milestone, WaitFor, WaitOutcome as Outcome, WaitResult};
 use forewarn_metadata::GaugeGuard;
 
 /// Maximum time that a request is held, as on the metadata endpoint.
@@ -67,7 +67,7 @@ pub async fn wait(actions: Actions, Params(query): Params<WaitQuery>) -> Result<
     Ok(extract::ok(render_answer(&actions, &waited)))
 }
 
-fn render_answer(actions: &Actions, waited: &Waited) -> WaitAnswer {
+fn render_answer(actions: &Actions, waited: &WaitResult) -> WaitAnswer {
     let snapshot = actions.engine().snapshot();
     let (reached, missed, found) = match waited.outcome {
         Outcome::Reached(found) => (true, false, Some(found)),
@@ -107,12 +107,12 @@ impl WaitQuery {
     }
 
     /// A wait that includes the past can name a deleted machine.
-    fn find_machine(&self, region: &Region, name: &str) -> Result<Whose, ApiError> {
+    fn find_machine(&self, region: &Region, name: &str) -> Result<MachineFilter, ApiError> {
         let includes_past = self.event.is_some() || self.since.is_some() || self.after.is_some();
         match names::find_machine(region, name, None) {
-            Ok(machine) => Ok(Whose::of(&machine)),
+            Ok(machine) => Ok(MachineFilter::of(&machine)),
             Err(error) if includes_past && error.code == ErrorCode::MachineNotFound.status_and_code().1 => {
-                Ok(Whose::past(names::without_group(name)))
+                Ok(MachineFilter::past(names::without_group(name)))
             }
             Err(error) => Err(error),
         }

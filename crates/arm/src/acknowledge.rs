@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::settings::APPROVALS_MAX;
-use forewarn_core::{Region, Rejection, Within};
+use forewarn_core::{ApprovalScope, Region, Rejection};
 use forewarn_wire::arm::acknowledge::{self, RefusedApproval};
 use forewarn_wire::arm::error::ArmError;
 use forewarn_wire::arm::id::ResourceId;
@@ -80,7 +80,7 @@ impl ApprovalError {
 }
 
 /// The outer error concerns the request, the inner one the event.
-async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), ApprovalError>, ApiError> {
+async fn approve(call: &Call, within: ApprovalScope, id: &str) -> Result<Result<(), ApprovalError>, ApiError> {
     let Some(event) = guid::parse(id).map(forewarn_core::Guid) else { return Ok(Err(ApprovalError::NotFound)) };
     match call.arm.actions.approve_events(within, vec![event]).await {
         Ok(_) => Ok(Ok(())),
@@ -91,15 +91,15 @@ async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), App
 }
 
 /// The part of the region whose events an extension resource shows.
-pub fn resolve_scope(region: &Region, id: &ResourceId) -> Result<Within, ApiError> {
+pub fn resolve_scope(region: &Region, id: &ResourceId) -> Result<ApprovalScope, ApiError> {
     let base = id.base();
     match base.kind().as_deref() {
-        Some("Microsoft.Compute/virtualMachines") => Ok(Within::ScopeOf(machines::find(region, &base)?.id)),
+        Some("Microsoft.Compute/virtualMachines") => Ok(ApprovalScope::ScopeOf(machines::find(region, &base)?.id)),
         Some("Microsoft.Compute/virtualMachineScaleSets") => {
-            Ok(Within::Group(groups::find(region, &base, GroupType::ScaleSet)?.id))
+            Ok(ApprovalScope::Group(groups::find(region, &base, GroupType::ScaleSet)?.id))
         }
         Some("Microsoft.Compute/availabilitySets") => {
-            Ok(Within::Group(groups::find(region, &base, GroupType::AvailabilitySet)?.id))
+            Ok(ApprovalScope::Group(groups::find(region, &base, GroupType::AvailabilitySet)?.id))
         }
         Some(_) | None => {
             let message = "Only virtual machines, scale sets and availability sets have scheduled events.";

@@ -13,7 +13,7 @@ use super::call::Call;
 use super::fields::missing;
 use super::instances::{self, Selection, select_instances};
 use super::machines;
-use super::operations::Ticket;
+use super::operations::OperationTicket;
 use super::scale_sets;
 use forewarn_api::error::ApiError;
 use forewarn_api::{Action, MachineTarget, name_machines};
@@ -106,7 +106,7 @@ async fn perform_on_set(call: &Call, action: MachineAction) -> Result<Response, 
 
 async fn perform(call: &Call, action: MachineAction, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
     let actions = &call.arm.actions;
-    let finished = Ticket::finished(actions.engine().now());
+    let finished = OperationTicket::finished(actions.engine().now());
     let ticket = match action.effect() {
         Effect::StartOperation(action, _) if machines.is_empty() => {
             let note = actions.permit(action)?.note(String::new());
@@ -114,7 +114,7 @@ async fn perform(call: &Call, action: MachineAction, machines: Vec<Arc<Machine>>
             finished
         }
         Effect::StartOperation(action, request) => {
-            Ticket::of_operation(&actions.start_on_all(action, &machines, request).await?)
+            OperationTicket::of_operation(&actions.start_on_all(action, &machines, request).await?)
         }
         Effect::SetPower(power) => {
             actions.set_power_of_all(&machines, power).await?;
@@ -140,7 +140,7 @@ pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
     let machines = select_instances(region, &group, &body)?.machines();
     let ids: Vec<_> = machines.iter().map(|machine| machine.id).collect();
     let requests = if ids.is_empty() { Vec::new() } else { vec![Request::Delete { machines: ids, group: None }] };
-    let (ticket, commands) = Ticket::of_requests(&call.arm, requests);
+    let (ticket, commands) = OperationTicket::of_requests(&call.arm, requests);
     let note = call
         .arm
         .actions
@@ -163,7 +163,7 @@ pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
     let note = call.arm.actions.permit(Action::UpgradeInstances)?.note(group.name.as_ref());
     let command = Command::UpgradeInstances { group: group.id, machines };
     call.arm.commit(vec![command], note, |_| Vec::new()).await?;
-    Ok(Ticket::finished(call.arm.actions.engine().now()).accepted(&call))
+    Ok(OperationTicket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 
 pub mod simulate_eviction {

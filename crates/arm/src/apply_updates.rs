@@ -1,11 +1,17 @@
-//! `applyUpdates` of scale sets and availability sets: starts a rollout over the update domains of the set, within the windows
-//! of its maintenance configurations. Its state is the state of the rollout; nothing is stored.
+//! `applyUpdates`: starts the pending maintenance of a set or a machine, within the windows of its maintenance configurations.
+//! For a set, that is a rollout over its update domains; for a machine, one event. The state shown is the state of the rollout
+//! or of the operation; nothing is stored.
 
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutType, Time, Weekday};
-use forewarn_core::{Group, Region, Rollout, RolloutState, StepTarget, Timestamp};
+use forewarn_api_types::{
+    MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, NewRollout, RolloutType, Time, Weekday,
+};
+use forewarn_core::{
+    Group, Machine, Operation, OperationResult, OperationState, Region, Request, Rollout, RolloutState, Status,
+    StepTarget, Target, Timestamp,
+};
 use forewarn_store::Owner;
 use forewarn_wire::arm::maintenance::Window;
 use http::StatusCode;
@@ -16,52 +22,86 @@ use super::call::Call;
 use super::maintenance::read_window;
 use super::resource::not_found;
 use forewarn_api::error::ApiError;
+use forewarn_api::full_group_name;
 
-/// `PUT …/applyUpdates/default`. A rollout of the set that has not ended is continued, not repeated.
+/// A resource that can be updated.
+enum Updatable {
+    Set(Arc<Group>),
+    Machine(Arc<Machine>),
+}
+
+/// The newest updates of a resource.
+struct Progress {
+    status: &'static str,
+    created: Timestamp,
+    ended: Option<Timestamp>,
+}
+
+/// `PUT …/applyUpdates/default`. Updates that have not ended are continued, not repeated.
 pub async fn put(call: Call) -> Result<Response, ApiError> {
-    let group = group(&call)?;
+    let resource = find(&call)?;
     let _lock = call.arm.lock(&call.id().base()).await;
-    let running = latest(&call.arm.snapshot().region, &group).filter(|rollout| ended(rollout).is_none());
-    if running.is_some() {
-        return Ok(axum::Json(render(&call, &group)).into_response());
+    if open_updates(&call.arm.snapshot().region, &resource).is_some() {
+        return Ok(axum::Json(render(&call, &resource)).into_response());
     }
     let mut windows = Vec::new();
-    for body in assignments::configurations(&call.arm, Owner::Group(group.id)).await? {
+    for body in assignments::configurations(&call.arm, resource.owner()).await? {
         windows.extend(read_window(&body)?.map(to_api));
     }
-    let groups = vec![format!("{}/{}", group.home.resource_group, group.name)];
-    call.arm.actions.start_rollout(NewRollout { groups, windows, ..NewRollout::of(RolloutType::Freeze) }).await?;
-    Ok((StatusCode::CREATED, axum::Json(render(&call, &group))).into_response())
+    match &resource {
+        Updatable::Set(group) => {
+            let groups = vec![full_group_name(group)];
+            let rollout = NewRollout { groups, windows, ..NewRollout::of(RolloutType::Freeze) };
+            call.arm.actions.start_rollout(rollout).await?;
+        }
+        Updatable::Machine(machine) => {
+            let target = MaintenanceTarget::Machines(vec![machine.vm_id.to_string()]);
+            let at = call.arm.actions.find_window_start(&windows, MaintenanceType::Freeze)?;
+            let maintenance = NewMaintenance { at, ..NewMaintenance::of(target, MaintenanceType::Freeze) };
+            call.arm.actions.start_maintenance(maintenance).await?;
+        }
+    }
+    Ok((StatusCode::CREATED, axum::Json(render(&call, &resource))).into_response())
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    let group = group(&call)?;
-    Ok(axum::Json(render(&call, &group)).into_response())
+    let resource = find(&call)?;
+    Ok(axum::Json(render(&call, &resource)).into_response())
 }
 
-/// The updates that a set waits for: the rollout that has not ended.
+/// The updates of a resource that have not ended.
 pub async fn list_updates(call: Call) -> Result<Response, ApiError> {
-    let group = group(&call)?;
-    let region = &call.arm.snapshot().region;
-    let open = latest(region, &group).filter(|rollout| ended(rollout).is_none());
-    let update = |rollout: Arc<Rollout>| {
+    let resource = find(&call)?;
+    let open = open_updates(&call.arm.snapshot().region, &resource);
+    let update = |progress: Progress| {
         json!({
             "maintenanceScope": "Host",
             "impactType": "Freeze",
-            "status": status(&rollout),
+            "status": progress.status,
             "impactDurationInSec": 30,
-            "notBefore": Time(rollout.created.0).to_string(),
+            "notBefore": Time(progress.created.0).to_string(),
             "properties": { "resourceId": call.id().base().to_string() },
         })
     };
     Ok(axum::Json(json!({ "value": open.map(update).into_iter().collect::<Vec<_>>() })).into_response())
 }
 
-fn group(call: &Call) -> Result<Arc<Group>, ApiError> {
+fn find(call: &Call) -> Result<Updatable, ApiError> {
     let region = &call.arm.snapshot().region;
-    match assignments::owner(region, call.id())? {
-        Owner::Group(id) => region.group(id).cloned().ok_or_else(|| not_found(&call.id().base())),
-        Owner::Machine(_) | Owner::Operation(_) | Owner::Region => Err(not_found(&call.id().base())),
+    let found = match assignments::owner(region, call.id())? {
+        Owner::Group(id) => region.group(id).cloned().map(Updatable::Set),
+        Owner::Machine(id) => region.machine(id).cloned().map(Updatable::Machine),
+        Owner::Operation(_) | Owner::Region => None,
+    };
+    found.ok_or_else(|| not_found(&call.id().base()))
+}
+
+impl Updatable {
+    fn owner(&self) -> Owner {
+        match self {
+            Updatable::Set(group) => Owner::Group(group.id),
+            Updatable::Machine(machine) => Owner::Machine(machine.id),
+        }
     }
 }
 
@@ -75,39 +115,63 @@ fn to_api(window: Window) -> MaintenanceWindow {
     }
 }
 
-/// The newest rollout over a group.
-fn latest(region: &Region, group: &Group) -> Option<Arc<Rollout>> {
-    let is_of = |rollout: &&Arc<Rollout>| {
-        rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Domain { group: id, .. } if id == group.id))
+fn open_updates(region: &Region, resource: &Updatable) -> Option<Progress> {
+    newest_updates(region, resource).filter(|progress| progress.ended.is_none())
+}
+
+fn newest_updates(region: &Region, resource: &Updatable) -> Option<Progress> {
+    match resource {
+        Updatable::Set(group) => {
+            let is_of = |rollout: &&Arc<Rollout>| {
+                let mut targets = rollout.steps.iter().map(|step| &step.target);
+                targets.any(|target| matches!(target, StepTarget::Domain { group: id, .. } if *id == group.id))
+            };
+            let newest = region.rollouts().filter(is_of).max_by_key(|rollout| rollout.seq)?;
+            Some(rollout_progress(newest))
+        }
+        Updatable::Machine(machine) => {
+            let is_of = |operation: &&Arc<Operation>| matches!(&operation.request, Request::Maintain { target: Target::Machines(ids), .. } if **ids == [machine.id]);
+            let newest = region.operations().filter(is_of).max_by_key(|operation| operation.asked)?;
+            Some(operation_progress(region, newest))
+        }
+    }
+}
+
+fn rollout_progress(rollout: &Rollout) -> Progress {
+    let (status, ended) = match rollout.state {
+        RolloutState::Planned | RolloutState::Waiting | RolloutState::Paused => ("Pending", None),
+        RolloutState::Running => ("InProgress", None),
+        RolloutState::Finished { at } => ("Completed", Some(at)),
+        RolloutState::Stopped { at, .. } => ("Cancelled", Some(at)),
+        RolloutState::Failed { at } => ("RetryLater", Some(at)),
     };
-    region.rollouts().filter(is_of).max_by_key(|rollout| rollout.seq).cloned()
+    Progress { status, created: rollout.created, ended }
 }
 
-fn ended(rollout: &Rollout) -> Option<Timestamp> {
-    match &rollout.state {
-        RolloutState::Planned | RolloutState::Running | RolloutState::Waiting | RolloutState::Paused => None,
-        RolloutState::Finished { at } | RolloutState::Stopped { at, .. } | RolloutState::Failed { at } => Some(*at),
-    }
+fn operation_progress(region: &Region, operation: &Operation) -> Progress {
+    let mut events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    let (status, ended) = match &operation.state {
+        OperationState::Running if events.any(|event| matches!(event.status, Status::Started { .. })) => {
+            ("InProgress", None)
+        }
+        OperationState::Running => ("Pending", None),
+        OperationState::Ended { at, result } => match result {
+            OperationResult::Succeeded => ("Completed", Some(*at)),
+            OperationResult::Canceled { .. } => ("Cancelled", Some(*at)),
+            OperationResult::Failed(_) => ("RetryLater", Some(*at)),
+        },
+    };
+    Progress { status, created: operation.asked, ended }
 }
 
-fn status(rollout: &Rollout) -> &'static str {
-    match rollout.state {
-        RolloutState::Planned | RolloutState::Waiting | RolloutState::Paused => "Pending",
-        RolloutState::Running => "InProgress",
-        RolloutState::Finished { .. } => "Completed",
-        RolloutState::Stopped { .. } => "Cancelled",
-        RolloutState::Failed { .. } => "RetryLater",
-    }
-}
-
-fn render(call: &Call, group: &Group) -> Value {
+fn render(call: &Call, resource: &Updatable) -> Value {
     let (id, base) = (call.id().to_string(), call.id().base().to_string());
     let name = call.id().name().map_or("default", |name| name.as_str());
-    let rollout = latest(&call.arm.snapshot().region, group);
+    let progress = newest_updates(&call.arm.snapshot().region, resource);
     let mut properties = json!({ "resourceId": base });
-    properties["status"] = rollout.as_ref().map_or("NoUpdatesPending", |rollout| status(rollout)).into();
-    if let Some(rollout) = rollout {
-        properties["lastUpdateTime"] = Time(ended(&rollout).unwrap_or(rollout.created).0).to_string().into();
+    properties["status"] = progress.as_ref().map_or("NoUpdatesPending", |progress| progress.status).into();
+    if let Some(Progress { created, ended, .. }) = progress {
+        properties["lastUpdateTime"] = Time(ended.unwrap_or(created).0).to_string().into();
     }
     json!({ "id": id, "name": name, "type": "Microsoft.Maintenance/applyUpdates", "properties": properties })
 }

@@ -18,7 +18,7 @@ use super::locks::Locks;
 use super::resource::home_of;
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::{Actions, AuditNote, Via, extract, history};
+use forewarn_api::{Actions, AuditNote, Scheme, extract, history};
 use forewarn_engine::AllDone;
 
 /// The name of the attachment that holds the body of a machine or group.
@@ -57,8 +57,8 @@ impl Call {
         let version = api_version(&query)?;
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let scheme = match request.extensions().get() {
-            Some(Via::Https) => "https",
-            Some(Via::Http) | None => "http",
+            Some(Scheme::Https) => "https",
+            Some(Scheme::Http) | None => "http",
         };
         let base = format!("{scheme}://{host}");
         let method = request.method().clone();

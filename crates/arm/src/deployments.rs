@@ -15,7 +15,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
-use super::operations::{Progress, Ticket, add_status_url};
+use super::operations::{OperationTicket, Progress, add_status_url};
 use super::page::{self, PageRequest};
 use super::resource::{group_id, last_name};
 use super::write::{WriteMode, Written};
@@ -176,7 +176,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     }
     let note = call.arm.actions.permit(Action::DeleteDeployment)?.note(last_name(call.id()));
     call.arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, name)]).await?;
-    Ok(Ticket::finished(call.arm.actions.engine().now()).accepted(&call))
+    Ok(OperationTicket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 
 /// `GET …/deployments/NAME/operationStatuses/ID`.
@@ -203,7 +203,7 @@ async fn read_progress(arm: &Arm, record: &Value) -> Result<Progress, ApiError> 
     }
     let mut all = vec![Progress { status: OperationStatus::Succeeded, start, end: start, error: None }];
     let tickets = record["tickets"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for ticket in tickets.filter_map(Ticket::parse) {
+    for ticket in tickets.filter_map(OperationTicket::parse) {
         all.push(ticket.read_progress(arm).await?);
     }
     Ok(Progress::combine(all))

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use forewarn_core::{EventKind, Home, Machine, Region, Seat};
+use forewarn_core::{EventKind, Home, Machine, Membership, Region};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Owner};
 use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 use forewarn_wire::arm::id::{Name, ResourceId};
@@ -131,11 +131,11 @@ pub fn implied_groups(region: &Region, subscription: &str) -> impl Iterator<Item
 }
 
 fn is_leaving(region: &Region, machine: &Machine) -> bool {
-    let in_leaving_group = match machine.seat {
-        Seat::Standalone => false,
-        Seat::AvailabilitySet(group)
-        | Seat::RoleInstance { service: group, .. }
-        | Seat::Instance { set: group, .. } => region.group(group).is_some_and(|group| group.leaving),
+    let in_leaving_group = match machine.membership {
+        Membership::Standalone => false,
+        Membership::AvailabilitySet(group)
+        | Membership::RoleInstance { service: group, .. }
+        | Membership::Instance { set: group, .. } => region.group(group).is_some_and(|group| group.leaving),
     };
     in_leaving_group || region.events_of(machine.id).any(|event| event.kind == EventKind::Terminate)
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Answer, Group, GroupId, GroupKind, Home, NewGroup, NewGroupKind, Region, Request};
+use forewarn_core::{Answer, Group, GroupId, Home, NewGroup, NewGroupKind, Region, Request};
 use forewarn_wire::arm::id::{Provider, ResourceId};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::call::Call;
 use super::fields::invalid_name;
-use super::operations::Ticket;
+use super::operations::OperationTicket;
 use super::page::PageRequest;
 use super::profile;
 use super::resource::{home_of, is_in_group, is_same_home, last_name, not_found};
@@ -41,20 +41,23 @@ impl GroupType {
         }
     }
 
-    fn is_of(self, group: &Group) -> bool {
-        match group.kind {
-            GroupKind::AvailabilitySet => self == GroupType::AvailabilitySet,
-            GroupKind::ScaleSet(_) => self == GroupType::ScaleSet,
-            GroupKind::CloudService => false,
+    fn in_region(self) -> forewarn_core::GroupType {
+        match self {
+            GroupType::AvailabilitySet => forewarn_core::GroupType::AvailabilitySet,
+            GroupType::ScaleSet => forewarn_core::GroupType::ScaleSet,
         }
+    }
+
+    fn is_of(self, group: &Group) -> bool {
+        forewarn_core::GroupType::of(group) == self.in_region()
     }
 }
 
 /// The group that an ID names, or that the named instance belongs to.
 pub fn find(region: &Region, id: &ResourceId, kind: GroupType) -> Result<Arc<Group>, ApiError> {
     let id = without_instance(id);
-    let found = region.group_by_name(&home_of(&id), last_name(&id)).and_then(|group| region.group(group));
-    found.filter(|group| kind.is_of(group)).cloned().ok_or_else(|| not_found(&id))
+    let found = region.group_by_name(&home_of(&id), last_name(&id), kind.in_region());
+    found.and_then(|group| region.group(group)).cloned().ok_or_else(|| not_found(&id))
 }
 
 /// The ID without the instance and without the extension.
@@ -111,9 +114,9 @@ pub fn created_group(answers: &[Answer]) -> Option<GroupId> {
 }
 
 /// Deletes a group and its machines.
-pub async fn delete(call: &Call, group: &Group, action: Action) -> Result<Ticket, ApiError> {
+pub async fn delete(call: &Call, group: &Group, action: Action) -> Result<OperationTicket, ApiError> {
     let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
-    let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
+    let (ticket, commands) = OperationTicket::of_requests(&call.arm, vec![request]);
     call.arm.commit(commands, call.arm.actions.permit(action)?.note(group.name.as_ref()), |_| Vec::new()).await?;
     Ok(ticket)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_core::{Command, Group, Home, Machine, MachineChange, MachineId, Orchestration, Region, Seat};
+use forewarn_core::{Command, Group, Home, Machine, MachineChange, MachineId, Membership, Orchestration, Region};
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
@@ -78,7 +78,9 @@ fn find_instance(region: &Region, group: &Group, instance: &str) -> Result<Optio
     };
     let home: &Home = &group.home;
     let found = region.machine_at(home, &name);
-    Ok(found.filter(|machine| matches!(machine.seat, Seat::Instance { set, .. } if set == group.id)).cloned())
+    Ok(found
+        .filter(|machine| matches!(machine.membership, Membership::Instance { set, .. } if set == group.id))
+        .cloned())
 }
 
 /// The instances that an action on a set applies to.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
-    AddressWish, Answer, Command, Details, EvictionPolicy, GroupId, Home, Machine, MachineChange, MachineId,
-    NewMachine, Place, Priority, Region, Seat,
+    AddressRequest, Answer, Command, Details, EvictionPolicy, GroupId, Home, Machine, MachineChange, MachineId,
+    Membership, NewMachine, NewMembership, Priority, Region,
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
@@ -16,7 +16,7 @@ use super::call::{Arm, Call};
 use super::fields::{self, at, invalid, invalid_name, keyword, missing, text};
 use super::groups::{self, GroupType};
 use super::network;
-use super::operations::Ticket;
+use super::operations::OperationTicket;
 use super::page::{self, PageRequest};
 use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, ResourceForm, View};
@@ -65,7 +65,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         zone: zone(&body)?,
         priority: keyword(&properties, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
         eviction: keyword(&properties, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
-        addresses: AddressWish::FromPool,
+        addresses: AddressRequest::FromPool,
         terminate: profile::terminate(&properties)?,
         policy: profile::policy(&properties)?,
         memory_mib: 0,
@@ -145,19 +145,21 @@ fn check_immutable(region: &Region, machine: &Machine, current: &Value, merged: 
         return Err(immutable("properties.evictionPolicy"));
     }
     for (kind, place) in MEMBERSHIPS {
-        if find_membership(region, &properties, kind, place)?.is_some_and(|given| machine.seat.group() != Some(given)) {
+        if find_membership(region, &properties, kind, place)?
+            .is_some_and(|given| machine.membership.group() != Some(given))
+        {
             return Err(immutable(&format!("properties.{place}")));
         }
     }
     Ok(())
 }
 
-fn place(region: &Region, properties: &Value) -> Result<Place, ApiError> {
+fn place(region: &Region, properties: &Value) -> Result<NewMembership, ApiError> {
     let [one, other] = MEMBERSHIPS.map(|(kind, place)| find_membership(region, properties, kind, place));
     match (one?, other?) {
-        (None, None) => Ok(Place::Standalone),
-        (Some(set), None) => Ok(Place::AvailabilitySet(set)),
-        (None, Some(set)) => Ok(Place::FlexibleSet(set)),
+        (None, None) => Ok(NewMembership::Standalone),
+        (Some(set), None) => Ok(NewMembership::AvailabilitySet(set)),
+        (None, Some(set)) => Ok(NewMembership::FlexibleSet(set)),
         (Some(_), Some(_)) => {
             let message = "A machine can be in an availability set or in a scale set, not in both. Omit one of them.";
             Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target("properties.virtualMachineScaleSet"))
@@ -235,7 +237,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
         is_virtual_machine(machine)
             && machine.home.subscription.eq_ignore_ascii_case(&home.subscription)
             && (!in_group || is_same_home(&machine.home, &home))
-            && set.is_none_or(|set| machine.seat.group() == Some(set))
+            && set.is_none_or(|set| machine.membership.group() == Some(set))
     };
     let after = request.after_number()?.map(MachineId);
     let mut found: Vec<_> = region.machines_after(after).filter(is_wanted).take(request.limit + 1).cloned().collect();
@@ -271,7 +273,7 @@ pub async fn delete_found(call: &Call, find: Find) -> Result<Response, ApiError>
     let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
     let target = MachineTarget::Id(machine.id);
     let operation = call.arm.actions.delete_machine(&target, ActionOptions::default()).await?;
-    Ok(Ticket::of_operation(&operation).accepted(call))
+    Ok(OperationTicket::of_operation(&operation).accepted(call))
 }
 
 /// The virtual machine that an ID names.
@@ -283,9 +285,9 @@ pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Machine>, ApiError> 
 
 /// Whether a machine is a virtual machine resource; instances of Uniform sets and role instances are not.
 fn is_virtual_machine(machine: &Machine) -> bool {
-    match machine.seat {
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { number: None, .. } => true,
-        Seat::Instance { number: Some(_), .. } | Seat::RoleInstance { .. } => false,
+    match machine.membership {
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { number: None, .. } => true,
+        Membership::Instance { number: Some(_), .. } | Membership::RoleInstance { .. } => false,
     }
 }
 

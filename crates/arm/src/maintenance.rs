@@ -10,10 +10,9 @@ use serde_json::Value;
 
 use super::call::{Arm, Call};
 use super::fields::{self, at, invalid, missing, text};
-use super::group_records;
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, last_name, not_found};
-use super::write::{WriteMode, Written, write_handlers};
+use super::write::{WriteMode, Written, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
@@ -33,24 +32,14 @@ pub fn record_name(id: &ResourceId) -> String {
 write_handlers!();
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
-    let home = group_records::find_home(arm, id).await?;
-    let _lock = arm.lock(id).await;
-    let existing = arm.read_attachment(Owner::Region, record_name(id)).await?;
-    match (&existing, mode) {
-        (None, WriteMode::Patch) => return Err(not_found(id)),
-        (None, WriteMode::Put) => check_new(arm, id, given).await?,
-        (Some(_), _) => {}
-    }
-    let mut merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
-    fields::tags(&merged)?;
-    check(&merged)?;
-    let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
-    fields::put(&mut merged, "id", id_before.unwrap_or_else(|| id.to_string().into()));
-    let attachment = Attachment::put(Owner::Region, record_name(id), merged.to_string());
+    let lock = arm.lock_for_write(id).await?;
+    let merged = merge_record(arm, id, record_name(id), given, mode, check_new(arm, id, given)).await?;
+    check(&merged.body)?;
+    let attachment = Attachment::put(Owner::Region, record_name(id), merged.body.to_string());
     let permit = arm.actions.permit(Action::PutMaintenanceConfiguration)?;
-    let note = permit.note(format!("{}/{}", home.resource_group, last_name(id)));
+    let note = permit.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
     arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
-    Ok(Written { is_new: existing.is_none(), resource: render(merged), pending: None })
+    Ok(Written { is_new: merged.is_new, resource: render(merged.body), pending: None })
 }
 
 async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiError> {

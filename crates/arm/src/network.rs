@@ -15,10 +15,9 @@ use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
 use super::fields::{self, at, missing, text};
-use super::group_records;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
-use super::write::{WriteMode, Written, write_handlers};
+use super::write::{WriteMode, Written, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::mac_address;
@@ -50,29 +49,18 @@ pub fn is_known(path: &Path) -> bool {
 write_handlers!();
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
-    let home = group_records::find_home(arm, id).await?;
-    let _lock = arm.lock(id).await;
-    let existing = arm.read_attachment(Owner::Region, record_name(id)).await?;
-    match (&existing, mode) {
-        (None, WriteMode::Patch) => return Err(not_found(id)),
-        (None, WriteMode::Put) => check_new(arm, id, given).await?,
-        (Some(_), _) => {}
-    }
-    let mut merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
-    fields::tags(&merged)?;
-    let children = match children::take(&mut merged, id)? {
+    let lock = arm.lock_for_write(id).await?;
+    let mut merged = merge_record(arm, id, record_name(id), given, mode, check_new(arm, id, given)).await?;
+    let children = match children::take(&mut merged.body, id)? {
         Some(listed) => children::replace(arm, id, listed).await?,
         None => Vec::new(),
     };
-    // The ID keeps its original spelling.
-    let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
-    fields::put(&mut merged, "id", id_before.unwrap_or_else(|| id.to_string().into()));
-    let attachment = Attachment::put(Owner::Region, record_name(id), merged.to_string());
+    let attachment = Attachment::put(Owner::Region, record_name(id), merged.body.to_string());
     let note =
-        arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", home.resource_group, last_name(id)));
+        arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
     arm.commit(Vec::new(), note, move |_| children.into_iter().chain([attachment]).collect()).await?;
-    let resource = complete(arm, vec![merged]).await?.pop().unwrap_or_default();
-    Ok(Written { is_new: existing.is_none(), resource, pending: None })
+    let resource = complete(arm, vec![merged.body]).await?.pop().unwrap_or_default();
+    Ok(Written { is_new: merged.is_new, resource, pending: None })
 }
 
 async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiError> {

@@ -31,7 +31,7 @@ const COUNT_MAX: u32 = MACHINES_PER_GROUP_MAX as u32;
 
 /// The name of a long-running operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ticket {
+pub enum OperationTicket {
     One(OperationId),
     /// Deleting a resource group is one operation for each group in it.
     Many {
@@ -49,57 +49,57 @@ pub struct Progress {
     pub error: Option<ArmError>,
 }
 
-impl Ticket {
+impl OperationTicket {
     /// The ticket of an operation that finished at once.
-    pub fn finished(now: Timestamp) -> Ticket {
+    pub fn finished(now: Timestamp) -> OperationTicket {
         let millis = (now.0 as u128 & 0xffff_ffff_ffff) << 80;
         let random = random_guid().0 & ((1 << 80) - 1);
-        Ticket::Finished(Guid::random_shaped(millis | random))
+        OperationTicket::Finished(Guid::random_shaped(millis | random))
     }
 
     /// The ticket of a started operation.
-    pub fn of_operation(operation: &Operation) -> Ticket {
-        Ticket::One(Guid(operation.id.0))
+    pub fn of_operation(operation: &Operation) -> OperationTicket {
+        OperationTicket::One(Guid(operation.id.0))
     }
 
     /// The commands for these requests, and one ticket for all of them.
-    pub fn of_requests(arm: &Arm, requests: Vec<Request>) -> (Ticket, Vec<Command>) {
+    pub fn of_requests(arm: &Arm, requests: Vec<Request>) -> (OperationTicket, Vec<Command>) {
         let seed = random_guid();
         let ids: Vec<OperationId> = match requests.len() {
             1 => vec![seed],
             count => (0..count as u64).map(|n| seed.derive(n)).collect(),
         };
         let ticket = match requests.len() {
-            0 => Ticket::finished(arm.actions.engine().now()),
-            1 => Ticket::One(seed),
-            count => Ticket::Many { seed, count: count as u32 },
+            0 => OperationTicket::finished(arm.actions.engine().now()),
+            1 => OperationTicket::One(seed),
+            count => OperationTicket::Many { seed, count: count as u32 },
         };
         let command = |(operation, request)| Command::Request { operation, by: arm.by.clone(), request, event: None };
         (ticket, ids.into_iter().zip(requests).map(command).collect())
     }
 
-    pub fn parse(text: &str) -> Option<Ticket> {
+    pub fn parse(text: &str) -> Option<OperationTicket> {
         let (seed, count) = match text.split_once('.') {
             Some((seed, count)) => (seed, Some(count.parse::<u32>().ok()?)),
             None => (text, None),
         };
         let seed = Guid(guid::parse(seed)?);
         match count {
-            None => Some(Ticket::One(seed)),
-            Some(0) => Some(Ticket::Finished(seed)),
-            Some(count) if count <= COUNT_MAX => Some(Ticket::Many { seed, count }),
+            None => Some(OperationTicket::One(seed)),
+            Some(0) => Some(OperationTicket::Finished(seed)),
+            Some(count) if count <= COUNT_MAX => Some(OperationTicket::Many { seed, count }),
             Some(_) => None,
         }
     }
 
     pub async fn read_progress(self, arm: &Arm) -> Result<Progress, ApiError> {
         match self {
-            Ticket::Finished(seed) => {
+            OperationTicket::Finished(seed) => {
                 let at = Some(Time((seed.0 >> 80) as i64));
                 Ok(Progress { status: OperationStatus::Succeeded, start: at, end: at, error: None })
             }
-            Ticket::One(id) => Ok(Progress::of(&arm.actions.find_operation(id).await?)),
-            Ticket::Many { seed, count } => {
+            OperationTicket::One(id) => Ok(Progress::of(&arm.actions.find_operation(id).await?)),
+            OperationTicket::Many { seed, count } => {
                 let mut all = Vec::with_capacity(count as usize);
                 for n in 0..u64::from(count) {
                     all.push(Progress::of(&arm.actions.find_operation(seed.derive(n)).await?));
@@ -134,12 +134,12 @@ pub fn add_status_url(mut response: Response, url: &str) -> Response {
     response
 }
 
-impl std::fmt::Display for Ticket {
+impl std::fmt::Display for OperationTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Ticket::One(id) => write!(f, "{id}"),
-            Ticket::Many { seed, count } => write!(f, "{seed}.{count}"),
-            Ticket::Finished(seed) => write!(f, "{seed}.0"),
+            OperationTicket::One(id) => write!(f, "{id}"),
+            OperationTicket::Many { seed, count } => write!(f, "{seed}.{count}"),
+            OperationTicket::Finished(seed) => write!(f, "{seed}.0"),
         }
     }
 }
@@ -147,7 +147,7 @@ impl std::fmt::Display for Ticket {
 /// `GET …/locations/L/operations/ID`.
 pub async fn get(call: Call) -> Result<Response, ApiError> {
     let name = call.name(1);
-    let ticket = Ticket::parse(name).ok_or_else(|| {
+    let ticket = OperationTicket::parse(name).ok_or_else(|| {
         let message =
             format!("'{name}' is not a valid operation name. Use the URL from the Azure-AsyncOperation header.");
         ApiError::new(ErrorCode::OperationNotFound, message).with_target(name)
@@ -235,18 +235,20 @@ mod tests {
     #[test]
     fn ticket_names_round_trip() {
         let seed = Guid::random_shaped(7);
-        let finished = Ticket::finished(Timestamp(1_772_366_400_123));
-        for ticket in [Ticket::One(seed), Ticket::Many { seed, count: 3 }, finished] {
-            assert_eq!(Ticket::parse(&ticket.to_string()), Some(ticket));
+        let finished = OperationTicket::finished(Timestamp(1_772_366_400_123));
+        for ticket in [OperationTicket::One(seed), OperationTicket::Many { seed, count: 3 }, finished] {
+            assert_eq!(OperationTicket::parse(&ticket.to_string()), Some(ticket));
         }
         for text in ["", "x", "5.5", &format!("{seed}.x"), &format!("{seed}.-1"), &format!("{seed}.10001")] {
-            assert_eq!(Ticket::parse(text), None, "{text}");
+            assert_eq!(OperationTicket::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_finished_ticket_contains_its_time() {
-        let Ticket::Finished(seed) = Ticket::finished(Timestamp(1_772_366_400_123)) else { panic!("it is finished") };
+        let OperationTicket::Finished(seed) = OperationTicket::finished(Timestamp(1_772_366_400_123)) else {
+            panic!("it is finished")
+        };
         assert_eq!(seed.0 >> 80, 1_772_366_400_123);
     }
 }

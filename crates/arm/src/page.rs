@@ -9,7 +9,7 @@ use forewarn_api::error::{ApiError, ErrorCode};
 /// Entries of one page, unless `$top` asks for fewer. Clients follow `nextLink`.
 pub const PAGE_MAX: usize = 1000;
 
-/// The page that a request asks for.
+/// The requested page.
 pub struct PageRequest {
     pub limit: usize,
     /// The cursor of the last entry of the previous page.

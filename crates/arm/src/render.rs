@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use forewarn_core::{
-    Event, EventKind, Group, GroupId, GroupKind, Machine, Orchestration, Priority, Region, ScaleSet, Seat, Source,
-    Status,
+    Event, EventKind, Group, GroupId, GroupKind, Machine, Membership, Orchestration, Priority, Region, ScaleSet,
+    Source, Status,
 };
 use forewarn_store::{Owner, Reader, StoreError};
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ pub async fn machines(
         }
     }
     // Instances of Uniform sets have no bodies of their own.
-    let has_body = |machine: &Machine| !matches!(machine.seat, Seat::Instance { number: Some(_), .. });
+    let has_body = |machine: &Machine| !matches!(machine.membership, Membership::Instance { number: Some(_), .. });
     let owners = machines.iter().filter(|machine| has_body(machine)).map(|machine| Owner::Machine(machine.id));
     let mut bodies = arm.read_bodies(owners.collect()).await?.into_iter();
     let mut rendered = Vec::with_capacity(machines.len());
@@ -93,9 +93,9 @@ pub fn machine_properties(reader: &dyn Reader, machine: &Machine) -> Result<Opti
 }
 
 fn set_of(machine: &Machine) -> Option<GroupId> {
-    match machine.seat {
-        Seat::Instance { set, .. } => Some(set),
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::RoleInstance { .. } => None,
+    match machine.membership {
+        Membership::Instance { set, .. } => Some(set),
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::RoleInstance { .. } => None,
     }
 }
 
@@ -202,7 +202,7 @@ fn render_disks(properties: &mut Value, name: &str) {
 fn overlay_virtual_machine(region: &Region, machine: &Machine, body: &mut Value) {
     put(body, "id", machine_resource_id(region, machine));
     put(body, "type", "Microsoft.Compute/virtualMachines");
-    let group = machine.seat.group().and_then(|group| region.group(group));
+    let group = machine.membership.group().and_then(|group| region.group(group));
     if let Some(group) = group {
         let place = match group.kind {
             GroupKind::AvailabilitySet => "properties.availabilitySet",
@@ -217,7 +217,7 @@ fn overlay_virtual_machine(region: &Region, machine: &Machine, body: &mut Value)
 }
 
 fn overlay_instance(region: &Region, machine: &Machine, body: &mut Value) {
-    let Some(group) = machine.seat.group().and_then(|group| region.group(group)) else { return };
+    let Some(group) = machine.membership.group().and_then(|group| region.group(group)) else { return };
     let instance = instance_id(machine);
     put(body, "id", format!("{}/virtualMachines/{instance}", group_resource_id(group)));
     put(body, "type", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines");
@@ -231,12 +231,12 @@ fn overlay_instance(region: &Region, machine: &Machine, body: &mut Value) {
 
 /// The instance ID: a number in a Uniform set, the name in a Flexible set.
 pub fn instance_id(machine: &Machine) -> String {
-    match machine.seat {
-        Seat::Instance { number: Some(number), .. } => number.to_string(),
-        Seat::Instance { number: None, .. }
-        | Seat::Standalone
-        | Seat::AvailabilitySet(_)
-        | Seat::RoleInstance { .. } => machine.name.to_string(),
+    match machine.membership {
+        Membership::Instance { number: Some(number), .. } => number.to_string(),
+        Membership::Instance { number: None, .. }
+        | Membership::Standalone
+        | Membership::AvailabilitySet(_)
+        | Membership::RoleInstance { .. } => machine.name.to_string(),
     }
 }
 

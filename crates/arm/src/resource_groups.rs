@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::call::{Arm, Call};
 use super::fields::{self, missing, text};
 use super::group_records::{self, find, group_not_found, implied_groups, record_name};
-use super::operations::Ticket;
+use super::operations::OperationTicket;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_same_home, is_same_location};
 use super::write::{WriteMode, Written, write_handlers};
@@ -119,7 +119,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     }
     let mut removed = attachments_in(arm, id).await?;
     removed.push(record_name(id));
-    let (ticket, commands) = Ticket::of_requests(arm, requests);
+    let (ticket, commands) = OperationTicket::of_requests(arm, requests);
     let note = call.arm.actions.permit(Action::DeleteResourceGroup)?.note(home.resource_group.as_ref());
     let remove = |name| Attachment::remove(Owner::Region, name);
     arm.commit(commands, note, move |_| removed.into_iter().map(remove).collect()).await?;
@@ -131,7 +131,7 @@ fn contents(region: &Region, home: &Home) -> (Vec<GroupId>, Vec<MachineId>) {
     let groups: BTreeSet<_> =
         region.groups().filter(|group| is_same_home(&group.home, home)).map(|group| group.id).collect();
     let is_alone = |machine: &&std::sync::Arc<Machine>| {
-        is_same_home(&machine.home, home) && machine.seat.group().is_none_or(|group| !groups.contains(&group))
+        is_same_home(&machine.home, home) && machine.membership.group().is_none_or(|group| !groups.contains(&group))
     };
     let machines = region.machines().filter(is_alone).map(|machine| machine.id).collect();
     (groups.into_iter().collect(), machines)

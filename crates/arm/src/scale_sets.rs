@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::call::{Arm, Call};
 use super::fields::{self, at, boolean, keyword, missing, number, text};
 use super::groups::{self, GroupType};
-use super::operations::Ticket;
+use super::operations::OperationTicket;
 use super::page;
 use super::profile::{self, ORCHESTRATIONS, UPGRADES};
 use super::render;
@@ -170,7 +170,7 @@ async fn written(
     let is_running = |id: &forewarn_core::OperationId| {
         region.operation(*id).is_some_and(|operation| operation.state == OperationState::Running)
     };
-    Ok(Written { is_new, resource, pending: operation.filter(is_running).map(Ticket::One) })
+    Ok(Written { is_new, resource, pending: operation.filter(is_running).map(OperationTicket::One) })
 }
 
 /// The set as GET shows it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
-use forewarn_core::{Event, EventId, EventKind, Outcome, Region, ScopeOwner, Source, Status, Timestamp, Within};
+use forewarn_core::{ApprovalScope, Event, EventId, EventKind, Outcome, Region, ScopeOwner, Source, Status, Timestamp};
 use forewarn_store::{EventTimeline, HISTORY_PAGE_MAX, HistoryKind, HistoryQuery, HistoryRow};
 use forewarn_wire::guid;
 use serde_json::{Value, json};
@@ -47,9 +47,13 @@ fn requested_scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiEr
     let is_extension = call.id().extension.is_some();
     if is_extension {
         let scopes = match acknowledge::resolve_scope(region, call.id())? {
-            Within::ScopeOf(machine) => region.machine(machine).map(|machine| machine.scope.0).into_iter().collect(),
-            Within::Group(group) => region.group(group).into_iter().flat_map(|it| &it.scopes).map(|it| it.0).collect(),
-            Within::Region => BTreeSet::new(),
+            ApprovalScope::ScopeOf(machine) => {
+                region.machine(machine).map(|machine| machine.scope.0).into_iter().collect()
+            }
+            ApprovalScope::Group(group) => {
+                region.group(group).into_iter().flat_map(|it| &it.scopes).map(|it| it.0).collect()
+            }
+            ApprovalScope::Region => BTreeSet::new(),
         };
         return Ok(scopes);
     }

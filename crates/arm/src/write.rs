@@ -10,7 +10,8 @@ use serde_json::Value;
 use tokio::sync::MutexGuard;
 
 use super::call::{Arm, BODY, Call};
-use super::operations::Ticket;
+use super::operations::OperationTicket;
+use super::resource::not_found;
 use super::{fields, group_records};
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::ApiError;
@@ -69,13 +70,42 @@ impl Arm {
     }
 }
 
+/// The body of a resource that is stored as an attachment of the region, with a change merged into it.
+pub struct MergedRecord {
+    pub body: Value,
+    pub is_new: bool,
+}
+
+/// Merges a change into the stored resource. `check_new` runs only if there is none yet.
+pub async fn merge_record(
+    arm: &Arm,
+    id: &ResourceId,
+    record: String,
+    given: &Value,
+    mode: WriteMode,
+    check_new: impl Future<Output = Result<(), ApiError>>,
+) -> Result<MergedRecord, ApiError> {
+    let existing = arm.read_attachment(Owner::Region, record).await?;
+    match (&existing, mode) {
+        (None, WriteMode::Patch) => return Err(not_found(id)),
+        (None, WriteMode::Put) => check_new.await?,
+        (Some(_), _) => {}
+    }
+    let mut body = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
+    fields::tags(&body)?;
+    // The ID keeps its original spelling.
+    let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
+    fields::put(&mut body, "id", id_before.unwrap_or_else(|| id.to_string().into()));
+    Ok(MergedRecord { body, is_new: existing.is_none() })
+}
+
 /// The result of a write.
 pub struct Written {
     pub is_new: bool,
     /// As GET shows it.
     pub resource: Value,
     /// The operation that the write started, while it is running.
-    pub pending: Option<Ticket>,
+    pub pending: Option<OperationTicket>,
 }
 
 impl Written {

@@ -13,6 +13,7 @@ mod args;
 mod check;
 mod client;
 mod commands;
+mod completion;
 mod config;
 mod connect;
 mod interrupt;

@@ -117,11 +117,8 @@ fn announce(running: &Running, config: &Config) {
         "serving"
     );
     // A journal is read by more people than a terminal, and is kept.
-    let portal = if io::stdout().is_terminal() {
-        running.portal_link()
-    } else {
-        format!("{} (sign in with: forewarn portal)", running.portal_address())
-    };
+    let link = io::stdout().is_terminal().then(|| running.portal_link()).flatten();
+    let portal = link.unwrap_or_else(|| format!("{} (sign in with: forewarn portal)", running.portal_address()));
     let hosts = running.hosts.map(|address| format!("hosts       {address}"));
     for text in announcement(&running.metadata, http, https, &portal, config).into_iter().chain(hosts) {
         // Standard output may be closed.

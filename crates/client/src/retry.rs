@@ -40,7 +40,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// No retries, for callers that poll again soon anyway.
+    /// No retries, for callers that soon poll again.
     pub fn never() -> RetryPolicy {
         RetryPolicy { total_max: Duration::ZERO, gone_total_max: Duration::ZERO, ..RetryPolicy::default() }
     }

@@ -20,13 +20,13 @@ pub trait Log: Send {
     fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError>;
 
     /// Appends a record if the token is current and the head is the expected one.
-    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError>;
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError>;
 
     /// Writes a beat if the token is current and the last beat has this version: a late beat must not replace a newer one.
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError>;
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError>;
 
     /// Takes the leadership if neither leader nor beat has changed since the sighting.
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError>;
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError>;
 
     /// Ends a leadership, if the token is current, so that another server can take over without waiting.
     fn resign(&mut self, token: Token) -> Result<(), LogError>;
@@ -40,7 +40,7 @@ pub trait Log: Send {
     fn remove(&mut self, name: &str) -> Result<(), LogError>;
 
     /// Deletes all records up to this revision if the token is current.
-    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError>;
+    fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError>;
 
     /// The health of the service behind the log, for operators.
     fn health(&mut self) -> Result<Vec<Backend>, LogError>;
@@ -56,13 +56,13 @@ pub struct Token(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
     pub node: String,
-    /// Where the other servers reach it.
+    /// The address at which the other servers reach it.
     pub address: String,
     /// Identifies the takeover, so that its server recognizes it when the answer was lost.
     pub nonce: Nonce,
 }
 
-/// A sign of life of the leader.
+/// A heartbeat of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The region's time.
@@ -118,7 +118,7 @@ pub struct Tail {
     pub entries: Vec<Entry>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     /// Ordered by name.
     pub members: Vec<Member>,
@@ -150,7 +150,7 @@ pub enum Created {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendResult {
     Done,
     /// Nothing was written: another token is current, or the head is not the expected one.
     Conflict(Box<Conflict>),
@@ -164,7 +164,7 @@ pub struct Conflict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beaten {
+pub enum BeatResult {
     Done {
         /// The version of the new beat.
         version: u64,
@@ -178,13 +178,13 @@ pub enum Beaten {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakenOver {
+pub enum TakeoverResult {
     Won(Token),
     Lost,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truncated {
+pub enum TruncateResult {
     Done,
     /// Another token is current.
     Deposed,

@@ -26,8 +26,8 @@ mod seal;
 mod server;
 
 pub use contract::{
-    Appended, Backend, BackendStatus, Beat, Beaten, Conflict, Created, Leader, Log, LogError, Member, READ_ENTRIES_MAX,
-    Roster, Sighting, Tail, TakenOver, Token, Truncated, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
+    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 #[cfg(feature = "etcd")]
 pub use etcd::{AddressError, EtcdLog, EtcdOptions, EtcdTls, EtcdUser};

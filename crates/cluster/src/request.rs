@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::contract::{
-    Appended, Beat, Beaten, Leader, Log, LogError, Member, Roster, Sighting, Tail, TakenOver, Token, Truncated,
+    AppendResult, Beat, BeatResult, Leader, Log, LogError, Member, Roster, Sighting, Tail, TakeoverResult, Token,
+    TruncateResult,
 };
 use crate::record::{Position, Record};
 
@@ -22,13 +23,13 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
     Tail(Tail),
-    Appended(Appended),
-    Beaten(Beaten),
-    TakenOver(TakenOver),
+    Appended(AppendResult),
+    Beaten(BeatResult),
+    TakenOver(TakeoverResult),
     Resigned,
     Reported,
     Roster(Roster),
-    Truncated(Truncated),
+    Truncated(TruncateResult),
 }
 
 impl Request {

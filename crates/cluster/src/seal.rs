@@ -29,7 +29,7 @@ pub enum SealError {
     Read(PathBuf, #[source] std::io::Error),
     #[error("cannot create the cluster key {0}")]
     Create(PathBuf, #[source] std::io::Error),
-    #[error("{0} is not a cluster key: copy the file that 'forewarn cluster init' created")]
+    #[error("{0} is not a cluster key: copy the file that 'forewarn cluster key' created")]
     NotAKey(PathBuf),
     #[error("{path} can be read by other users (mode {mode:o}): run 'chmod 600 {path}'", path = .0.display(), mode = .1)]
     Exposed(PathBuf, u32),

@@ -53,7 +53,7 @@ impl Contexts {
 
     pub fn save(&self) -> Result<(), ConnectError> {
         let path = path().ok_or_else(|| {
-            ConnectError::Usage("there is no place for contexts: set HOME or XDG_CONFIG_HOME to a directory".into())
+            ConnectError::Usage("cannot store contexts: set HOME or XDG_CONFIG_HOME to a directory".into())
         })?;
         self.save_to(&path)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::group_type::GroupType;
 use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId};
 use crate::model::*;
 use crate::rollout::RolloutPlan;
@@ -91,7 +92,7 @@ pub enum Command {
     },
     Approve {
         by: Approver,
-        within: Within,
+        within: ApprovalScope,
         events: Vec<EventId>,
     },
 
@@ -179,7 +180,7 @@ impl Request {
 
 /// The events that an approval may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum ApprovalScope {
     /// The events in the document of this machine's scope.
     ScopeOf(MachineId),
     /// The events in the documents of this group.
@@ -212,7 +213,7 @@ pub struct NewMachine {
     pub vm_id: Guid,
     pub name: Name,
     pub home: Home,
-    pub place: Place,
+    pub place: NewMembership,
     pub host: Option<Name>,
     /// None: assigned by the group in turn; 0 for a standalone machine.
     pub update_domain: Option<u32>,
@@ -220,7 +221,7 @@ pub struct NewMachine {
     pub zone: Option<Name>,
     pub priority: Priority,
     pub eviction: EvictionPolicy,
-    pub addresses: AddressWish,
+    pub addresses: AddressRequest,
     pub terminate: Option<TerminateProfile>,
     pub policy: Option<EventsPolicy>,
     pub memory_mib: u64,
@@ -235,14 +236,14 @@ impl NewMachine {
             vm_id,
             name: name.into(),
             home,
-            place: Place::Standalone,
+            place: NewMembership::Standalone,
             host: None,
             update_domain: None,
             fault_domain: None,
             zone: None,
             priority: Priority::Regular,
             eviction: EvictionPolicy::Deallocate,
-            addresses: AddressWish::None,
+            addresses: AddressRequest::None,
             terminate: None,
             policy: None,
             memory_mib: 0,
@@ -255,7 +256,7 @@ impl NewMachine {
 /// The placement of a registered machine. Scale sets create their own instances, but a Flexible scale set also
 /// accepts registered machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NewMembership {
     Standalone,
     AvailabilitySet(GroupId),
     FlexibleSet(GroupId),
@@ -263,7 +264,7 @@ pub enum Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AddressWish {
+pub enum AddressRequest {
     /// No address: the machine is identified by its listener, its URL path, or as the default machine.
     None,
     Given(Vec<Address>),
@@ -313,6 +314,16 @@ pub enum NewGroupKind {
         zones: Vec<Name>,
         model: SetModel,
     },
+}
+
+impl NewGroupKind {
+    pub fn group_type(&self) -> GroupType {
+        match self {
+            NewGroupKind::AvailabilitySet => GroupType::AvailabilitySet,
+            NewGroupKind::CloudService => GroupType::CloudService,
+            NewGroupKind::ScaleSet { .. } => GroupType::ScaleSet,
+        }
+    }
 }
 
 /// A change of a group. Fields that are None keep their value. All fields but `policy` require a scale set.

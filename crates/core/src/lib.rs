@@ -4,8 +4,10 @@
 //! new region, the writes to store, and the effects to carry out.
 
 mod apply;
+mod collections;
 mod command;
 mod entity;
+mod group_type;
 mod ids;
 mod model;
 mod names;
@@ -25,11 +27,12 @@ mod window;
 
 pub use command::*;
 pub use entity::*;
+pub use group_type::GroupType;
 pub use ids::*;
 pub use model::*;
 pub use order::{OrderKind, PendingOrder};
 pub use preview::*;
-pub use region::{Found, LoadError, Region};
+pub use region::{LoadError, MachineLookup, Region};
 pub use rejection::Rejection;
 pub use rollout::*;
 pub use settings::Settings;

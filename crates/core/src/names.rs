@@ -1,6 +1,10 @@
-//! Case-insensitive lookup keys for names: sorted for groups, hashed for machines.
+//! Lookup keys: case-insensitive names, sorted for groups and hashed for machines; hashes of VM IDs and addresses.
 
-use crate::model::{Group, Name};
+use std::net::IpAddr;
+
+use crate::group_type::GroupType;
+use crate::ids::{Guid, mix};
+use crate::model::{Address, Group, Home, Name};
 
 /// The lookup key of a group: its name, qualified by where it is unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,27 +12,31 @@ pub(crate) struct NameKey {
     pub name: Name,
     pub within: Name,
     pub subscription: Name,
+    pub group_type: GroupType,
 }
 
 impl NameKey {
-    pub fn new(name: &Name, within: &Name, subscription: &Name) -> NameKey {
-        NameKey { name: fold_shared(name), within: fold_shared(within), subscription: fold_shared(subscription) }
+    pub fn new(name: &Name, home: &Home, group_type: GroupType) -> NameKey {
+        let (within, subscription) = (fold_shared(&home.resource_group), fold_shared(&home.subscription));
+        NameKey { name: fold_shared(name), within, subscription, group_type }
     }
 
     pub fn of_group(group: &Group) -> NameKey {
-        NameKey::new(&group.name, &group.home.resource_group, &group.home.subscription)
+        NameKey::new(&group.name, &group.home, GroupType::of(group))
     }
 
     /// A key that sorts before all keys with this name.
     pub fn first_of(name: &str) -> NameKey {
-        NameKey { name: name.to_ascii_lowercase().into(), within: Name::default(), subscription: Name::default() }
+        let name = name.to_ascii_lowercase().into();
+        let (within, subscription) = (Name::default(), Name::default());
+        NameKey { name, within, subscription, group_type: GroupType::AvailabilitySet }
     }
 }
 
 /// The hash of a machine's name (upper half) and of the container in which the name is unique (lower half).
 /// Different names may have the same hash, so a lookup also compares the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NameHash(u64);
+pub(crate) struct NameHash(pub u64);
 
 impl NameHash {
     pub fn new(name: &str, within: &str, subscription: &str) -> NameHash {
@@ -40,6 +48,19 @@ impl NameHash {
     pub fn all_of(name: &str) -> (NameHash, NameHash) {
         let first = upper_half(name);
         (NameHash(first), NameHash(first | u64::from(u32::MAX)))
+    }
+}
+
+/// VM IDs can be chosen by operators, so their bits are not random.
+pub(crate) fn hash_guid(guid: Guid) -> u64 {
+    mix((guid.0 >> 64) as u64 ^ mix(guid.0 as u64))
+}
+
+pub(crate) fn hash_address(address: &Address) -> u64 {
+    let network = hash(address.network.bytes(), BASIS);
+    match address.ip {
+        IpAddr::V4(ip) => mix(network ^ u64::from(u32::from(ip))),
+        IpAddr::V6(ip) => mix(network ^ hash_guid(Guid(ip.into()))),
     }
 }
 

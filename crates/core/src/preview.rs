@@ -1,12 +1,13 @@
-//! The expected course of a rollout, computed by the rules on a copy of the region.
+//! The expected course of a rollout, planned or running, computed by the rules on a copy of the region.
 //!
 //! The preview assumes that no one approves, that every effect takes as long as announced, and that a drained host is
 //! activated at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::{Command, NewRollout, Report, Within};
+use crate::command::{ApprovalScope, Command, NewRollout, Report};
 use crate::ids::*;
 use crate::model::*;
 use crate::region::Region;
@@ -17,6 +18,9 @@ use crate::time::Timestamp;
 
 /// Maximum number of commands in a preview, so that its cost is bounded.
 const COMMANDS_MAX: usize = 200_000;
+
+/// A rollout without progress for this long would wait forever: each of its windows has opened several times.
+const STALL_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
 
 /// Assumed duration of an effect that announces none.
 const EFFECT_DEFAULT: Duration = Duration::from_secs(120);
@@ -49,22 +53,40 @@ impl Region {
     /// Simulates a rollout that starts at `now`. Fails where the rollout itself would be refused.
     pub fn preview_rollout(&self, new: &NewRollout, now: Timestamp) -> Result<RolloutPreview, Rejection> {
         let region = self.apply(&Command::StartRollout(Box::new(new.clone())), now)?.region;
-        let targets = find_targets(&region, new.id);
-        let mut course =
-            Course { region, now, id: new.id, effects: BTreeSet::new(), begun: BTreeSet::new(), waits: Vec::new() };
+        self.simulate_rollout(region, new.id, now)
+    }
+
+    /// Simulates the rest of a rollout from its current state. A paused rollout begins no further step.
+    pub fn forecast_rollout(&self, id: RolloutId, now: Timestamp) -> Result<RolloutPreview, Rejection> {
+        self.simulate_rollout(self.clone(), id, now)
+    }
+
+    /// Runs a rollout in `region`, a copy of this region, to its end.
+    fn simulate_rollout(&self, region: Region, id: RolloutId, now: Timestamp) -> Result<RolloutPreview, Rejection> {
+        let targets = find_targets(&region, id);
+        let mut course = Course {
+            region,
+            now,
+            id,
+            effects: BTreeSet::new(),
+            begun: BTreeSet::new(),
+            waits: Vec::new(),
+            progress: Progress::default(),
+            progressed: now,
+        };
         let mut lowest = Availability::new(self, &targets);
         for _ in 0..COMMANDS_MAX {
             lowest.observe(&course.region);
-            if !course.is_live() || !course.advance() {
+            if !course.can_continue() || course.is_stalled() || !course.advance() {
                 break;
             }
         }
-        let rollout = course.region.rollout(new.id).ok_or(Rejection::UnknownRollout(new.id))?;
+        let rollout = course.region.rollout(id).ok_or(Rejection::UnknownRollout(id))?;
         Ok(RolloutPreview {
             is_complete: !rollout.is_live(),
             rollout: (**rollout).clone(),
             waits: course.waits,
-            conflicts: find_conflicts(self, &targets),
+            conflicts: find_conflicts(self, id, &targets),
             groups: lowest.into_groups(self),
         })
     }
@@ -85,10 +107,12 @@ fn find_targets(region: &Region, id: RolloutId) -> BTreeSet<MachineId> {
     machines
 }
 
-fn find_conflicts(region: &Region, machines: &BTreeSet<MachineId>) -> Vec<OperationId> {
+/// The operations on these machines that are not steps of the rollout itself.
+fn find_conflicts(region: &Region, id: RolloutId, machines: &BTreeSet<MachineId>) -> Vec<OperationId> {
     let events = machines.iter().flat_map(|machine| region.events_of(*machine));
     let operations: BTreeSet<OperationId> = events.flat_map(|event| event.operations.iter().copied()).collect();
-    operations.into_iter().collect()
+    let is_own = |found: &OperationId| region.operation(*found).is_some_and(|found| found.rollout == Some(id));
+    operations.into_iter().filter(|operation| !is_own(operation)).collect()
 }
 
 /// A simulated run.
@@ -101,11 +125,51 @@ struct Course {
     /// The same events.
     begun: BTreeSet<EventId>,
     waits: Vec<(Timestamp, Wait)>,
+    progress: Progress,
+    /// When the rollout last made progress.
+    progressed: Timestamp,
+}
+
+/// How far a rollout has got.
+#[derive(Default, PartialEq, Eq)]
+struct Progress {
+    steps_over: usize,
+    machines_handled: usize,
+    /// Machines that are still on the hosts of a drain.
+    machines_left: usize,
+}
+
+impl Progress {
+    fn of(region: &Region, rollout: &Rollout) -> Progress {
+        let hosts = rollout.steps.iter().filter_map(|step| match &step.target {
+            StepTarget::Host(host) => Some(host),
+            StepTarget::Domain { .. } => None,
+        });
+        Progress {
+            steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
+            machines_handled: rollout.steps.iter().map(|step| step.handled.len()).sum(),
+            machines_left: hosts.map(|host| region.machines_on(host).count()).sum(),
+        }
+    }
 }
 
 impl Course {
-    fn is_live(&self) -> bool {
-        self.region.rollout(self.id).is_some_and(|rollout| rollout.is_live())
+    /// Whether the rollout has made no progress for [`STALL_MAX`], so that it would wait forever. Pauses do not count.
+    fn is_stalled(&mut self) -> bool {
+        let Some(rollout) = self.region.rollout(self.id) else { return true };
+        let progress = Progress::of(&self.region, rollout);
+        if progress != self.progress || matches!(rollout.waits_for, Some(Wait::Pause { .. })) {
+            (self.progress, self.progressed) = (progress, self.now);
+        }
+        self.now.since(self.progressed) > STALL_MAX
+    }
+
+    fn can_continue(&self) -> bool {
+        self.region.rollout(self.id).is_some_and(|rollout| match rollout.state {
+            RolloutState::Planned | RolloutState::Running | RolloutState::Waiting => true,
+            RolloutState::Paused => rollout.steps.iter().any(|step| step.state == StepState::InProgress),
+            RolloutState::Finished { .. } | RolloutState::Stopped { .. } | RolloutState::Failed { .. } => false,
+        })
     }
 
     /// Goes on to the next thing that happens. Returns false if nothing will.
@@ -168,14 +232,19 @@ impl Course {
 
     fn begin_effects(&mut self) {
         let new = self.region.wanted_effects().filter(|event| !self.begun.contains(&event.id));
-        let ends: Vec<(Timestamp, EventId)> = new.map(|event| (self.now + self.effect_of(event), event.id)).collect();
+        let ends: Vec<(Timestamp, EventId)> = new.map(|event| (self.end_of_effect(event), event.id)).collect();
         self.begun.extend(ends.iter().map(|(_, event)| *event));
         self.effects.extend(ends);
     }
 
-    fn effect_of(&self, event: &Event) -> Duration {
+    /// When the effect of a started event ends: now, if it takes longer than announced already.
+    fn end_of_effect(&self, event: &Event) -> Timestamp {
         let announced = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0).map(Duration::from_secs);
-        self.region.settings().scaled(announced.unwrap_or(EFFECT_DEFAULT))
+        let begun = match event.status {
+            Status::Started { at } => at,
+            Status::Scheduled | Status::Ended { .. } => self.now,
+        };
+        self.now.max(begun + self.region.settings().scaled(announced.unwrap_or(EFFECT_DEFAULT)))
     }
 }
 
@@ -233,10 +302,10 @@ impl Availability {
 }
 
 fn key_of(machine: &Machine) -> GroupKey {
-    machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
+    machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
 }
 
-fn describe(region: &Region, key: GroupKey) -> Option<(Name, Vec<std::sync::Arc<Machine>>)> {
+fn describe(region: &Region, key: GroupKey) -> Option<(Name, Vec<Arc<Machine>>)> {
     match key {
         GroupKey::Group(id) => {
             let group = region.group(id)?;
@@ -261,35 +330,29 @@ pub struct MovePreview {
 }
 
 impl Region {
-    /// Simulates a drain in which every event is approved and succeeds. Fails where the drain itself would be refused.
+    /// Simulates a drain in which every event is approved and succeeds, also those of other operations for which it waits.
+    /// Fails where the drain itself would be refused.
     pub fn preview_drain(&self, plan: &DrainPlan, now: Timestamp) -> Result<Vec<MovePreview>, Rejection> {
         let operation = Guid(0);
         let request = Request::Drain(plan.clone());
         let start = Command::Request { operation, by: "preview".into(), request, event: None };
         let mut region = self.apply(&start, now)?.region;
         let mut moves: BTreeMap<MachineId, MovePreview> = BTreeMap::new();
+        let mut stuck: BTreeSet<EventId> = BTreeSet::new();
         for _ in 0..COMMANDS_MAX {
-            let parts = region.operation(operation).map_or(&[][..], |operation| &operation.parts);
-            let live = parts.iter().filter(|part| part.outcome.is_none()).find_map(|part| region.event(part.event));
-            let Some(event) = live.cloned() else { break };
-            for resource in event.resources.iter() {
+            let Some(event) = find_next(&region, operation, &stuck) else { break };
+            for resource in event.resources.iter().filter(|_| event.operations.contains(&operation)) {
                 let to = event.moves.iter().find(|one| one.machine == resource.machine).map(|one| one.to.clone());
                 let kind = Some(event.kind);
                 moves.insert(resource.machine, MovePreview { machine: resource.machine, kind, to, waits_for: None });
             }
-            let command = match event.status {
-                Status::Started { .. } => Command::Report { event: event.id, report: Report::Done },
-                Status::Scheduled | Status::Ended { .. } => Command::Approve {
-                    by: Approver::Management("preview".into()),
-                    within: Within::Region,
-                    events: vec![event.id],
-                },
-            };
-            let Ok(transition) = region.apply(&command, now) else { break };
-            let is_stuck = transition.region.event(event.id).is_some_and(|after| after.status == event.status);
-            region = transition.region;
-            if is_stuck {
-                break;
+            let after = region.apply(&finish(&event), now).ok().map(|transition| transition.region);
+            match after.filter(|after| after.event(event.id).is_none_or(|it| it.status != event.status)) {
+                Some(after) => {
+                    region = after;
+                    stuck.clear();
+                }
+                None => drop(stuck.insert(event.id)),
             }
         }
         let waits_for = region.drain_of(&plan.host).and_then(|operation| operation.drain.as_ref()?.waits_for.clone());
@@ -299,5 +362,25 @@ impl Region {
             .collect();
         moves.extend(left.into_iter().map(|one| (one.machine, one)));
         Ok(moves.into_values().collect())
+    }
+}
+
+/// The next event of a simulated drain: its own, else one that may be in its way.
+fn find_next(region: &Region, operation: OperationId, stuck: &BTreeSet<EventId>) -> Option<Arc<Event>> {
+    let running = region.operation(operation).filter(|operation| operation.state == OperationState::Running)?;
+    let own = running.parts.iter().filter(|part| part.outcome.is_none()).filter_map(|part| region.event(part.event));
+    let others = region.wanted_effects().chain(region.events().filter(|event| event.is_live()));
+    own.chain(others).find(|event| !stuck.contains(&event.id)).cloned()
+}
+
+/// The command that brings an event one step closer to its end.
+fn finish(event: &Event) -> Command {
+    match event.status {
+        Status::Started { .. } => Command::Report { event: event.id, report: Report::Done },
+        Status::Scheduled | Status::Ended { .. } => Command::Approve {
+            by: Approver::Management("preview".into()),
+            within: ApprovalScope::Region,
+            events: vec![event.id],
+        },
     }
 }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use crate::collections::IdMap;
 use crate::entity::{Entity, Meta};
+use crate::group_type::GroupType;
 use crate::ids::*;
 use crate::model::*;
-use crate::names::{NameHash, NameKey, same_name};
+use crate::names::{NameHash, NameKey, hash_address, hash_guid, same_name};
 use crate::rollout::{Rollout, StepTarget};
 use crate::settings::{NOTICE_PULSE_INTERVAL, PULSE_INTERVAL, SEEN_INTERVAL, Settings};
 use crate::time::Timestamp;
@@ -26,9 +28,9 @@ pub struct Region {
     pub(crate) settings: Arc<Settings>,
     pub(crate) meta: Meta,
     pub(crate) hosts: OrdMap<Name, Arc<Host>>,
-    pub(crate) groups: OrdMap<GroupId, Arc<Group>>,
-    pub(crate) scopes: OrdMap<ScopeId, Arc<Scope>>,
-    pub(crate) machines: OrdMap<MachineId, Arc<Machine>>,
+    pub(crate) groups: IdMap<Arc<Group>>,
+    pub(crate) scopes: IdMap<Arc<Scope>>,
+    pub(crate) machines: IdMap<Arc<Machine>>,
     pub(crate) events: OrdMap<EventId, Arc<Event>>,
     pub(crate) operations: OrdMap<OperationId, Arc<Operation>>,
     pub(crate) rollouts: OrdMap<RolloutId, Arc<Rollout>>,
@@ -37,7 +39,7 @@ pub struct Region {
 
 /// The result of looking up a machine by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum MachineLookup {
     One(MachineId),
     /// The candidates, in order of registration; at most [`Region::CANDIDATES_MAX`].
     Many(Vec<MachineId>),
@@ -64,9 +66,9 @@ impl Region {
             settings: Arc::new(settings),
             meta: Meta::default(),
             hosts: OrdMap::new(),
-            groups: OrdMap::new(),
-            scopes: OrdMap::new(),
-            machines: OrdMap::new(),
+            groups: IdMap::default(),
+            scopes: IdMap::default(),
+            machines: IdMap::default(),
             events: OrdMap::new(),
             operations: OrdMap::new(),
             rollouts: OrdMap::new(),
@@ -91,9 +93,7 @@ impl Region {
             }
         }
         // Role instances are looked up within their cloud service, so groups are inserted first.
-        for machine in machines {
-            region.insert(Entity::Machine(machine));
-        }
+        region.load_machines(machines);
         events.sort_by_key(|event| event.seq);
         for event in events {
             region.load_event(event)?;
@@ -123,15 +123,14 @@ impl Region {
                     machine.name, machine.scope.0
                 )));
             }
-            if let Some(group) = machine.seat.group().filter(|group| !self.groups.contains_key(group)) {
+            if let Some(group) = machine.membership.group().filter(|group| !self.groups.contains_key(group)) {
                 return Err(LoadError(format!(
                     "machine '{}' belongs to group {}, which does not exist",
                     machine.name, group.0
                 )));
             }
         }
-        let highest =
-            self.machines.get_max().map_or(0, |(id, _)| id.0).max(self.scopes.get_max().map_or(0, |(id, _)| id.0));
+        let highest = self.machines.last_number().max(self.scopes.last_number()).unwrap_or(0);
         if self.meta.next_id <= highest && highest > 0 {
             return Err(LoadError(format!("the next ID is {}, but {highest} is already in use", self.meta.next_id)));
         }
@@ -176,49 +175,51 @@ impl Region {
     /// Machines after `after`, in order of registration. For paged lists.
     pub fn machines_after(&self, after: Option<MachineId>) -> impl Iterator<Item = &Arc<Machine>> {
         let from = after.map_or(MachineId(0), |id| MachineId(id.0 + 1));
-        self.machines.range(from..).map(|(_, machine)| machine)
+        self.machines.values_from(from)
     }
 
     pub fn machine_by_vm_id(&self, vm_id: Guid) -> Option<MachineId> {
-        self.index.by_vm_id.get(&vm_id).copied()
+        let mut hashed = self.index.by_vm_id.get(hash_guid(vm_id)).filter_map(|id| self.machines.get(&id));
+        hashed.find(|machine| machine.vm_id == vm_id).map(|machine| machine.id)
     }
 
-    pub fn machine_by_address(&self, address: &Address) -> Option<MachineId> {
-        self.index.by_address.get(address).copied()
+    pub fn machine_by_address(&self, address: &Address) -> Option<&Arc<Machine>> {
+        let mut hashed = self.index.by_address.get(hash_address(address)).filter_map(|id| self.machines.get(&id));
+        hashed.find(|machine| machine.addresses.contains(address))
     }
 
     /// Finds a machine by name. `within`, a resource group or cloud service, distinguishes machines with the
     /// same name.
-    pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
+    pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> MachineLookup {
         let (from, to) = NameHash::all_of(name);
-        let hashed = self.index.by_name.range((from, MachineId(0))..=(to, MachineId(u64::MAX)));
+        let hashed = self.index.by_name.range(from.0, to.0);
         let mut found = hashed
-            .filter_map(|(_, id)| self.machines.get(id))
+            .filter_map(|id| self.machines.get(&id))
             .filter(|machine| same_name(&machine.name, name))
             .filter(|machine| {
-                within.is_none_or(|within| same_name(self.name_container(&machine.home, &machine.seat), within))
+                within.is_none_or(|within| same_name(self.name_container(&machine.home, &machine.membership), within))
             })
             .map(|machine| machine.id);
-        let Some(first) = found.next() else { return Found::Nothing };
+        let Some(first) = found.next() else { return MachineLookup::Nothing };
         let mut candidates: Vec<_> = found.take(Self::CANDIDATES_MAX - 1).collect();
         if candidates.is_empty() {
-            return Found::One(first);
+            return MachineLookup::One(first);
         }
         candidates.push(first);
         candidates.sort();
-        Found::Many(candidates)
+        MachineLookup::Many(candidates)
     }
 
     /// The machine with this name in a resource group. Role instances are not found here, because their names
     /// are only unique within their cloud service.
     pub fn machine_at(&self, home: &Home, name: &str) -> Option<&Arc<Machine>> {
         let hash = NameHash::new(name, &home.resource_group, &home.subscription);
-        let hashed = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
-        hashed.filter_map(|(_, id)| self.machines.get(id)).find(|machine| {
+        let hashed = self.index.by_name.get(hash.0);
+        hashed.filter_map(|id| self.machines.get(&id)).find(|machine| {
             same_name(&machine.name, name)
                 && same_name(&machine.home.resource_group, &home.resource_group)
                 && same_name(&machine.home.subscription, &home.subscription)
-                && !matches!(machine.seat, Seat::RoleInstance { .. })
+                && !matches!(machine.membership, Membership::RoleInstance { .. })
         })
     }
 
@@ -230,11 +231,11 @@ impl Region {
         self.groups.values()
     }
 
-    pub fn group_by_name(&self, home: &Home, name: &str) -> Option<GroupId> {
-        self.index.groups_by_name.get(&NameKey::new(&name.into(), &home.resource_group, &home.subscription)).copied()
+    pub fn group_by_name(&self, home: &Home, name: &str, group_type: GroupType) -> Option<GroupId> {
+        self.index.groups_by_name.get(&NameKey::new(&name.into(), home, group_type)).copied()
     }
 
-    /// All groups with this name, in any resource group.
+    /// All groups with this name, of any type and in any resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
         let from = NameKey::first_of(name);
         let name = from.name.clone();
@@ -361,16 +362,16 @@ impl Region {
     /// The scope that holds the switch of this one. All placement groups of a scale set share one switch.
     pub fn switch_of(&self, scope: ScopeId) -> ScopeId {
         match self.scopes.get(&scope).map(|scope| scope.owner) {
+            Some(ScopeOwner::Machine(_) | ScopeOwner::Group { part: 0, .. }) | None => scope,
             Some(ScopeOwner::Group { group, .. }) => {
                 self.groups.get(&group).and_then(|group| group.scopes.first().copied()).unwrap_or(scope)
             }
-            Some(ScopeOwner::Machine(_)) | None => scope,
         }
     }
 
     /// The policy that applies to a machine: its group's, its own, or the default.
     pub fn policy_of(&self, machine: &Machine) -> EventsPolicy {
-        match machine.seat.group().and_then(|group| self.groups.get(&group)) {
+        match machine.membership.group().and_then(|group| self.groups.get(&group)) {
             Some(group) => group.policy.clone(),
             None => machine.policy.clone().unwrap_or_default(),
         }

@@ -161,7 +161,7 @@ impl fmt::Display for Rejection {
             }
             NameTaken(name) => write!(
                 f,
-                "The name '{name}' is already taken in its resource group. Choose another name, or change the existing resource."
+                "The name '{name}' is already taken in its resource group by another resource of this type. Choose another name, or change the existing resource."
             ),
             VmIdTaken => write!(f, "Another machine has this vmId. Omit it to generate a new one."),
             AddressTaken { address, by } => {

@@ -1,5 +1,5 @@
 //! The data of a rollout: maintenance in steps over hosts, or over the update domains of groups. Plain data; the
-//! rules are in `rules/rollouts.rs`.
+//! rules are in `rules/rollouts`.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Rollout {
     pub failures: u32,
     /// End of the pause after the latest step.
     pub paused_until: Option<Timestamp>,
-    /// When the rollout must be looked at again without a command.
+    /// When the rules must look at the rollout again, even without a command.
     pub wake: Option<Timestamp>,
     /// Number of operations requested so far. Determines the ID of the next one.
     pub requested: u64,

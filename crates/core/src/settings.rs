@@ -1,5 +1,5 @@
-//! Settings and limits of the rules. Settings are part of the configuration and are not stored: they may change
-//! at a restart, and then affect only what happens from then on.
+//! Settings and limits of the rules. Settings are part of the configuration of a single server, which does not store them:
+//! they may change at a restart, and then affect only what happens from then on. A cluster stores them with the region.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -7,6 +7,4 @@ use crate::Region;
 pub struct Snapshot {
     pub revision: u64,
     pub region: Region,
-    /// Changes whenever a machine is added or removed.
-    pub roster: u64,
 }

@@ -149,7 +149,7 @@ impl Step {
             let host = edit_copy(host, edit);
             self.put(Entity::Host(host.clone()));
             if before != (host.state, host.is_unreachable()) {
-                self.record_fact(What::HostChanged(host));
+                self.record_fact(FactKind::HostChanged(host));
             }
         }
     }
@@ -174,7 +174,7 @@ impl Step {
 
     // --- facts, effects and documents ------------------------------------------------------------
 
-    pub fn record_fact(&mut self, what: What) {
+    pub fn record_fact(&mut self, what: FactKind) {
         self.facts.push(Fact { at: self.now, what });
     }
 

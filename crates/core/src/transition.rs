@@ -49,11 +49,11 @@ pub enum Write {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub at: Timestamp,
-    pub what: What,
+    pub what: FactKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FactKind {
     /// An event was added to its scope's document: Scheduled, or Started if it has no notice period.
     Appeared(Arc<Event>),
     Approved {

@@ -1,22 +1,29 @@
-//! Performs one order with the libvirt driver and prints the outcome. For trying the driver by hand, and for tests that
+//! Performs one order with the libvirt or the QEMU driver and prints the outcome. For trying the driver by hand, and for tests that
 //! kill it.
 //!
 //! ```text
 //! perform_order SOCKET HOST JOURNAL EVENT MACHINE ACTION [OPTION]...
 //! ```
 //!
+//! SOCKET is that of libvirtd, or a file `*.toml` that names the machines of the QEMU driver.
+//!
 //! Actions: `freeze:MILLISECONDS`, `reboot`, `reboot-graceful`, `migrate`, `redeploy`, `start`, `deallocate`,
 //! `evict-delete`, `terminate`. Options: `--to NAME SOCKET DATA-URI` (the other host), `--pool NAME` (delete disks there),
-//! `--deadline MILLISECONDS`, `--kill-before STEP`. The report counts as confirmed once it is printed.
+//! `--deadline MILLISECONDS`, `--kill-before STEP`, `--kill-libvirtd-before STEP`. The report counts as confirmed once it
+//! is printed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use forewarn_core::{Guid, Timestamp};
-use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, Step};
-use forewarn_drivers::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Pending, RebootMode};
+use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers};
+use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
+use forewarn_drivers::{
+    Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Pending, RebootMode, Step, StepHook,
+};
 use forewarn_libvirt::{ErrorCode, State, Target, Uuid};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -29,24 +36,35 @@ async fn main() -> Result<()> {
         bail!("usage: perform_order SOCKET HOST JOURNAL EVENT MACHINE ACTION [OPTION]...");
     };
     let peer = peer(options);
-    let kill_before = option(options, "--kill-before").map(|words| words[0].parse::<Step>()).transpose();
-    let kill_before = kill_before.map_err(anyhow::Error::msg)?;
+    let kill_before = step(options, "--kill-before")?;
+    let kill_libvirtd_before = step(options, "--kill-libvirtd-before")?;
     let deadline = match option(options, "--deadline") {
         Some(words) => Duration::from_millis(words[0].parse()?),
         None => DEADLINE,
     };
-    let driver = LibvirtDriver::open(LibvirtConfig {
-        host: host.clone(),
-        target: Target::qemu(socket),
-        journal: PathBuf::from(journal),
-        pools: option(options, "--pool").map(|words| words[0].clone()).into_iter().collect(),
-        peers: Arc::new(SocketPeers(peer.clone().map(|(_, socket)| socket))),
-        hook: Arc::new(move |step| {
-            if Some(step) == kill_before {
-                let _ = kill_process(getpid(), Signal::KILL);
-            }
-        }),
-    })?;
+    let journal = PathBuf::from(journal);
+    let (libvirtd, is_killed) = (PathBuf::from(socket), AtomicBool::new(false));
+    let hook: StepHook = Arc::new(move |step| {
+        if Some(step) == kill_before {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+        if Some(step) == kill_libvirtd_before && !is_killed.swap(true, Ordering::Relaxed) {
+            kill_listener(&libvirtd).expect("libvirtd runs");
+        }
+    });
+    let driver: Box<dyn MachineDriver> = if socket.ends_with(".toml") {
+        let config = QemuConfig { machines: PathBuf::from(socket), journal, hook };
+        Box::new(QemuDriver::open(config).map_err(anyhow::Error::msg)?)
+    } else {
+        Box::new(LibvirtDriver::open(LibvirtConfig {
+            host: host.clone(),
+            target: Target::qemu(socket),
+            journal,
+            pools: option(options, "--pool").map(|words| words[0].clone()).into_iter().collect(),
+            peers: Arc::new(SocketPeers(peer.clone().map(|(_, socket)| socket))),
+            hook,
+        })?)
+    };
     let order = Order {
         id: OrderId { event: guid(event)?, machine: guid(machine)? },
         name: "machine".into(),
@@ -75,6 +93,17 @@ fn parse_action(text: &str, to: Option<HostAddress>) -> Result<Action> {
         ("terminate", _) => Action::Terminate,
         _ => bail!("there is no action '{text}'"),
     })
+}
+
+fn step(words: &[String], name: &str) -> Result<Option<Step>> {
+    let step = option(words, name).map(|words| words[0].parse::<Step>()).transpose();
+    step.map_err(anyhow::Error::msg)
+}
+
+fn kill_listener(socket: &Path) -> Result<()> {
+    let stream = std::os::unix::net::UnixStream::connect(socket)?;
+    let credentials = rustix::net::sockopt::socket_peercred(&stream)?;
+    Ok(kill_process(credentials.pid, Signal::KILL)?)
 }
 
 fn option<'w>(words: &'w [String], name: &str) -> Option<&'w [String]> {

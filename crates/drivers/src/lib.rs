@@ -5,9 +5,12 @@
 
 pub mod book;
 mod command;
+mod inventory;
+mod journaled;
 pub mod libvirt;
 pub mod message;
 mod order;
+pub mod qemu;
 mod runner;
 mod simulated;
 mod simulated_machines;
@@ -18,6 +21,8 @@ use std::sync::Arc;
 use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
+pub use inventory::{FoundDomain, MachineWatch, WatchedDriver};
+pub use journaled::{JournaledDriver, Step, StepHook};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
 pub use runner::{OrderBook, OrderRunner, Reported};
 pub use simulated::{Impacts, Simulated};

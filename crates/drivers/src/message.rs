@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::libvirt::journal::{self, Entry};
+use crate::journaled::journal::{self, Entry};
 use crate::order::{Order, Outcome};
 
 pub fn encode_order(order: &Order) -> Value {

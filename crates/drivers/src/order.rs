@@ -41,6 +41,16 @@ pub struct Order {
     pub deadline: Timestamp,
 }
 
+impl Order {
+    /// The same order, with reboots done in the way that the host is configured for.
+    pub fn with_reboot(mut self, mode: RebootMode) -> Order {
+        if let Action::Reboot(requested) = &mut self.action {
+            *requested = mode;
+        }
+        self
+    }
+}
+
 /// The action of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -166,4 +176,11 @@ pub trait MachineDriver: Send + Sync {
 
     /// The report of this order was committed: forget it.
     fn confirm(&self, order: OrderId) -> Result<(), Refusal>;
+}
+
+/// Reads a GUID with or without hyphens.
+pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
+    let digits = text.replace('-', "");
+    let is_guid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_guid.then(|| u128::from_str_radix(&digits, 16).ok().map(Guid)).flatten()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use forewarn_core::Timestamp;
-use forewarn_store::ClockStamp;
+use forewarn_store::{ClockKind, ClockStamp};
 
 use crate::slew::Course;
 use crate::system_clocks::SystemClocks;
@@ -20,7 +20,7 @@ pub const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(5);
 const COMPARE_INTERVAL_US: i64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockKind {
+pub enum ClockSetting {
     Real,
     /// Stands still until advanced. `start`: the time of a new store; None: the current time in whole seconds.
     Manual {
@@ -28,12 +28,12 @@ pub enum ClockKind {
     },
 }
 
-impl ClockKind {
+impl ClockSetting {
     /// The kind as the store keeps it.
-    pub(crate) fn stored(self) -> forewarn_store::ClockKind {
+    pub(crate) fn stored(self) -> ClockKind {
         match self {
-            ClockKind::Real => forewarn_store::ClockKind::Real,
-            ClockKind::Manual { .. } => forewarn_store::ClockKind::Manual,
+            ClockSetting::Real => ClockKind::Real,
+            ClockSetting::Manual { .. } => ClockKind::Manual,
         }
     }
 }
@@ -42,12 +42,6 @@ pub struct Clock {
     source: TimeSource,
     /// Real: the latest time that was read. Manual: the time.
     latest_ms: AtomicI64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Real,
-    Manual,
 }
 
 enum TimeSource {
@@ -62,10 +56,15 @@ struct SlewedClock {
 
 impl Clock {
     /// `stored`: the latest time in the region; zero for a new store. `stamp`: the clocks at the latest commit.
-    pub fn new(kind: ClockKind, clocks: Arc<dyn SystemClocks>, stored: Timestamp, stamp: Option<&ClockStamp>) -> Clock {
+    pub fn new(
+        kind: ClockSetting,
+        clocks: Arc<dyn SystemClocks>,
+        stored: Timestamp,
+        stamp: Option<&ClockStamp>,
+    ) -> Clock {
         let readings = clocks.read();
         match kind {
-            ClockKind::Real => {
+            ClockSetting::Real => {
                 let course = Course::begin(readings, clocks.boot_id(), stamp, stored);
                 let latest_ms = AtomicI64::new(course.time_us.div_euclid(1000));
                 Clock {
@@ -73,7 +72,7 @@ impl Clock {
                     latest_ms,
                 }
             }
-            ClockKind::Manual { start } => {
+            ClockSetting::Manual { start } => {
                 let is_new = stored == Timestamp::default();
                 let begin = start.unwrap_or(Timestamp::from_secs(readings.wall_us.div_euclid(1_000_000)));
                 let time = if is_new { begin } else { stored };
@@ -82,10 +81,10 @@ impl Clock {
         }
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ClockKind {
         match self.source {
-            TimeSource::Real(_) => Kind::Real,
-            TimeSource::Manual => Kind::Manual,
+            TimeSource::Real(_) => ClockKind::Real,
+            TimeSource::Manual => ClockKind::Manual,
         }
     }
 
@@ -112,7 +111,7 @@ impl Clock {
         }
     }
 
-    /// Continues from this time, earlier or later than before: in a cluster, the leader decides about the time.
+    /// Continues from this time, earlier or later than before: in a cluster, the leader sets the time.
     pub fn set(&self, time: Timestamp) {
         if let TimeSource::Real(slewed) = &self.source {
             slewed.course.store(Arc::new(Course::from_time(slewed.clocks.read(), time)));
@@ -175,7 +174,7 @@ impl SlewedClock {
     }
 }
 
-/// Describes a difference of the clocks that is worth a report.
+/// Describes a difference of the clocks that is large enough to report.
 pub fn describe_difference(ahead_ms: i64) -> Option<String> {
     if !is_large(ahead_ms) {
         return None;
@@ -235,12 +234,12 @@ mod tests {
     const WALL: i64 = 1_800_000_000;
 
     fn manual(start: i64, stored: i64) -> Clock {
-        let kind = ClockKind::Manual { start: Some(Timestamp::from_secs(start)) };
+        let kind = ClockSetting::Manual { start: Some(Timestamp::from_secs(start)) };
         Clock::new(kind, Arc::new(HostClocks::new()), Timestamp::from_secs(stored), None)
     }
 
     fn real(clocks: &Arc<SimulatedClocks>) -> Clock {
-        Clock::new(ClockKind::Real, clocks.clone(), Timestamp::default(), None)
+        Clock::new(ClockSetting::Real, clocks.clone(), Timestamp::default(), None)
     }
 
     #[test]
@@ -262,7 +261,7 @@ mod tests {
     fn a_real_clock_is_not_behind_what_the_store_has_seen_and_does_not_stand_still() {
         let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
         let ahead = Timestamp::from_secs(4_000_000_000);
-        let clock = Clock::new(ClockKind::Real, clocks.clone(), ahead, None);
+        let clock = Clock::new(ClockSetting::Real, clocks.clone(), ahead, None);
         assert_eq!(clock.now(), ahead);
         clock.move_to(Timestamp::from_secs(5_000_000_000));
         clocks.pass_ms(2000);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use forewarn_core::{Answer, Command, MachineId, Rejection, Snapshot, Timestamp};
-use forewarn_store::{Attachment, Audit, HistoryQuery, HistoryRow, Reader, StoreError};
+use forewarn_store::{Attachment, Audit, ClockKind, HistoryQuery, HistoryRow, Reader, StoreError};
 use prometheus_client::registry::Registry;
 use tokio::sync::{oneshot, watch};
 
@@ -26,7 +26,7 @@ pub struct Done {
 /// Commands that are carried out together or not at all, with the attachments to store in the same commit.
 pub struct Bundle {
     pub commands: Vec<Command>,
-    pub asked: Option<Asked>,
+    pub asked: Option<AuditEntry>,
     /// Builds the attachments from the answers to the commands.
     pub attach: Attach,
 }
@@ -61,23 +61,23 @@ pub enum SubmitError {
 
 /// The entry of a command in the audit trail. The writer adds the time.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct AuditEntry {
     pub actor: String,
     pub action: String,
     pub target: String,
     pub detail: String,
 }
 
-impl Asked {
+impl AuditEntry {
     pub fn at(&self, at: Timestamp, machines: Vec<MachineId>) -> Audit {
-        let Asked { actor, action, target, detail } = self.clone();
+        let AuditEntry { actor, action, target, detail } = self.clone();
         Audit { at, actor, action, target, machines, detail }
     }
 }
 
 impl Bundle {
     /// Commands without attachments.
-    pub fn plain(commands: Vec<Command>, asked: Option<Asked>) -> Bundle {
+    pub fn plain(commands: Vec<Command>, asked: Option<AuditEntry>) -> Bundle {
         Bundle { commands, asked, attach: Box::new(|_| Vec::new()) }
     }
 }
@@ -154,7 +154,7 @@ pub struct Health {
     pub store_fails: AtomicBool,
     /// Commands are refused because another server of the cluster leads, or none.
     pub follows: AtomicBool,
-    /// When the driver has something to report; 0: unknown.
+    /// When the next report of the driver is due; 0: unknown.
     pub next_report_ms: AtomicI64,
 }
 
@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// Carries out a command. Once this returns, the result is durable and visible. A refused command changes nothing.
-    pub async fn submit(&self, command: Command, asked: Option<Asked>) -> Result<Done, SubmitError> {
+    pub async fn submit(&self, command: Command, asked: Option<AuditEntry>) -> Result<Done, SubmitError> {
         let AllDone { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
         let answer = answers.into_iter().next().unwrap_or(Answer::Done);
         Ok(Done { answer, snapshot })
@@ -184,13 +184,18 @@ impl Engine {
     }
 
     /// Records an action outside the rules in history, with a tick that changes nothing else.
-    pub async fn note(&self, asked: Asked) -> Result<(), SubmitError> {
+    pub async fn note(&self, asked: AuditEntry) -> Result<(), SubmitError> {
         self.submit(Command::Tick, Some(asked)).await.map(drop)
     }
 
     /// The revision of the newest snapshot, as it changes.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.inner.publisher.revisions()
+    }
+
+    /// Changes when the servers of a cluster have stored or removed attachments of the region itself.
+    pub fn region_attachments(&self) -> watch::Receiver<u64> {
+        self.inner.publisher.region_attachments()
     }
 
     /// The time on the program's clock.
@@ -204,13 +209,13 @@ impl Engine {
         (next != 0).then_some(Timestamp(next))
     }
 
-    pub fn clock_kind(&self) -> clock::Kind {
+    pub fn clock_kind(&self) -> ClockKind {
         self.inner.clock.kind()
     }
 
     /// Advances a manual clock past every deadline on the way, each as its own step. Returns the new time.
     pub async fn advance(&self, how: Advance) -> Result<Timestamp, AdvanceError> {
-        if self.clock_kind() == clock::Kind::Real {
+        if self.clock_kind() == ClockKind::Real {
             return Err(AdvanceError::RealClock);
         }
         let (reply, answer) = oneshot::channel();
@@ -256,10 +261,15 @@ impl Engine {
 
     /// Problems of a server that still accepts changes, for its health report.
     pub fn problems(&self) -> Vec<String> {
-        clock::describe_difference(self.inner.clock.ahead_ms()).into_iter().collect()
+        let clock = clock::describe_difference(self.inner.clock.ahead_ms());
+        let rules = self.inner.cluster.iter().flat_map(|cluster| cluster.status().rule_differences.clone());
+        clock
+            .into_iter()
+            .chain(rules.map(|difference| format!("the rule {difference}; that of the region applies")))
+            .collect()
     }
 
-    /// Registers what the engine counts.
+    /// Registers the metrics of the engine.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.inner.metrics.register(registry, self.inner.publisher.clone(), self.inner.clock.clone());
     }

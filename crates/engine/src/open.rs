@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forewarn_core::{LoadError, Region, Settings, Snapshot};
-use forewarn_store::{ClockKind as StoredClock, Reader, Replicated, Store, StoreError};
+use forewarn_store::{ClockKind as StoredClock, Reader, Replicated, Store, StoreError, read_rules};
 use tokio::sync::oneshot;
 
-use crate::clock::{Clock, ClockKind};
+use crate::clock::{Clock, ClockSetting};
 use crate::cluster::{ClusterMonitor, ClusterOptions, CopyContents, Node};
 use crate::effects::EffectSink;
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
@@ -20,7 +20,7 @@ use crate::system_clocks::SystemClocks;
 use crate::writer::{Commits, Housekeeping, Writer};
 
 pub struct EngineOptions {
-    pub clock: ClockKind,
+    pub clock: ClockSetting,
     /// The system's clocks, which a real clock follows.
     pub system_clocks: Arc<dyn SystemClocks>,
     pub rules: Settings,
@@ -71,13 +71,17 @@ pub async fn open_in_cluster(
     if store.clock_kind()?.is_some() {
         check_clock(options.clock, &mut *store)?;
     }
+    let configured = options.rules.clone();
+    let rules = read_rules(&*store.reader(), &configured)?.unwrap_or_else(|| configured.clone());
+    let options = EngineOptions { rules, ..options };
     let base = Base::load(&options, &mut *store)?;
     let reader = store.reader();
-    let monitor = Arc::new(ClusterMonitor::new(&cluster.node, base.newest.revision));
+    let monitor = Arc::new(ClusterMonitor::new(&cluster.node, base.newest.revision, configured.clone()));
     let contents = CopyContents {
         store,
         newest: base.newest.clone(),
         settings: options.rules.clone(),
+        configured,
         publisher: base.publisher.clone(),
         clock: base.clock.clone(),
         clock_kind: options.clock,
@@ -97,7 +101,7 @@ impl Base {
     fn load(options: &EngineOptions, store: &mut dyn Store) -> Result<Base, OpenError> {
         let loaded = store.load()?;
         let region = Region::load(options.rules.clone(), loaded.entities)?;
-        let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
+        let newest = Arc::new(Snapshot { revision: loaded.revision, region });
         let stamp = store.clock_stamp()?;
         let clocks = options.system_clocks.clone();
         let clock = Arc::new(Clock::new(options.clock, clocks, newest.region.now(), stamp.as_ref()));
@@ -150,7 +154,7 @@ async fn start(
     Ok((engine, thread))
 }
 
-fn check_clock(wanted: ClockKind, store: &mut dyn Store) -> Result<(), OpenError> {
+fn check_clock(wanted: ClockSetting, store: &mut dyn Store) -> Result<(), OpenError> {
     let wanted = wanted.stored();
     match (store.clock_kind()?, wanted) {
         (None, wanted) => Ok(store.set_clock_kind(wanted)?),

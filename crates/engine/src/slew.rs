@@ -41,7 +41,7 @@ impl Course {
         Course { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
     }
 
-    /// The course from a time that another server decides about.
+    /// The course from a time that another server has set.
     pub fn from_time(readings: Readings, time: Timestamp) -> Course {
         let Readings { boot_us, wall_us } = readings;
         let time_us = time.0.saturating_mul(1000);

@@ -48,7 +48,7 @@ impl Milestone {
 #[derive(Clone, Debug)]
 pub struct WaitFor {
     pub milestone: Milestone,
-    pub machine: Option<Whose>,
+    pub machine: Option<MachineFilter>,
     pub kind: Option<EventKind>,
     pub event: Option<EventId>,
     /// Statuses reached at this time or later count.
@@ -69,24 +69,24 @@ impl WaitFor {
 
 /// The machine of an event.
 #[derive(Clone, Debug)]
-pub struct Whose {
+pub struct MachineFilter {
     name: String,
     known: Option<(MachineId, ScopeId)>,
 }
 
-impl Whose {
-    pub fn of(machine: &Machine) -> Whose {
-        Whose { name: machine.name.to_string(), known: Some((machine.id, machine.scope)) }
+impl MachineFilter {
+    pub fn of(machine: &Machine) -> MachineFilter {
+        MachineFilter { name: machine.name.to_string(), known: Some((machine.id, machine.scope)) }
     }
 
     /// A machine that no longer exists.
-    pub fn past(name: &str) -> Whose {
-        Whose { name: name.to_owned(), known: None }
+    pub fn past(name: &str) -> MachineFilter {
+        MachineFilter { name: name.to_owned(), known: None }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waited {
+pub struct WaitResult {
     pub outcome: Outcome,
     /// The last row that was read; a later wait continues there.
     pub after: u64,
@@ -109,7 +109,7 @@ pub struct Reached {
 
 impl Engine {
     /// Waits until an event has reached the status, or until a real time.
-    pub async fn wait_for(&self, wait: &WaitFor, until: Instant) -> Result<Waited, StoreError> {
+    pub async fn wait_for(&self, wait: &WaitFor, until: Instant) -> Result<WaitResult, StoreError> {
         let mut commits = self.subscribe();
         let mut after = match wait.after {
             Some(after) => after,
@@ -117,16 +117,16 @@ impl Engine {
             None => self.newest_row().await?,
         };
         if let Some(reached) = find_reached(&self.snapshot().region, wait) {
-            return Ok(Waited { outcome: Outcome::Reached(reached), after });
+            return Ok(WaitResult { outcome: Outcome::Reached(reached), after });
         }
         loop {
             commits.borrow_and_update();
             if let Some(outcome) = self.scan(wait, &mut after).await? {
-                return Ok(Waited { outcome, after });
+                return Ok(WaitResult { outcome, after });
             }
             match timeout_at(until, commits.changed()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Ok(Waited { outcome: Outcome::TimedOut, after }),
+                Ok(Err(_)) | Err(_) => return Ok(WaitResult { outcome: Outcome::TimedOut, after }),
             }
         }
     }
@@ -183,7 +183,7 @@ impl Engine {
     }
 }
 
-/// An event that has already reached the status and is live or was asked for by ID.
+/// An event that has already reached the status, and has not ended or was requested by ID.
 fn find_reached(region: &Region, wait: &WaitFor) -> Option<Reached> {
     candidates(region, wait).filter(|event| event.is_live() || wait.event.is_some()).find_map(|event| {
         let at = reached_at(event, wait.milestone)?;
@@ -195,8 +195,8 @@ fn find_reached(region: &Region, wait: &WaitFor) -> Option<Reached> {
 fn candidates<'a>(region: &'a Region, wait: &'a WaitFor) -> impl Iterator<Item = &'a Arc<Event>> {
     let events: Box<dyn Iterator<Item = &Arc<Event>>> = match (wait.event, &wait.machine) {
         (Some(id), _) => Box::new(region.event(id).into_iter()),
-        (None, Some(Whose { known: Some((machine, _)), .. })) => Box::new(region.events_of(*machine)),
-        (None, Some(Whose { known: None, .. })) => Box::new(std::iter::empty()),
+        (None, Some(MachineFilter { known: Some((machine, _)), .. })) => Box::new(region.events_of(*machine)),
+        (None, Some(MachineFilter { known: None, .. })) => Box::new(std::iter::empty()),
         (None, None) => Box::new(region.events()),
     };
     events.filter(|event| {
@@ -204,7 +204,7 @@ fn candidates<'a>(region: &'a Region, wait: &'a WaitFor) -> impl Iterator<Item =
     })
 }
 
-fn is_of(event: &Event, whose: &Whose) -> bool {
+fn is_of(event: &Event, whose: &MachineFilter) -> bool {
     event.resources.iter().any(|resource| match whose.known {
         Some((machine, _)) => resource.machine == machine,
         None => resource.name.eq_ignore_ascii_case(&whose.name),
@@ -225,6 +225,6 @@ fn reached_at(event: &Event, milestone: Milestone) -> Option<Timestamp> {
 /// History finds machines by name, and several machines can have the same name.
 fn matches(row: &HistoryRow, wait: &WaitFor) -> bool {
     let is_kind = |kind: EventKind| row.event_kind() == Some(kind);
-    let is_here = |whose: &Whose| whose.known.is_none_or(|(_, scope)| row.scope == Some(scope.0));
+    let is_here = |whose: &MachineFilter| whose.known.is_none_or(|(_, scope)| row.scope == Some(scope.0));
     wait.kind.is_none_or(is_kind) && wait.machine.as_ref().is_none_or(is_here)
 }

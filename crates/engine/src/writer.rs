@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 use forewarn_core::{
     Answer, Command, Effect, Key, MachineId, Region, Rejection, Settings, Snapshot, Timestamp, Transition, Write,
 };
-use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
+use forewarn_store::{Attachment, Batch, ClockKind, CommitError, Owner, Store};
 use tokio::sync::oneshot;
 
-use crate::clock::{self, Clock, ClockWatch};
+use crate::clock::{Clock, ClockWatch};
 use crate::cluster::{Commitment, Node};
 use crate::effects::EffectSink;
 use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Message, Pending, SubmitError};
@@ -144,7 +144,7 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // Stores for how long the server ran.
+        // Stores the time until which the server ran.
         let _ = self.step_internal(vec![Command::Tick], self.clock.now());
     }
 
@@ -186,8 +186,8 @@ impl Writer {
     fn next_tick(&self) -> Option<Timestamp> {
         let region = &self.newest.region;
         let pulse = match self.clock.kind() {
-            clock::Kind::Real => region.next_pulse(),
-            clock::Kind::Manual => None,
+            ClockKind::Real => region.next_pulse(),
+            ClockKind::Manual => None,
         };
         [region.next_deadline(), pulse].into_iter().flatten().min()
     }
@@ -210,8 +210,8 @@ impl Writer {
     /// How long the writer can sleep.
     fn sleep_time(&self) -> Duration {
         let timer = match self.clock.kind() {
-            clock::Kind::Manual => SLEEP_MAX,
-            clock::Kind::Real => self.next_due().map_or(SLEEP_MAX, |due| due.since(self.clock.now())),
+            ClockKind::Manual => SLEEP_MAX,
+            ClockKind::Real => self.next_due().map_or(SLEEP_MAX, |due| due.since(self.clock.now())),
         };
         let held = self.housekeeping.timer_after.map_or(Duration::ZERO, |after| after.duration_since(Instant::now()));
         timer.max(held).min(SLEEP_MAX).min(self.housekeeping.forget_at.saturating_duration_since(Instant::now()))
@@ -275,7 +275,7 @@ impl Writer {
         while let Some(due) = self.next_due().filter(|due| *due <= to) {
             passes = if due > self.clock.now() { 0 } else { passes + 1 };
             if passes == PASSES_MAX {
-                tracing::error!(due = due.0, "a deadline does not pass; the clock stops there");
+                tracing::error!(due = due.0, "a deadline keeps recurring; the clock stops there");
                 return Err(AdvanceError::Unavailable);
             }
             self.clock.move_to(due);
@@ -352,7 +352,7 @@ impl Writer {
         let Commits::Store(store) = &mut self.commits else { return Ok(()) };
         let loaded = store.load().and_then(|loaded| {
             let region = Region::load(self.settings.clone(), loaded.entities)?;
-            Ok(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 })
+            Ok(Snapshot { revision: loaded.revision, region })
         });
         match loaded {
             Ok(snapshot) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forewarn_access::{SignIn, TokenIssuer, random_guid};
 use forewarn_core::Name;
-use forewarn_drivers::{MachineDriver, OrderRunner};
+use forewarn_drivers::OrderRunner;
 use forewarn_metadata::{
     self as metadata, BoundAddress, BoundListener, CONNECTIONS_PER_SOURCE_DEFAULT, DefaultMachine, EndpointState,
     HELD_PER_SOURCE_DEFAULT, Limits,
@@ -21,12 +21,15 @@ use tokio_util::task::TaskTracker;
 use crate::config::HostConfig;
 use crate::copy::Copy;
 use crate::copy_file::{CopyFile, StoredCopy};
+use crate::domains::DomainFollower;
 use crate::enroll::Identity;
 use crate::health::{self, Health};
+use crate::host_driver::OpenDriver;
 use crate::link::Link;
 use crate::local_source::LocalSource;
 use crate::orders::{FarewellDriver, LinkBook};
 use crate::renew::Renewer;
+use crate::servers::Servers;
 use crate::status::Status;
 use crate::upstream::Upstream;
 
@@ -45,10 +48,10 @@ pub struct RunningAgent {
     tasks: TaskTracker,
 }
 
-/// Starts an agent on the current runtime, from its last copy if it has one. It connects to the server in the background.
+/// Starts an agent on the current runtime, from its last copy if it has one. It connects to a server in the background.
 ///
-/// `driver`: the driver of its machines; None if another program drives them.
-pub async fn start(config: HostConfig, driver: Option<Arc<dyn MachineDriver>>) -> anyhow::Result<RunningAgent> {
+/// `driver`: the driver of its machines; none if another program drives them.
+pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<RunningAgent> {
     let identity = Arc::new(Identity::read(&config.data)?);
     let host = Name::from(identity.host.as_str());
     let file = Arc::new(CopyFile::in_directory(&config.data));
@@ -61,6 +64,10 @@ pub async fn start(config: HostConfig, driver: Option<Arc<dyn MachineDriver>>) -
     let listeners = bind(&config)?;
     let metadata = listeners.iter().map(BoundListener::address).collect::<io::Result<_>>()?;
     let source = Arc::new(LocalSource { status: status.clone(), upstream: upstream.clone() });
+    let listeners = match config.taps.clone() {
+        Some(settings) => forewarn_taps::start(settings, listeners, &stop, &tasks).await?,
+        None => listeners,
+    };
     metadata::serve(listeners, source, endpoint.clone(), options(&config), stop.clone(), &tasks);
 
     let health = match config.health {
@@ -73,11 +80,16 @@ pub async fn start(config: HostConfig, driver: Option<Arc<dyn MachineDriver>>) -
         tasks.spawn(health::serve(listener, health, stop.clone()));
     }
 
-    let book = Arc::new(LinkBook::new(status.clone(), upstream.clone()));
-    if let Some(driver) = driver {
+    let book = Arc::new(LinkBook::new(status.clone(), upstream.clone(), config.reboot));
+    if let Some(driver) = driver.libvirt.clone() {
+        let follower = DomainFollower { status: status.clone(), upstream: upstream.clone(), driver };
+        tasks.spawn(follower.run(stop.clone()));
+    }
+    if let Some(driver) = driver.machines {
         let driver = Arc::new(FarewellDriver { status: status.clone(), driver });
         tasks.spawn(OrderRunner { driver, book: book.clone() }.run(stop.clone()));
     }
+    let servers = Servers::open(&config.data, &identity.server);
     let (renewals, identity) = watch::channel(identity);
     let renewer = Renewer { dir: config.data.clone(), upstream: upstream.clone(), identity: renewals };
     tasks.spawn(renewer.run(stop.clone()));
@@ -88,6 +100,7 @@ pub async fn start(config: HostConfig, driver: Option<Arc<dyn MachineDriver>>) -
         plain_names: config.plain_names,
         timing: config.timing,
         identity,
+        servers,
         book,
     };
     tasks.spawn(link.run(stop.clone()));
@@ -125,8 +138,10 @@ fn options(config: &HostConfig) -> metadata::Options {
         names: if config.plain_names { Names::Plain } else { Names::Original },
         first_call_delay: Duration::ZERO,
         seed: random_guid(),
-        // Only the server issues tokens.
-        issuer: TokenIssuer { sign_in: Arc::new(SignIn::in_memory()), is_audience: Arc::new(|_| false) },
+        // The server issues tokens, and decides for which audiences.
+        issuer: TokenIssuer { sign_in: Arc::new(SignIn::in_memory()), is_audience: Arc::new(|_| true) },
+        // Its key does not leave the server.
+        tls: None,
         limits: Limits::new(CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, None),
     }
 }

@@ -4,19 +4,25 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forewarn_drivers::RebootMode;
 use forewarn_metadata::MetadataListener;
+pub use forewarn_taps::Settings as TapSettings;
 
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The directory of identity, copy and journal.
     pub data: PathBuf,
     pub metadata: Vec<MetadataListener>,
+    /// Identify guests by their network interfaces. None: by address.
+    pub taps: Option<TapSettings>,
     /// The listener for health checks and metrics.
     pub health: Option<SocketAddr>,
     /// Show machine names without the `_` that version 2017-03-01 puts before them. Must be the same as at the server.
     pub plain_names: bool,
     /// Requests per second and machine; None: no limit.
     pub rate_limit: Option<u32>,
+    /// How machines are restarted.
+    pub reboot: RebootMode,
     pub timing: Timing,
 }
 

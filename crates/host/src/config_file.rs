@@ -22,13 +22,21 @@ pub struct ConfigFile {
     pub metadata: Vec<String>,
     /// Address of health checks and metrics.
     pub health: Option<SocketAddr>,
+    /// `address` or `mark`.
+    pub guests_by: Option<String>,
+    /// Bits of packet marks that stand for guests.
+    pub mark_mask: Option<String>,
     pub plain_names: bool,
     /// Requests per second and machine.
     pub rate_limit: Option<u32>,
-    /// `libvirt`, `simulated` or `none`.
+    /// `libvirt`, `qemu`, `simulated` or `none`.
     pub driver: Option<String>,
+    /// `hard` (reset) or `graceful` (shutdown and start).
+    pub reboot: Option<String>,
     /// Socket of this host's libvirtd.
     pub libvirt_socket: Option<PathBuf>,
+    /// File that names the machines of the qemu driver.
+    pub driver_machines: Option<PathBuf>,
     /// Storage pools from which the disks of deleted machines are deleted.
     pub pools: Vec<String>,
 }

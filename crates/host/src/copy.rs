@@ -46,7 +46,7 @@ impl Copy {
     /// Nothing: the agent has never been in contact.
     pub fn empty(host: Name) -> Copy {
         let region = Region::new(Settings::default());
-        let snapshot = Arc::new(Snapshot { revision: 0, region, roster: 0 });
+        let snapshot = Arc::new(Snapshot { revision: 0, region });
         Copy { host, entities: BTreeMap::new(), snapshot }
     }
 
@@ -94,8 +94,7 @@ impl Copy {
     /// The same copy at a later revision.
     pub fn at_revision(&self, revision: u64) -> Result<Copy, CopyError> {
         self.check_forward(revision)?;
-        let Snapshot { region, roster, .. } = &*self.snapshot;
-        let snapshot = Arc::new(Snapshot { revision, region: region.clone(), roster: *roster });
+        let snapshot = Arc::new(Snapshot { revision, region: self.snapshot.region.clone() });
         Ok(Copy { snapshot, ..self.clone() })
     }
 
@@ -115,11 +114,7 @@ impl Copy {
                 return Err(CopyError::Backward { have: self.revision(), got: revision });
             }
         }
-        let machines = |entities: &BTreeMap<Key, Entity>| -> Vec<Key> {
-            entities.keys().filter(|key| matches!(key, Key::Machine(_))).cloned().collect()
-        };
-        let roster = self.snapshot.roster + u64::from(machines(&entities) != machines(&self.entities));
-        let snapshot = Arc::new(Snapshot { revision, region, roster });
+        let snapshot = Arc::new(Snapshot { revision, region });
         Ok(Copy { host: self.host.clone(), entities, snapshot })
     }
 
@@ -202,12 +197,11 @@ mod tests {
         assert_eq!(copy.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 1);
         let changed = copy.apply(&change(6, vec![scope(2)], vec![])).unwrap().unwrap();
         assert_eq!(changed.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 2);
-        assert_eq!((changed.revision(), changed.snapshot().roster), (6, copy.snapshot().roster));
+        assert_eq!(changed.revision(), 6);
         let gone =
             [("machine", "1"), ("scope", "2")].map(|(kind, key)| RecordKey { kind: kind.into(), key: key.into() });
         let emptied = changed.apply(&change(7, vec![], gone.into())).unwrap().unwrap();
         assert_eq!(emptied.snapshot().region.machines().len(), 0);
-        assert_ne!(emptied.snapshot().roster, copy.snapshot().roster, "names are looked up again");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Facts {
     /// `net.ipv4.tcp_fwmark_accept`; None if the kernel does not have it.
     pub fwmark_accept: Option<bool>,
     pub has_nft: bool,
+    /// Whether guests are to be identified by their network interfaces.
+    pub needs_marks: bool,
     pub enrollment: EnrollmentFact,
 }
 
@@ -155,7 +157,12 @@ fn check_nft(facts: &Facts) -> Finding {
         return good("nft", "installed");
     }
     let detail = "not installed: guests can only be identified by address";
-    problem("nft", Verdict::Limited, detail, "apt install nftables")
+    problem("nft", verdict_of_marks(facts), detail, "apt install nftables")
+}
+
+/// The verdict if guests cannot be identified by their network interfaces.
+fn verdict_of_marks(facts: &Facts) -> Verdict {
+    if facts.needs_marks { Verdict::Bad } else { Verdict::Limited }
 }
 
 fn check_fwmark(facts: &Facts) -> Finding {
@@ -164,13 +171,13 @@ fn check_fwmark(facts: &Facts) -> Finding {
         Some(true) => good(check, "1"),
         Some(false) => problem(
             check,
-            Verdict::Limited,
+            verdict_of_marks(facts),
             "0: guests can only be identified by address",
             "sysctl -w net.ipv4.tcp_fwmark_accept=1, and write it to /etc/sysctl.d/forewarn.conf",
         ),
         None => {
             let fix = "use a kernel with CONFIG_NET, outside of a container without /proc/sys";
-            problem(check, Verdict::Limited, "the kernel does not have this setting", fix)
+            problem(check, verdict_of_marks(facts), "the kernel does not have this setting", fix)
         }
     }
 }
@@ -203,6 +210,7 @@ mod tests {
             metadata_interfaces: vec!["virbr0".into()],
             fwmark_accept: Some(true),
             has_nft: true,
+            needs_marks: false,
             enrollment: EnrollmentFact::Joined { host: "node1".into(), days_left: 20 },
         }
     }
@@ -236,9 +244,12 @@ mod tests {
         let address = Facts { metadata_interfaces: vec![], ..facts() };
         check(&address, "169.254.169.254", Verdict::Bad, "dev virbr0");
         check(&Facts { has_nft: false, ..facts() }, "nft", Verdict::Limited, "nftables");
+        check(&Facts { has_nft: false, needs_marks: true, ..facts() }, "nft", Verdict::Bad, "nftables");
         for setting in [None, Some(false)] {
-            let fwmark = Facts { fwmark_accept: setting, ..facts() };
-            check(&fwmark, "net.ipv4.tcp_fwmark_accept", Verdict::Limited, "");
+            for (needs_marks, verdict) in [(false, Verdict::Limited), (true, Verdict::Bad)] {
+                let fwmark = Facts { fwmark_accept: setting, needs_marks, ..facts() };
+                check(&fwmark, "net.ipv4.tcp_fwmark_accept", verdict, "");
+            }
         }
         for enrollment in [
             EnrollmentFact::Missing,

@@ -6,11 +6,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use forewarn_access::tls::now;
 use forewarn_access::{HOST_CERTIFICATE_SECS, HostKey, LINK_NAME, secret_file};
 use forewarn_api_types::{ErrorBody, Joined, NewJoin, PREFIX};
 use forewarn_connect::Trust;
+use http::StatusCode;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -18,6 +19,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
 
 use crate::copy_file::CopyFile;
+use crate::servers;
 
 /// Its name in the data directory.
 const FILE: &str = "identity.json";
@@ -30,7 +32,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     pub host: String,
-    /// Address of the listener for hosts, with a port.
+    /// Address of the listener for hosts of the server to connect to first, with a port.
     pub server: String,
     /// PEM.
     pub certificate: String,
@@ -83,26 +85,39 @@ impl Identity {
     }
 }
 
+/// The reason why a host could not join.
+#[derive(Debug)]
+pub enum JoinError {
+    /// The server cannot be reached, or has no leader. Another server may work.
+    Unavailable(anyhow::Error),
+    Failed(anyhow::Error),
+}
+
+impl std::fmt::Display for JoinError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            JoinError::Unavailable(error) | JoinError::Failed(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+impl From<anyhow::Error> for JoinError {
+    fn from(error: anyhow::Error) -> JoinError {
+        JoinError::Failed(error)
+    }
+}
+
 /// Joins a server: makes a key, has it certified, and stores both. Blocking.
 ///
-/// `url`: the management API. The listener for hosts is on the same computer.
-pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> anyhow::Result<Identity> {
+/// `url`: the management API. The listener of a single server for hosts is on the same computer.
+pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> Result<Identity, JoinError> {
     let key = HostKey::generate()?;
     let body = NewJoin { token: token.trim().to_owned(), request: key.request()? };
-    let agent = forewarn_connect::agent(trust)?;
-    let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(&body);
-    let mut answer = answer.map_err(|error| {
-        let reason = forewarn_connect::certificate_error(&error).unwrap_or_else(|| error.to_string());
-        anyhow!("cannot reach {url}: {reason}")
-    })?;
-    if !answer.status().is_success() {
-        let refusal = answer.body_mut().read_json::<ErrorBody>();
-        let reason = refusal.map_or_else(|_| answer.status().to_string(), |refusal| refusal.error.message);
-        bail!("{url} refused the request: {reason}");
-    }
-    let joined: Joined = answer.body_mut().read_json().context("the server sent an unknown answer")?;
+    let joined = request_certificate(url, trust, &body)?;
     let identity = Identity {
-        server: link_address(url, joined.port)?,
+        server: choose_server(url, &joined)?,
         host: joined.host,
         certificate: joined.certificate,
         key: key.secret(),
@@ -110,8 +125,34 @@ pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> anyhow::Result
         issued: now(),
     };
     identity.write(dir)?;
+    servers::store(dir, &joined.servers)?;
     CopyFile::in_directory(dir).remove().context("cannot remove the old copy")?;
     Ok(identity)
+}
+
+fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<Joined, JoinError> {
+    let agent = forewarn_connect::agent(trust).map_err(anyhow::Error::from)?;
+    let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(body);
+    let mut answer = answer.map_err(|error| {
+        let reason = forewarn_connect::certificate_error(&error).unwrap_or_else(|| error.to_string());
+        JoinError::Unavailable(anyhow!("cannot reach {url}: {reason}"))
+    })?;
+    if answer.status().is_success() {
+        return Ok(answer.body_mut().read_json().context("the server sent an unknown answer")?);
+    }
+    let refusal = answer.body_mut().read_json::<ErrorBody>();
+    let reason = refusal.map_or_else(|_| answer.status().to_string(), |refusal| refusal.error.message);
+    let error = anyhow!("{url} refused the request: {reason}");
+    let is_unavailable = answer.status() == StatusCode::SERVICE_UNAVAILABLE;
+    Err(if is_unavailable { JoinError::Unavailable(error) } else { JoinError::Failed(error) })
+}
+
+/// The server to connect to first: of a cluster, the one that was joined, as far as its name tells.
+fn choose_server(url: &str, joined: &Joined) -> anyhow::Result<String> {
+    let own = link_address(url, joined.port)?;
+    let host_of = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
+    let same_host = joined.servers.iter().find(|server| host_of(server) == host_of(&own));
+    Ok(same_host.or(joined.servers.first()).cloned().unwrap_or(own))
 }
 
 /// The host of a URL, with another port.
@@ -138,6 +179,21 @@ mod tests {
         ] {
             assert_eq!(link_address(url, 8172).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn of_a_cluster_the_joined_server_is_tried_first() {
+        let joined = |servers: &[&str]| Joined {
+            host: "node1".into(),
+            certificate: String::new(),
+            authority: String::new(),
+            port: 8172,
+            servers: servers.iter().map(|&server| server.to_owned()).collect(),
+        };
+        let choose = |servers: &[&str]| choose_server("https://b.example:8171", &joined(servers)).unwrap();
+        assert_eq!(choose(&[]), "b.example:8172");
+        assert_eq!(choose(&["a.example:1", "b.example:2"]), "b.example:2");
+        assert_eq!(choose(&["a.example:1"]), "a.example:1", "behind a load balancer");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use forewarn_access::HOST_CERTIFICATE_SECS;
 use forewarn_access::tls::now;
+use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
 
 use crate::doctor::{EnrollmentFact, Facts, LibvirtFact};
@@ -25,8 +26,9 @@ pub fn gather(data: &Path, libvirt_socket: &Path) -> Facts {
             .cloned()
             .collect(),
         metadata_interfaces: metadata_interfaces(&interfaces),
-        fwmark_accept: fs::read_to_string("/proc/sys/net/ipv4/tcp_fwmark_accept").ok().map(|text| text.trim() == "1"),
-        has_nft: has_program("nft"),
+        fwmark_accept: fs::read_to_string(FWMARK_ACCEPT).ok().map(|text| text.trim() == "1"),
+        has_nft: find_nft().is_some(),
+        needs_marks: false,
         enrollment: enrollment(data),
     }
 }
@@ -72,12 +74,6 @@ fn has_local_address(table: &str) -> bool {
         }
     }
     false
-}
-
-fn has_program(name: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let known = ["/usr/sbin", "/sbin"].map(Into::into);
-    std::env::split_paths(&paths).chain(known).any(|dir| dir.join(name).is_file())
 }
 
 fn enrollment(data: &Path) -> EnrollmentFact {

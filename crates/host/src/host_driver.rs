@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use forewarn_drivers::libvirt::{KnownPeers, LibvirtConfig, LibvirtDriver, Target};
+use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
 use forewarn_drivers::{MachineDriver, SimulatedMachines};
 
 /// The socket of libvirtd on most systems.
@@ -17,37 +18,66 @@ const SIMULATED_LENGTH: Duration = Duration::from_secs(5);
 /// The directory of the journal in the data directory.
 const JOURNAL: &str = "journal";
 
+/// An open driver.
+#[derive(Clone, Default)]
+pub struct OpenDriver {
+    pub machines: Option<Arc<dyn MachineDriver>>,
+    /// The same driver, if it is the one for libvirt: the agent follows the domains.
+    pub libvirt: Option<Arc<LibvirtDriver>>,
+}
+
+impl OpenDriver {
+    /// A driver whose machines the agent need not follow.
+    pub fn of(machines: Option<Arc<dyn MachineDriver>>) -> OpenDriver {
+        OpenDriver { machines, libvirt: None }
+    }
+}
+
 /// The kind of a driver, by its name in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostDriver {
     Libvirt,
+    /// QEMU without libvirt.
+    Qemu,
     /// Machines that do not exist, for trials.
     Simulated,
     /// Another program drives the machines.
     None,
 }
 
+/// The settings of the drivers.
+#[derive(Clone, Debug, Default)]
+pub struct DriverOptions {
+    /// The socket of libvirtd.
+    pub socket: PathBuf,
+    /// Storage pools from which the disks of deleted machines are deleted.
+    pub pools: Vec<String>,
+    /// The file that names the machines of the QEMU driver.
+    pub machines: Option<PathBuf>,
+}
+
 impl HostDriver {
     pub fn parse(word: &str) -> anyhow::Result<HostDriver> {
         Ok(match word {
             "libvirt" => HostDriver::Libvirt,
+            "qemu" => HostDriver::Qemu,
             "simulated" => HostDriver::Simulated,
             "none" => HostDriver::None,
-            _ => bail!("invalid driver '{word}': use libvirt, simulated or none"),
+            _ => bail!("invalid driver '{word}': use libvirt, qemu, simulated or none"),
         })
     }
 
     /// Opens the driver. `host`: the name of this host.
-    pub fn open(
-        self,
-        host: &str,
-        data: &std::path::Path,
-        socket: PathBuf,
-        pools: Vec<String>,
-    ) -> anyhow::Result<Option<Arc<dyn MachineDriver>>> {
+    pub fn open(self, host: &str, data: &std::path::Path, options: DriverOptions) -> anyhow::Result<OpenDriver> {
+        let DriverOptions { socket, pools, machines } = options;
         Ok(match self {
-            HostDriver::None => None,
-            HostDriver::Simulated => Some(Arc::new(SimulatedMachines::new(SIMULATED_LENGTH))),
+            HostDriver::None => OpenDriver::default(),
+            HostDriver::Qemu => {
+                let machines = machines.context("the qemu driver needs a file with machines: set driver_machines")?;
+                let config = QemuConfig { machines, journal: data.join(JOURNAL), hook: Arc::new(|_| {}) };
+                OpenDriver::of(Some(Arc::new(QemuDriver::open(config).map_err(|error| anyhow!(error))?)))
+            }
+            HostDriver::Simulated => OpenDriver::of(Some(Arc::new(SimulatedMachines::new(SIMULATED_LENGTH)))),
             HostDriver::Libvirt => {
                 let journal = data.join(JOURNAL);
                 let config = LibvirtConfig {
@@ -59,7 +89,9 @@ impl HostDriver {
                     hook: Arc::new(|_| {}),
                 };
                 let driver = LibvirtDriver::open(config);
-                Some(Arc::new(driver.with_context(|| format!("cannot open the journal in {}", journal.display()))?))
+                let driver = driver.with_context(|| format!("cannot open the journal in {}", journal.display()))?;
+                let driver = Arc::new(driver);
+                OpenDriver { machines: Some(driver.clone()), libvirt: Some(driver) }
             }
         })
     }

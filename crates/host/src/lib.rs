@@ -2,12 +2,12 @@
 //! the machines, and is linked to a server.
 //!
 //! ```text
-//!  guests ──▶ metadata ──▶ CopySource ──▶ Copy ◀── link ◀── server: the host's part of the region, orders
+//!  guests ──▶ metadata ──▶ LocalSource ─▶ Copy ◀── link ◀── server: the host's part of the region, orders
 //!                               └─ approvals, first GETs ──▶ link ──▶ server
 //!  machines ◀── MachineDriver ◀── orders ── reports ───────▶ link
 //! ```
 //!
-//! The agent decides nothing. Without contact it goes on to serve its last copy, which is also on disk, finishes the orders
+//! The agent decides nothing. Without contact it keeps serving its last copy, which is also on disk, finishes the orders
 //! that it has begun, and starts nothing new.
 
 mod agent;
@@ -16,6 +16,7 @@ mod config_file;
 mod copy;
 mod copy_file;
 pub mod doctor;
+mod domains;
 mod enroll;
 mod facts;
 mod health;
@@ -25,16 +26,18 @@ mod local_source;
 mod orders;
 mod renew;
 mod run;
+mod servers;
 mod service_manager;
 mod status;
 mod upstream;
 
 pub use agent::{RunningAgent, start};
-pub use config::{HostConfig, Timing};
+pub use config::{HostConfig, TapSettings, Timing};
 pub use config_file::{CONFIG_FILE, ConfigFile, DATA_DIRECTORY};
 pub use copy::{Copy, CopyError};
-pub use enroll::{Identity, join};
+pub use domains::to_host_domain;
+pub use enroll::{Identity, JoinError, join};
 pub use facts::gather;
-pub use host_driver::{HostDriver, LIBVIRT_SOCKET};
+pub use host_driver::{DriverOptions, HostDriver, LIBVIRT_SOCKET, OpenDriver};
 pub use run::run;
 pub use status::Status;

@@ -1,11 +1,15 @@
-//! The link to the server: one HTTP/2 connection over mutual TLS.
+//! The link to a server: one HTTP/2 connection over mutual TLS.
 //!
 //! ```text
 //!  connect ─▶ open the stream ─▶ copy ─▶ disk ─▶ visible ─▶ beat with its revision
 //!     ▲                           └── changes, orders ──┐         └─ every few seconds, and after each change
-//!     └──── pause ◀── the stream ends, or beats fail ◀──┘
+//!     └── next server ◀── the stream ends, beats fail ◀─┘
 //! ```
+//!
+//! While the servers of a cluster have no leader, the stream stays open, but there is no contact: guests see the age of the copy,
+//! and no order begins.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +17,11 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::{Bytes, BytesMut};
 use forewarn_access::random_guid;
-use forewarn_api_types::host_link::{Beat, BeatAnswer, OpenStream, SeenMachines, StreamLine, paths};
+use forewarn_api_types::host_link::{
+    Beat, BeatAnswer, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
+};
 use forewarn_core::Timestamp;
-use http::Request;
+use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
@@ -23,7 +29,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +38,7 @@ use crate::copy::Copy;
 use crate::copy_file::CopyFile;
 use crate::enroll::Identity;
 use crate::orders::LinkBook;
+use crate::servers::Servers;
 use crate::status::Status;
 use crate::upstream::{Connection, Upstream, UpstreamError, post, read, refusal, url};
 
@@ -44,6 +51,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// The pause before a beat that no leader could take is sent again.
+const BEAT_RETRY: Duration = Duration::from_millis(200);
+
+/// A server without a leader for this long is left for another one. A takeover takes about 1.5 s.
+const LEADERLESS_MAX: Duration = Duration::from_secs(6);
+
 pub struct Link {
     pub status: Arc<Status>,
     pub upstream: Arc<Upstream>,
@@ -52,6 +65,7 @@ pub struct Link {
     pub timing: Timing,
     /// The identity, which changes when the certificate is renewed.
     pub identity: watch::Receiver<Arc<Identity>>,
+    pub servers: Servers,
     /// Takes the orders of the host, whenever the server sends them.
     pub book: Arc<LinkBook>,
 }
@@ -61,15 +75,29 @@ impl Link {
     pub async fn run(self, stop: CancellationToken) {
         let instance = random_guid().to_string();
         let mut pause = PAUSE_MIN;
+        // Each reason is logged once until there is contact again.
+        let mut known = HashSet::new();
+        let mut first = self.servers.current();
         loop {
+            let contacts = self.status.contacts();
             let Some(ended) = stop.run_until_cancelled(self.hold(&instance)).await else { return self.disconnect() };
-            if self.status.is_connected() {
+            if self.status.contacts() > contacts {
                 pause = PAUSE_MIN;
+                known.clear();
+                first = self.servers.current();
             }
             self.disconnect();
-            let reason = ended.err().map_or("the server closed the stream".to_owned(), |error| format!("{error:#}"));
-            if self.status.set_problem(reason.clone()) {
+            let reason = match ended {
+                Ok(Ended::Renewed) => continue,
+                Ok(Ended::Closed) => "the server closed the stream".to_owned(),
+                Err(error) => format!("{error:#}"),
+            };
+            self.status.set_problem(reason.clone());
+            if known.insert(reason.clone()) {
                 tracing::warn!(host = %self.status.host, %reason, "no contact with the server");
+            }
+            if !self.servers.advance(&first) {
+                continue;
             }
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return;
@@ -85,23 +113,24 @@ impl Link {
     }
 
     /// One connection, from its beginning to its end.
-    async fn hold(&self, instance: &str) -> anyhow::Result<()> {
+    async fn hold(&self, instance: &str) -> anyhow::Result<Ended> {
         let identity = self.identity.borrow().clone();
-        let connection = timeout(CONNECT_TIMEOUT, connect(&identity)).await;
-        let connection = connection.map_err(|_| anyhow!("{} does not answer", identity.server))??;
+        let server = self.servers.current();
+        let connection = timeout(CONNECT_TIMEOUT, connect(&identity, &server)).await;
+        let connection = connection.map_err(|_| anyhow!("{server} does not answer"))??;
         let mut lines = self.open_stream(connection.clone(), instance).await?;
         let first = lines.next().await?.context("the server sent no copy")?;
         self.apply(first).await?;
         self.upstream.set(Some(connection.clone()));
         self.status.set_connected(true);
-        tracing::info!(host = %self.status.host, server = %identity.server, revision = self.status.copy().revision(), "connected");
+        tracing::info!(host = %self.status.host, %server, revision = self.status.copy().revision(), "connected");
         let mut renewed = self.identity.clone();
         renewed.mark_unchanged();
         tokio::select! {
-            ended = self.follow(&mut lines) => ended,
-            ended = self.beat(connection.clone(), instance) => ended,
-            ended = self.report_seen(connection) => ended,
-            _ = renewed.changed() => bail!("the certificate was renewed"),
+            ended = self.follow(&mut lines) => ended.map(|()| Ended::Closed),
+            ended = self.beat(connection.clone(), instance) => ended.map(|()| Ended::Closed),
+            ended = self.report_seen(connection) => ended.map(|()| Ended::Closed),
+            _ = renewed.changed() => Ok(Ended::Renewed),
         }
     }
 
@@ -116,7 +145,9 @@ impl Link {
             .append_pair("revision", &open.revision.to_string())
             .append_pair("plain_names", &open.plain_names.to_string())
             .finish();
-        let request = Request::get(url(&format!("{}?{query}", paths::STREAM))).body(Full::default())?;
+        let request = Request::get(url(&format!("{}?{query}", paths::STREAM)))
+            .header(header::USER_AGENT, format!("{USER_AGENT_PREFIX}{}", env!("CARGO_PKG_VERSION")))
+            .body(Full::default())?;
         let response = timeout(CONNECT_TIMEOUT, connection.send_request(request)).await??;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
@@ -157,10 +188,27 @@ impl Link {
 
     /// Beats until one fails: after each change of the copy, and regularly.
     async fn beat(&self, connection: Connection, instance: &str) -> anyhow::Result<()> {
+        let mut leaderless: Option<Instant> = None;
         loop {
             let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
             match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
-                Ok(BeatAnswer { now_ms }) => self.status.hear(Timestamp(now_ms)),
+                Ok(BeatAnswer { now_ms, servers }) => {
+                    self.status.hear(Timestamp(now_ms));
+                    self.servers.learn(&servers);
+                    if leaderless.take().is_some() {
+                        self.status.set_connected(true);
+                        self.book.look_again();
+                    }
+                }
+                Err(UpstreamError::Refused(refusal @ (LinkRefusal::NoLeader | LinkRefusal::OutcomeUnknown)))
+                    if leaderless.is_none_or(|since| since.elapsed() < LEADERLESS_MAX) =>
+                {
+                    leaderless.get_or_insert_with(Instant::now);
+                    self.status.set_connected(false);
+                    self.status.set_problem(refusal.to_string());
+                    sleep(BEAT_RETRY).await;
+                    continue;
+                }
                 Err(error) => bail!("a heartbeat failed: {error}"),
             }
             if let Err(error) = self.file.touch() {
@@ -191,33 +239,39 @@ impl Link {
     }
 }
 
+/// How a connection ended that did not fail.
+enum Ended {
+    /// The server closed the stream.
+    Closed,
+    /// The next connection uses the new certificate.
+    Renewed,
+}
+
 /// Connects with mutual TLS: the server must have a certificate of the hosts' authority, and wants one from us.
-async fn connect(identity: &Identity) -> anyhow::Result<Connection> {
+async fn connect(identity: &Identity, server: &str) -> anyhow::Result<Connection> {
     let mut last = None;
-    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(&identity.server)
-        .await
-        .with_context(|| format!("cannot find the server {}", identity.server))?
-        .collect();
+    let addresses: Vec<SocketAddr> =
+        tokio::net::lookup_host(server).await.with_context(|| format!("cannot find the server {server}"))?.collect();
     for address in addresses {
         match TcpStream::connect(address).await {
-            Ok(stream) => return secure(stream, identity).await,
+            Ok(stream) => return secure(stream, identity, server).await,
             Err(error) => last = Some(error),
         }
     }
     let reason = last.map_or_else(|| "it has no address".to_owned(), |error| error.to_string());
-    bail!("cannot connect to {}: {reason}", identity.server)
+    bail!("cannot connect to {server}: {reason}")
 }
 
-async fn secure(stream: TcpStream, identity: &Identity) -> anyhow::Result<Connection> {
+async fn secure(stream: TcpStream, identity: &Identity, server: &str) -> anyhow::Result<Connection> {
     stream.set_nodelay(true)?;
     let (config, name) = identity.client_config()?;
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
-    let stream = stream.with_context(|| format!("the TLS handshake with {} failed", identity.server))?;
+    let stream = stream.with_context(|| format!("the TLS handshake with {server} failed"))?;
     let (connection, driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .handshake(TokioIo::new(stream))
         .await
-        .with_context(|| format!("{} refused the connection; is this host's certificate revoked?", identity.server))?;
+        .with_context(|| format!("{server} refused the connection; is this host's certificate revoked?"))?;
     tokio::spawn(async move {
         if let Err(error) = driver.await {
             tracing::debug!(%error, "the connection to the server ended");

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use forewarn_access::MachineIdentity;
-use forewarn_api_types::host_link::{Committed, GuestApproval, LinkRefusal, TurnOn, paths};
+use forewarn_api_types::host_link::{Committed, GuestApproval, GuestToken, IssuedToken, LinkRefusal, TurnOn, paths};
 use forewarn_core::{EventId, Guid, Machine, MachineId, ScopeId, Snapshot, Timestamp};
-use forewarn_metadata::{BoxFuture, Coverage, DocumentWatch, Source, SourceError};
+use forewarn_metadata::{BoxFuture, Coverage, DocumentWatch, Source, SourceError, TokenError, TokenRequest};
 use forewarn_wire::guid;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -59,9 +60,21 @@ impl Source for LocalSource {
         })
     }
 
-    /// Identities are not in the copy: a compromised host could use them.
+    /// Identities are not in the copy: the server issues tokens.
     fn identity(&self, _: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {
         Box::pin(async { Ok(None) })
+    }
+
+    fn forward_token<'a>(&'a self, request: &'a TokenRequest) -> Option<BoxFuture<'a, Result<Value, TokenError>>> {
+        let body = GuestToken {
+            machine: request.machine.id.0,
+            resource: request.resource.clone(),
+            client_id: request.client_id.clone(),
+        };
+        Some(Box::pin(async move {
+            let issued = self.upstream.post::<IssuedToken>(paths::TOKEN, &body).await;
+            issued.map(|issued| issued.body).map_err(token_error)
+        }))
     }
 
     fn coverage(&self) -> Coverage {
@@ -89,6 +102,30 @@ impl LocalSource {
     }
 }
 
+fn token_error(error: UpstreamError) -> TokenError {
+    match error {
+        UpstreamError::Refused(LinkRefusal::IdentityNotFound) => TokenError::IdentityNotFound,
+        UpstreamError::Refused(LinkRefusal::ResourceUnknown) => TokenError::ResourceUnknown,
+        // The machine may have moved to another host, which the next copy will show.
+        UpstreamError::Unreachable
+        | UpstreamError::Refused(
+            LinkRefusal::UnknownMachine
+            | LinkRefusal::OtherHost { .. }
+            | LinkRefusal::OtherAgent { .. }
+            | LinkRefusal::Revoked { .. }
+            | LinkRefusal::Overloaded
+            | LinkRefusal::NoLeader
+            | LinkRefusal::OutcomeUnknown,
+        ) => TokenError::Unreachable,
+        UpstreamError::Refused(
+            refusal @ (LinkRefusal::UnknownEvents { .. } | LinkRefusal::Invalid { .. } | LinkRefusal::Internal),
+        ) => {
+            tracing::error!(%refusal, "the server refused a guest's request for a token");
+            TokenError::Internal
+        }
+    }
+}
+
 fn source_error(error: UpstreamError) -> SourceError {
     match error {
         UpstreamError::Unreachable => SourceError::Unreachable,
@@ -98,12 +135,17 @@ fn source_error(error: UpstreamError) -> SourceError {
         UpstreamError::Refused(LinkRefusal::UnknownMachine | LinkRefusal::OtherHost { .. }) => {
             SourceError::UnknownMachine
         }
-        UpstreamError::Refused(LinkRefusal::Overloaded) => SourceError::Overloaded,
+        UpstreamError::Refused(LinkRefusal::Overloaded | LinkRefusal::NoLeader) => SourceError::Overloaded,
         UpstreamError::Refused(LinkRefusal::OutcomeUnknown) => SourceError::OutcomeUnknown,
         UpstreamError::Refused(LinkRefusal::OtherAgent { .. } | LinkRefusal::Revoked { .. }) => {
             SourceError::Unreachable
         }
-        UpstreamError::Refused(refusal @ (LinkRefusal::Invalid { .. } | LinkRefusal::Internal)) => {
+        UpstreamError::Refused(
+            refusal @ (LinkRefusal::Invalid { .. }
+            | LinkRefusal::IdentityNotFound
+            | LinkRefusal::ResourceUnknown
+            | LinkRefusal::Internal),
+        ) => {
             tracing::error!(%refusal, "the server refused a guest's request");
             SourceError::Internal
         }

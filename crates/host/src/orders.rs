@@ -1,4 +1,4 @@
-//! The orders of the server, and the way of reports to it.
+//! Receives the orders of the server, and sends reports to it.
 //!
 //! Orders are performed by `OrderRunner`. Without contact there are none, so nothing new starts; what has begun goes on, and is
 //! reported when the link is back.
@@ -10,7 +10,9 @@ use std::time::Duration;
 use forewarn_api_types::host_link::{Committed, LinkRefusal, OrderReport, paths};
 use forewarn_core::Guid;
 use forewarn_drivers::message::{decode_order, encode_outcome};
-use forewarn_drivers::{Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, Refusal, Reported};
+use forewarn_drivers::{
+    Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, RebootMode, Refusal, Reported,
+};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -24,6 +26,8 @@ const REPORT_RETRY: Duration = Duration::from_millis(500);
 pub struct LinkBook {
     pub status: Arc<Status>,
     pub upstream: Arc<Upstream>,
+    /// How machines are restarted.
+    reboot: RebootMode,
     state: Mutex<BookState>,
     changed: Notify,
 }
@@ -36,8 +40,8 @@ struct BookState {
 }
 
 impl LinkBook {
-    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>) -> LinkBook {
-        LinkBook { status, upstream, state: Mutex::default(), changed: Notify::new() }
+    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>, reboot: RebootMode) -> LinkBook {
+        LinkBook { status, upstream, reboot, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer.
@@ -48,7 +52,7 @@ impl LinkBook {
                 None
             })
         });
-        let orders: Vec<Order> = decoded.collect();
+        let orders: Vec<Order> = decoded.map(|order| order.with_reboot(self.reboot)).collect();
         let mut state = self.lock();
         state.settled.retain(|id| orders.iter().any(|order| order.id == *id));
         state.orders = orders;
@@ -59,6 +63,11 @@ impl LinkBook {
     /// There is no contact, so nothing new may start.
     pub fn clear(&self) {
         self.lock().orders.clear();
+    }
+
+    /// There is contact again: orders that were received before can begin.
+    pub fn look_again(&self) {
+        self.changed.notify_one();
     }
 
     fn settle(&self, order: OrderId) -> Reported {
@@ -104,6 +113,8 @@ impl OrderBook for LinkBook {
                         refusal @ (LinkRefusal::Invalid { .. }
                         | LinkRefusal::UnknownMachine
                         | LinkRefusal::UnknownEvents { .. }
+                        | LinkRefusal::IdentityNotFound
+                        | LinkRefusal::ResourceUnknown
                         | LinkRefusal::OtherHost { .. }),
                     )) => {
                         tracing::warn!(order = %order.id, name = order.name, %refusal, "the report was refused");
@@ -115,6 +126,7 @@ impl OrderBook for LinkBook {
                             LinkRefusal::OtherAgent { .. }
                             | LinkRefusal::Revoked { .. }
                             | LinkRefusal::Overloaded
+                            | LinkRefusal::NoLeader
                             | LinkRefusal::OutcomeUnknown
                             | LinkRefusal::Internal,
                         ),

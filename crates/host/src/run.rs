@@ -1,25 +1,19 @@
 //! Runs the agent as a program: until SIGTERM or Ctrl-C.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
-use forewarn_drivers::MachineDriver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 use crate::agent::{RunningAgent, start};
 use crate::config::HostConfig;
+use crate::host_driver::OpenDriver;
 use crate::service_manager::ServiceManager;
 
 /// Worker threads. A host agent serves its own guests only, and should leave the processors to them.
 const THREADS: usize = 2;
 
 /// Runs an agent. `announce` is called once it serves.
-pub fn run(
-    config: HostConfig,
-    driver: Option<Arc<dyn MachineDriver>>,
-    announce: impl FnOnce(&RunningAgent),
-) -> anyhow::Result<()> {
+pub fn run(config: HostConfig, driver: OpenDriver, announce: impl FnOnce(&RunningAgent)) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
     let ended = runtime.block_on(async {

@@ -144,12 +144,9 @@ impl Status {
         Timestamp(self.link.epoch_ms.load(Ordering::Relaxed)) + self.link.started.elapsed()
     }
 
-    /// Records why there is no contact. Returns whether this is new.
-    pub fn set_problem(&self, problem: String) -> bool {
-        let mut known = lock(&self.problem);
-        let is_new = known.as_ref() != Some(&problem);
-        *known = Some(problem);
-        is_new
+    /// Records why there is no contact.
+    pub fn set_problem(&self, problem: String) {
+        *lock(&self.problem) = Some(problem);
     }
 
     pub fn problem(&self) -> Option<String> {
@@ -158,7 +155,7 @@ impl Status {
 
     // --- machines ----------------------------------------------------------------------------------
 
-    /// Notes that a machine has asked for its document.
+    /// Records that a machine has requested its document.
     pub fn note_seen(&self, machine: MachineId) {
         lock(&self.seen).insert(machine);
     }

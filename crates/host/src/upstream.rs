@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 pub type Connection = SendRequest<Full<Bytes>>;
 
-/// The reason why a request was not answered as hoped.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub enum UpstreamError {
     /// There is no link, or it broke before the answer.

@@ -1,19 +1,20 @@
-//! Identifies the caller: by the listener, the source address, the path, or the configuration, in this order.
+//! Identifies the caller: by the listener, the source address, the path, or the configuration, in this order. Where guests are
+//! identified by their bridge ports, only the port counts.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, ScopeId, Seat, Snapshot};
-use forewarn_wire::error::Refusal;
+use forewarn_core::{Address, Guid, Machine, MachineId, MachineLookup, Membership, Name, Region};
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::guid;
 
 use super::limits::{Activity, SourceKey};
-use super::memo::Memo;
+use super::ports::{GuestPort, GuestPorts};
 use super::route::NamedMachine;
 
 /// How a listener identifies its callers.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct ListenerPolicy {
     /// Every caller is this machine.
     pub machine: Option<String>,
@@ -26,6 +27,8 @@ pub struct ListenerPolicy {
     pub hosts: Vec<String>,
     /// The machine that local callers are treated as when nothing else identifies them.
     pub default: DefaultMachine,
+    /// Callers are identified by their bridge ports, and by nothing else.
+    pub ports: Option<Arc<GuestPorts>>,
 }
 
 #[derive(Clone, Debug)]
@@ -112,38 +115,38 @@ impl ListenerPolicy {
 pub struct Client {
     pub policy: Arc<ListenerPolicy>,
     pub peer: Peer,
+    /// The bridge port, on a listener that identifies callers by it.
+    pub port: Option<Arc<GuestPort>>,
     pub source: Option<SourceKey>,
     pub activity: Arc<Activity>,
 }
 
 impl Client {
+    /// Whether the connection says nothing about its guest. The next one may: the rules for marks can be newer.
+    pub fn is_unmarked(&self) -> bool {
+        self.policy.ports.is_some() && self.port.is_none()
+    }
+
     /// Whether the client is connected to a loopback listener over TCP, as a browser could be.
     pub fn is_loopback(&self) -> bool {
         self.policy.is_local && matches!(self.peer, Peer::Address { .. })
     }
 
-    /// Like `find`, for polls: only the IDs of machine and event group, from memory where the path names the machine.
-    pub fn find_ids(
+    pub fn find<'r>(
         &self,
-        snapshot: &Snapshot,
+        region: &'r Region,
         named: Option<&NamedMachine<'_>>,
-        memo: &Memo,
-    ) -> Result<(MachineId, ScopeId), Refusal> {
-        let search = || self.find(&snapshot.region, named).map(|machine| (machine.id, machine.scope));
-        match named {
-            Some(named) if self.policy.machine.is_none() && !self.peer.has_address_of_a_machine(&snapshot.region) => {
-                memo.get(snapshot.roster, named, search)
-            }
-            Some(_) | None => search(),
-        }
-    }
-
-    pub fn find<'r>(&self, region: &'r Region, named: Option<&NamedMachine<'_>>) -> Result<&'r Arc<Machine>, Refusal> {
+    ) -> Result<&'r Arc<Machine>, MetadataError> {
         if let Some(machine) = &self.policy.machine {
             return find_named(region, &NamedMachine::parse(machine));
         }
+        if let Some(ports) = &self.policy.ports {
+            let vm_id = ports.identify(self.port.as_deref())?;
+            let machine = region.machine_by_vm_id(vm_id).and_then(|id| region.machine(id));
+            return machine.ok_or_else(|| MetadataError::UnknownMachine { name: vm_id.to_string() });
+        }
         if let Peer::Address { address, .. } = &self.peer
-            && let Some(machine) = region.machine_by_address(address).and_then(|id| region.machine(id))
+            && let Some(machine) = region.machine_by_address(address)
         {
             return Ok(machine);
         }
@@ -156,7 +159,7 @@ impl Client {
             DefaultMachine::None => None,
             DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
         };
-        default.ok_or_else(|| Refusal::UnknownCaller { address: self.peer.describe() })
+        default.ok_or_else(|| MetadataError::UnknownCaller { address: self.peer.describe() })
     }
 }
 
@@ -165,11 +168,11 @@ pub const FIRST_MACHINE: MachineId = MachineId(1);
 
 /// In a store that began otherwise, this ID may belong to a machine of the fleet.
 fn is_first(machine: &Machine) -> bool {
-    machine.seat == Seat::Standalone && machine.addresses.is_empty()
+    machine.membership == Membership::Standalone && machine.addresses.is_empty()
 }
 
-fn find_named<'r>(region: &'r Region, named: &NamedMachine<'_>) -> Result<&'r Arc<Machine>, Refusal> {
-    let unknown = || Refusal::UnknownMachine { name: named.to_string() };
+fn find_named<'r>(region: &'r Region, named: &NamedMachine<'_>) -> Result<&'r Arc<Machine>, MetadataError> {
+    let unknown = || MetadataError::UnknownMachine { name: named.to_string() };
     if named.group.is_none()
         && let Some(vm_id) = guid::parse(&named.name)
         && let Some(machine) = region.machine_by_vm_id(Guid(vm_id)).and_then(|id| region.machine(id))
@@ -177,9 +180,9 @@ fn find_named<'r>(region: &'r Region, named: &NamedMachine<'_>) -> Result<&'r Ar
         return Ok(machine);
     }
     match region.machine_by_name(&named.name, named.group.as_deref()) {
-        Found::One(id) => region.machine(id).ok_or_else(unknown),
-        Found::Nothing => Err(unknown()),
-        Found::Many(ids) => Err(Refusal::AmbiguousName {
+        MachineLookup::One(id) => region.machine(id).ok_or_else(unknown),
+        MachineLookup::Nothing => Err(unknown()),
+        MachineLookup::Many(ids) => Err(MetadataError::AmbiguousName {
             name: named.to_string(),
             candidates: ids.iter().filter_map(|id| region.machine(*id)).map(|m| unique_path(region, m)).collect(),
         }),
@@ -188,14 +191,14 @@ fn find_named<'r>(region: &'r Region, named: &NamedMachine<'_>) -> Result<&'r Ar
 
 /// A path prefix for this machine and no other: group and name, or the VM ID where those are not unique.
 fn unique_path(region: &Region, machine: &Machine) -> String {
-    let service = match &machine.seat {
-        Seat::RoleInstance { service, .. } => region.group(*service).map(|group| &group.name),
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+    let service = match &machine.membership {
+        Membership::RoleInstance { service, .. } => region.group(*service).map(|group| &group.name),
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => None,
     };
     let within = service.unwrap_or(&machine.home.resource_group);
     match region.machine_by_name(&machine.name, Some(within)) {
-        Found::One(_) => format!("/vm/{within}/{}", machine.name),
-        Found::Many(_) | Found::Nothing => format!("/vm/{}", machine.vm_id),
+        MachineLookup::One(_) => format!("/vm/{within}/{}", machine.name),
+        MachineLookup::Many(_) | MachineLookup::Nothing => format!("/vm/{}", machine.vm_id),
     }
 }
 
@@ -212,6 +215,7 @@ mod tests {
             is_local: false,
             hosts: Vec::new(),
             default: DefaultMachine::First,
+            ports: None,
         };
         let check = |from: &str, called: &str, expected: bool| {
             let peer = policy.peer(from.parse().unwrap(), Some(called.parse().unwrap()));

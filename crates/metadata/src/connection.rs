@@ -15,16 +15,17 @@ use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep};
 
+use super::attested;
 use super::caller::Client;
+use super::faulty_response::{self, Reset};
 use super::instance;
 use super::limits::Activity;
 use super::request::{Caller, Endpoint, Outcome, Visit};
 use super::respond::{self, Completed};
 use super::response::Response;
 use super::socket::{GuestSocket, Transport};
-use super::spoil::{self, Reset};
 use super::token;
-use crate::faults::Hit;
+use crate::faults::FaultEffects;
 use crate::requests::RequestEntry;
 
 /// A request line and its headers. Usual ones have 200 bytes; proxies and browsers send a few thousand.
@@ -98,6 +99,7 @@ impl Service<Request<Incoming>> for Conversation {
             Outcome::Approve(approve) => {
                 self.later(hit, respond::approve(endpoint.clone(), approve, request.into_body()), entry)
             }
+            Outcome::Attested(request) => self.later(hit, attested::respond(endpoint.clone(), request), entry),
             Outcome::Instance(request) => self.later(hit, instance::respond(endpoint.clone(), request), entry),
             Outcome::Token(request) => self.later(hit, token::issue(endpoint.clone(), request), entry),
             Outcome::Respond(response) if hit.is_some() => self.later(hit, ready(response.into()), entry),
@@ -115,12 +117,12 @@ impl Conversation {
 
     fn later(
         &self,
-        hit: Option<Box<Hit>>,
+        hit: Option<Box<FaultEffects>>,
         response: impl Future<Output = Completed> + Send + 'static,
         entry: Option<RequestEntry>,
     ) -> Reply {
         self.client.activity.beat(1);
-        let response = Box::pin(spoil::respond(self.endpoint.clone(), hit, response));
+        let response = Box::pin(faulty_response::respond(self.endpoint.clone(), hit, response));
         let record = PendingRecord { entry, endpoint: self.endpoint.clone() };
         Reply::Later { response, record, activity: self.client.activity.clone() }
     }

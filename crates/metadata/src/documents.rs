@@ -13,7 +13,7 @@ use forewarn_wire::document::{self, EventView, Names};
 use forewarn_wire::version::Version;
 use http::HeaderValue;
 
-use crate::faults::Alter;
+use crate::faults::DocumentFault;
 
 /// Event groups whose documents are cached. A group with events takes a few kilobytes.
 pub const CACHED_SCOPES_MAX: usize = 16_384;
@@ -79,7 +79,7 @@ impl Documents {
     }
 
     /// A document altered by a fault. Never cached.
-    pub fn render_altered(&self, region: &Region, scope: &Scope, version: Version, alter: Alter) -> Rendered {
+    pub fn render_altered(&self, region: &Region, scope: &Scope, version: Version, alter: DocumentFault) -> Rendered {
         let incarnation = alter.incarnation(scope.incarnation);
         if alter.events_vanish {
             return rendered(incarnation, document::render_document(incarnation, NO_EVENTS));

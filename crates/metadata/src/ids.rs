@@ -1,18 +1,18 @@
 //! Resource IDs of the region's machines and groups.
 
-use forewarn_core::{Group, GroupId, GroupKind, Machine, Region, Seat};
+use forewarn_core::{Group, GroupId, GroupKind, Machine, Membership, Region};
 use forewarn_wire::arm::compute::ComputeResource;
 
 pub fn machine_resource_id(region: &Region, machine: &Machine) -> String {
     let name_of = |id: GroupId| region.group(id).map_or("", |group| &*group.name);
-    let resource = match &machine.seat {
-        Seat::Instance { set, number: Some(number) } => {
+    let resource = match &machine.membership {
+        Membership::Instance { set, number: Some(number) } => {
             ComputeResource::ScaleSetInstance { set: name_of(*set), number: u64::from(*number) }
         }
-        Seat::RoleInstance { service, .. } => {
+        Membership::RoleInstance { service, .. } => {
             ComputeResource::RoleInstance { service: name_of(*service), name: &machine.name }
         }
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { number: None, .. } => {
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { number: None, .. } => {
             ComputeResource::VirtualMachine(&machine.name)
         }
     };

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use forewarn_core::{EvictionPolicy, GroupKind, Machine, Orchestration, Priority, Region, Seat};
+use forewarn_core::{EvictionPolicy, GroupKind, Machine, MachineId, Membership, Orchestration, Priority, Region};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT, mac_address};
-use forewarn_wire::error::Refusal;
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
 use forewarn_wire::version::InstanceVersion;
 
@@ -23,15 +23,18 @@ pub async fn respond(endpoint: Arc<Endpoint>, request: InstanceRequest) -> Compl
     }
 }
 
-async fn try_respond(endpoint: &Endpoint, request: &InstanceRequest) -> Result<Response, Refusal> {
+async fn try_respond(endpoint: &Endpoint, request: &InstanceRequest) -> Result<Response, MetadataError> {
     let InstanceRequest { machine, version, below, format } = request;
-    let properties = {
-        let _turn = endpoint.identity_reads.acquire().await.map_err(|_| Refusal::Internal)?;
-        endpoint.source.properties(machine.id).await.map_err(|_| Refusal::Internal)?
-    };
+    let properties = read_properties(endpoint, machine.id).await?;
     let snapshot = endpoint.source.snapshot();
     let answer = answer(&snapshot.region, machine, properties.as_ref(), *version, below, *format)?;
     Ok(endpoint.responses.instance(answer))
+}
+
+/// The properties that a machine was given through the ARM API.
+pub async fn read_properties(endpoint: &Endpoint, machine: MachineId) -> Result<Option<Value>, MetadataError> {
+    let _turn = endpoint.identity_reads.acquire().await.map_err(|_| MetadataError::Internal)?;
+    endpoint.source.properties(machine).await.map_err(|_| MetadataError::Internal)
 }
 
 /// The value at `path` below `/metadata/instance`.
@@ -42,7 +45,7 @@ fn answer(
     version: InstanceVersion,
     path: &str,
     format: Format,
-) -> Result<Answer, Refusal> {
+) -> Result<Answer, MetadataError> {
     let details = &machine.details;
     let set = ScaleSetFacts::of(region, machine);
     let resource_id = machine_resource_id(region, machine);
@@ -108,7 +111,7 @@ struct ScaleSetFacts {
 
 impl ScaleSetFacts {
     fn of(region: &Region, machine: &Machine) -> ScaleSetFacts {
-        let Seat::Instance { set, .. } = machine.seat else { return ScaleSetFacts::default() };
+        let Membership::Instance { set, .. } = machine.membership else { return ScaleSetFacts::default() };
         let Some(group) = region.group(set) else { return ScaleSetFacts::default() };
         let GroupKind::ScaleSet(model) = &group.kind else { return ScaleSetFacts::default() };
         let id = group_resource_id(group);
@@ -129,7 +132,7 @@ fn addresses(machine: &Machine) -> (Vec<String>, Vec<String>) {
     (text(v4), text(v6))
 }
 
-/// The region knows no subnets: the first address's neighbours, as most networks have it.
+/// The region has no subnets, so this is the /24 network of the first address.
 fn subnet(machine: &Machine) -> Option<String> {
     machine.addresses.iter().find_map(|address| match address.ip {
         IpAddr::V4(ip) => {

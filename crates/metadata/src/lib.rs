@@ -3,7 +3,7 @@
 //! ```text
 //!  listener ─▶ limits ─▶ connection (hyper) ─▶ request: the checks ─▶ Visit { caller, outcome }
 //!                                                  │ at once: documents, instance metadata
-//!                                                  └ later: respond (turn on, hold, approve), token, spoil (faults)
+//!                                                  └ later: respond (turn on, hold, approve), token, attested, spoil (faults)
 //! ```
 //!
 //! It is built on hyper directly, because every machine of a fleet polls it every second. It decides no rule and reads
@@ -11,16 +11,18 @@
 //! from here.
 
 mod activation;
+mod attested;
 mod caller;
 mod connection;
 mod documents;
 pub mod faults;
+mod faulty_response;
 mod ids;
 mod instance;
 mod limits;
 mod listener;
-mod memo;
 mod metrics;
+mod ports;
 mod request;
 pub mod requests;
 mod respond;
@@ -28,13 +30,12 @@ mod response;
 pub mod route;
 mod socket;
 mod source;
-mod spoil;
 mod token;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use forewarn_access::TokenIssuer;
+use forewarn_access::{Tls, TokenIssuer};
 use forewarn_core::Guid;
 use forewarn_wire::document::Names;
 use tokio::sync::Semaphore;
@@ -54,12 +55,13 @@ pub use limits::{
 pub use listener::{
     BoundAddress, BoundListener, LISTENERS_MAX, ListenAddress, ListenerInfo, MetadataListener, listen_error,
 };
-use memo::Memo;
 pub use metrics::{GaugeGuard, MetadataMetrics};
+pub use ports::{GuestPort, GuestPorts, MarkMask, PortName, SETTLE_TIME};
 use request::Endpoint;
 use requests::Requests;
 use response::Responses;
-pub use source::{BoxFuture, Coverage, DocumentWatch, Source, SourceError};
+pub use source::{BoxFuture, Coverage, DocumentWatch, Source, SourceError, TokenError, TokenRequest};
+pub use token::issue_token;
 
 /// The most memory that one connection takes in the program: two buffers for a head, and the state of its task. The kernel's
 /// socket buffers come on top.
@@ -102,6 +104,8 @@ pub struct Options {
     /// Request IDs are derived from this.
     pub seed: Guid,
     pub issuer: TokenIssuer,
+    /// Signs attested documents with a certificate of its authority. None: not available.
+    pub tls: Option<Arc<Tls>>,
     pub limits: Limits,
 }
 
@@ -116,11 +120,11 @@ pub fn serve(
 ) {
     let endpoint = Arc::new(Endpoint {
         documents: Documents::new(options.names),
-        memo: Memo::new(),
         responses: Responses::new(options.seed),
         activation: Activation::new(source.clone(), options.first_call_delay),
         sources: Arc::new(Sources::new(options.limits, "metadata", state.metrics.limits.clone())),
         issuer: options.issuer,
+        tls: options.tls,
         identity_reads: Semaphore::new(token::READS_MAX),
         source,
         state,

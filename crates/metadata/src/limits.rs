@@ -121,7 +121,8 @@ pub struct Sources {
 struct Table {
     total: usize,
     sources: HashMap<SourceKey, Usage>,
-    logged: HashMap<SourceKey, Instant>,
+    /// When a source, or the total (None), was logged.
+    logged: HashMap<Option<SourceKey>, Instant>,
 }
 
 #[derive(Default)]
@@ -185,7 +186,7 @@ impl Activity {
         self.requests.store(self.requests.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Empty lines in a body look like the ends of heads; this takes them out of the account.
+    /// Empty lines in a body look like the ends of heads; this subtracts them.
     pub fn skip_heads(&self, count: u64) {
         self.requests.store(self.requests.load(Ordering::Relaxed) + count, Ordering::Relaxed);
     }
@@ -245,7 +246,7 @@ impl Sources {
             WhenFull::Refuse => false,
             WhenFull::EvictFromLargest => table.evict_from_largest(),
         };
-        if table.may_log(&None) {
+        if table.may_log(None) {
             let (limit, listener) = (self.limits.total, self.listener);
             tracing::warn!(limit, listener, "all connections are in use; idle ones may be closed, new ones refused");
         }
@@ -258,7 +259,7 @@ impl Sources {
             return Ok(());
         };
         let has_room = usage.evict_idle();
-        if table.may_log(&Some(key)) {
+        if table.may_log(Some(key)) {
             tracing::warn!(source = %key, limit, listener = self.listener, "source reached its connection limit; its idle connections are closed, others refused");
         }
         self.count(has_room, Refused::Source)
@@ -274,7 +275,7 @@ impl Sources {
         Err(refusal)
     }
 
-    /// Lets a request of this source be held until the slot is dropped. None: the source holds as many as it may.
+    /// Lets a request of this source be held until the slot is dropped. None: the source is at its limit.
     pub fn hold(self: &Arc<Self>, key: SourceKey) -> Option<HeldSlot> {
         let mut table = self.lock();
         let limit = self.limits.held_per_source;
@@ -284,13 +285,13 @@ impl Sources {
             return Some(HeldSlot { sources: self.clone(), key });
         }
         self.counters.held_refused.inc();
-        if table.may_log(&Some(&key)) {
+        if table.may_log(Some(&key)) {
             tracing::warn!(source = %key, limit, "source reached its limit of held requests; others are refused");
         }
         None
     }
 
-    /// Removes the entry of a source that uses nothing any more.
+    /// Releases what a source used, and removes its entry if nothing is left.
     fn release(&self, key: &SourceKey, change: impl FnOnce(&mut Usage)) {
         let mut table = self.lock();
         let Some(usage) = table.sources.get_mut(key) else { return };
@@ -312,15 +313,22 @@ impl Table {
         largest.is_some_and(Usage::evict_idle)
     }
 
-    /// Whether a source may be logged now; None stands for the total.
-    fn may_log(&mut self, key: &Option<&SourceKey>) -> bool {
-        let key = key.cloned().unwrap_or(SourceKey::Mark(0));
-        self.logged.retain(|_, at| at.elapsed() < LOG_EVERY);
-        if self.logged.contains_key(&key) || self.logged.len() >= LOGGED_MAX {
+    /// Whether a source, or the total (None), may be logged now.
+    fn may_log(&mut self, key: Option<&SourceKey>) -> bool {
+        let key = key.cloned();
+        let is_recent = |at: &Instant| at.elapsed() < LOG_EVERY;
+        if self.logged.get(&key).is_some_and(is_recent) {
             return false;
         }
-        self.logged.insert(key, Instant::now());
-        true
+        // Only a full table is searched: a refused source retries often.
+        if self.logged.len() >= LOGGED_MAX {
+            self.logged.retain(|_, at| is_recent(at));
+        }
+        let has_room = self.logged.len() < LOGGED_MAX;
+        if has_room {
+            self.logged.insert(key, Instant::now());
+        }
+        has_room
     }
 }
 
@@ -434,10 +442,10 @@ mod tests {
     #[test]
     fn a_source_is_logged_once_a_minute() {
         let mut table = Table::default();
-        assert!(table.may_log(&Some(&guest(1))));
-        assert!(!table.may_log(&Some(&guest(1))));
-        assert!(table.may_log(&Some(&guest(2))));
-        assert!(table.may_log(&None));
+        assert!(table.may_log(Some(&guest(1))));
+        assert!(!table.may_log(Some(&guest(1))));
+        assert!(table.may_log(Some(&guest(2))));
+        assert!(table.may_log(None));
     }
 
     #[test]

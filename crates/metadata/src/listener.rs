@@ -18,6 +18,7 @@ use super::caller::{Client, DefaultMachine, ListenerPolicy, Peer};
 use super::connection;
 use super::limits::Activity;
 use super::metrics::GaugeGuard;
+use super::ports::GuestPorts;
 use super::request::Endpoint;
 
 /// A listener to open.
@@ -124,8 +125,30 @@ impl BoundListener {
             is_local,
             hosts: listener.hosts.clone(),
             default: default.clone(),
+            ports: None,
         };
         Ok(BoundListener { socket, policy: Arc::new(policy) })
+    }
+
+    /// Whether guests on a bridge use this listener: not programs of this computer, and not one machine only.
+    pub fn is_for_bridged_guests(&self) -> bool {
+        self.policy.machine.is_none() && !self.policy.is_local
+    }
+
+    /// The same listener, with callers identified by their bridge ports.
+    ///
+    /// # Errors
+    ///
+    /// If the listener lets callers name machines: a guest could name any.
+    pub fn with_ports(self, ports: &Arc<GuestPorts>) -> anyhow::Result<BoundListener> {
+        if self.policy.prefix_allowed {
+            let address = self.address()?;
+            bail!(
+                "guests of the listener {address} can name any machine: remove prefix=on, or identify guests by address"
+            );
+        }
+        let policy = ListenerPolicy { ports: Some(ports.clone()), ..Arc::unwrap_or_clone(self.policy) };
+        Ok(BoundListener { socket: self.socket, policy: Arc::new(policy) })
     }
 
     pub fn address(&self) -> io::Result<BoundAddress> {
@@ -193,13 +216,23 @@ impl BoundListener {
         let activity = Arc::new(Activity::default());
         let admitted = endpoint.sources.admit(source.clone(), activity.clone());
         let Ok(admission) = admitted else { return };
-        let client = Client { policy: self.policy.clone(), peer, source, activity };
+        let port = self.policy.ports.as_ref().and_then(|ports| ports.find(mark));
+        let client = Client { policy: self.policy.clone(), peer, port: port.clone(), source, activity };
         let endpoint = endpoint.clone();
         tasks.spawn(async move {
             let _counted = GaugeGuard::new(&endpoint.state.metrics.connections);
-            match stream {
-                Either::Left(stream) => connection::serve(stream, endpoint.clone(), client).await,
-                Either::Right(stream) => connection::serve(stream, endpoint.clone(), client).await,
+            let served = async {
+                match stream {
+                    Either::Left(stream) => connection::serve(stream, endpoint.clone(), client).await,
+                    Either::Right(stream) => connection::serve(stream, endpoint.clone(), client).await,
+                }
+            };
+            match port {
+                None => served.await,
+                Some(port) => tokio::select! {
+                    () = served => {}
+                    () = port.gone() => {}
+                },
             }
             drop(admission);
         });
@@ -236,7 +269,7 @@ fn bind_unix(path: &Path) -> anyhow::Result<UnixListener> {
         }
         if StdUnixStream::connect(path).is_ok() {
             bail!(
-                "another program listens at {}. Stop it, or choose another path with --metadata unix:PATH",
+                "another program is listening on {}. Stop it, or choose another path with --metadata unix:PATH",
                 path.display()
             );
         }

@@ -1,24 +1,25 @@
-//! One request: the checks in their fixed order, and what comes of them.
+//! One request: the checks in their fixed order, and their outcome.
 //!
 //! ```text
 //!  request ─▶ path ─▶ method ─▶ X-Forwarded-For ─▶ Metadata ─▶ query ─▶ version ─▶ caller ─▶ rate limit, faults
 //!               └──────────── refused at any step ───────────────────────────────┐            │
 //!                                                                                ▼            ▼
-//!                                                        Visit { caller, outcome: Respond, Get, Approve or Token }
+//!                                                        Visit { caller, outcome: Respond, Get, Approve, … }
 //! ```
 //!
 //! A GET whose document can be sent at once is answered here. What must wait (turning an event group on, `wait=`, an
-//! approval, a token) becomes a future in `respond` and `token`.
+//! approval, a token, a signature) becomes a future in `respond`, `token` and `attested`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use forewarn_access::{TokenIssuer, is_known_audience};
+use forewarn_access::{Tls, TokenIssuer, is_known_audience};
 use forewarn_core::{Machine, MachineId, Power, Region, Scope, ScopeId, Timestamp};
-use forewarn_wire::error::Refusal;
+use forewarn_wire::attested;
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
-use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version};
+use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version, VersionError};
 use http::header::{AGE, ETAG, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
@@ -29,11 +30,10 @@ use super::activation::Activation;
 use super::caller::Client;
 use super::documents::Documents;
 use super::limits::{Activity, SourceKey, Sources};
-use super::memo::Memo;
 use super::response::{Response, Responses};
 use super::route::{self, Route, Target};
-use super::source::{Coverage, HOST_RETRY_AFTER_SECS, Source};
-use crate::faults::{Alter, Document, Facts, Hit, Method};
+use super::source::{Coverage, HOST_RETRY_AFTER_SECS, Source, TokenRequest};
+use crate::faults::{Document, DocumentFault, FaultContext, FaultEffects, Method};
 use crate::requests::{RequestEntry, shorten};
 
 /// Everything that the connections of all listeners share.
@@ -42,10 +42,11 @@ pub struct Endpoint {
     pub state: Arc<EndpointState>,
     pub sources: Arc<Sources>,
     pub documents: Documents,
-    pub memo: Memo,
     pub responses: Responses,
     pub activation: Activation,
     pub issuer: TokenIssuer,
+    /// Signs attested documents. None: not available.
+    pub tls: Option<Arc<Tls>>,
     /// Bounds the concurrent reads of identities and of properties.
     pub identity_reads: Semaphore,
     pub stop: CancellationToken,
@@ -55,9 +56,9 @@ const METADATA: HeaderName = HeaderName::from_static("metadata");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-const NOT_ON_THIS_HOST: Refusal = Refusal::NotOnThisHost { retry_after_secs: HOST_RETRY_AFTER_SECS };
+const NOT_ON_THIS_HOST: MetadataError = MetadataError::NotOnThisHost { retry_after_secs: HOST_RETRY_AFTER_SECS };
 
-/// The result of looking at a request.
+/// The result of checking a request.
 pub struct Visit {
     /// The machine that sent the request, as far as it is known.
     pub caller: Option<Caller>,
@@ -68,7 +69,7 @@ pub struct Visit {
 pub struct Caller {
     pub entry: RequestEntry,
     /// The faults that the request met.
-    pub hit: Option<Box<Hit>>,
+    pub hit: Option<Box<FaultEffects>>,
 }
 
 pub enum Outcome {
@@ -79,6 +80,8 @@ pub enum Outcome {
     Approve(ApprovalRequest),
     /// A token; the identity of the machine is still to be read.
     Token(TokenRequest),
+    /// An attested document; the properties of the machine are still to be read.
+    Attested(AttestedRequest),
     /// Instance metadata; the properties of the machine are still to be read.
     Instance(InstanceRequest),
 }
@@ -90,7 +93,7 @@ pub struct DocumentRequest {
     /// The values of `If-None-Match`.
     pub known: Vec<HeaderValue>,
     pub wait_secs: u64,
-    pub alter: Alter,
+    pub alter: DocumentFault,
     /// The source that a held request counts for.
     pub source: SourceKey,
 }
@@ -108,13 +111,13 @@ pub struct InstanceRequest {
     pub format: Format,
 }
 
-pub struct TokenRequest {
+pub struct AttestedRequest {
     pub machine: Arc<Machine>,
-    pub resource: String,
-    pub client_id: Option<String>,
+    pub version: InstanceVersion,
+    pub nonce: Option<String>,
 }
 
-/// When a guest should ask again that was refused because the data is too old.
+/// The `Retry-After` of a request that was refused because the data is too old.
 const STALE_RETRY_SECS: u32 = 1;
 
 impl Endpoint {
@@ -126,13 +129,14 @@ impl Endpoint {
             Err(refusal) if caller.is_some() => refusal,
             Err(refusal) => self.identify_refused(client, request, &mut caller).err().unwrap_or(refusal),
         };
-        let outcome = self.localize(outcome);
-        Visit { caller, outcome: Outcome::Respond(self.responses.refusal(&outcome)) }
+        let refusal = self.responses.refusal(&self.localize(outcome));
+        let refusal = if client.is_unmarked() { self.responses.closing(refusal) } else { refusal };
+        Visit { caller, outcome: Outcome::Respond(refusal) }
     }
 
     /// On a host, a machine that is not in the copy may be about to arrive.
-    pub fn localize(&self, refusal: Refusal) -> Refusal {
-        let is_unknown = matches!(refusal, Refusal::UnknownCaller { .. } | Refusal::UnknownMachine { .. });
+    pub fn localize(&self, refusal: MetadataError) -> MetadataError {
+        let is_unknown = matches!(refusal, MetadataError::UnknownCaller { .. } | MetadataError::UnknownMachine { .. });
         match self.source.coverage() {
             Coverage::Host if is_unknown => NOT_ON_THIS_HOST,
             Coverage::Region | Coverage::Host | Coverage::Nothing => refusal,
@@ -152,11 +156,11 @@ impl Endpoint {
     }
 
     /// The response to a GET of the document as it is now, or the 304 that says it has not changed.
-    pub fn try_respond(&self, get: &DocumentRequest) -> Result<Result<Response, Response>, Refusal> {
+    pub fn try_respond(&self, get: &DocumentRequest) -> Result<Result<Response, Response>, MetadataError> {
         let snapshot = self.source.peek();
         let region = &snapshot.region;
         let scope = region.scope(get.scope);
-        let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: get.machine.0.to_string() })?;
+        let scope = scope.ok_or_else(|| MetadataError::UnknownMachine { name: get.machine.0.to_string() })?;
         if let Some(unchanged) = self.not_modified(get.known.iter(), scope.incarnation, get.alter) {
             return Ok(Err(unchanged));
         }
@@ -168,7 +172,7 @@ impl Endpoint {
         &self,
         known: impl Iterator<Item = &'a HeaderValue>,
         incarnation: u64,
-        alter: Alter,
+        alter: DocumentFault,
     ) -> Option<Response> {
         let shown = alter.incarnation(incarnation);
         let is_known = !alter.unconditional && matches_any(known, shown);
@@ -182,8 +186,8 @@ impl Endpoint {
         response
     }
 
-    fn document(&self, region: &Region, scope: &Scope, version: Version, alter: Alter) -> Response {
-        if alter == Alter::default() {
+    fn document(&self, region: &Region, scope: &Scope, version: Version, alter: DocumentFault) -> Response {
+        if alter == DocumentFault::default() {
             return self.with_age(self.responses.document(&self.documents.get(region, scope, version)));
         }
         let altered = self.documents.render_altered(region, scope, version, alter);
@@ -195,18 +199,23 @@ impl Endpoint {
     }
 
     /// `caller` is set on the way, also for requests that are refused after that.
-    fn check<B>(&self, client: &Client, request: &Request<B>, caller: &mut Option<Caller>) -> Result<Outcome, Refusal> {
+    fn check<B>(
+        &self,
+        client: &Client,
+        request: &Request<B>,
+        caller: &mut Option<Caller>,
+    ) -> Result<Outcome, MetadataError> {
         if self.source.coverage() == Coverage::Nothing {
             return Err(NOT_ON_THIS_HOST);
         }
         let path = request.uri().path();
         let target = route::parse(path, client.policy.prefix_allowed)
-            .ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
+            .ok_or_else(|| MetadataError::UnknownPath { path: path.to_owned() })?;
         let method = check_method(&target.route, request.method())?;
         check_browser(client, request.headers())?;
         let query = check_head(request, method)?;
         if self.state.is_stale() {
-            return Err(Refusal::Overloaded { retry_after_secs: STALE_RETRY_SECS });
+            return Err(MetadataError::Overloaded { retry_after_secs: STALE_RETRY_SECS });
         }
         let given = query.api_version.as_deref();
         match (&target.route, method) {
@@ -221,6 +230,11 @@ impl Endpoint {
                 let machine = self.identify(client, &target, "/metadata/identity/oauth2/token", given, caller)?;
                 let client_id = query.client_id.map(|id| id.into_owned());
                 Ok(Outcome::Token(TokenRequest { machine, resource, client_id }))
+            }
+            (Route::Attested, _) => {
+                let (version, nonce) = check_attested_query(&query)?;
+                let machine = self.identify(client, &target, "/metadata/attested/document", given, caller)?;
+                Ok(Outcome::Attested(AttestedRequest { machine, version, nonce }))
             }
             (Route::Versions, _) => {
                 self.identify(client, &target, "/metadata/versions", None, caller)?;
@@ -248,46 +262,50 @@ impl Endpoint {
         request: &Request<B>,
         query: &Query<'_>,
         caller: &mut Option<Caller>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, MetadataError> {
         let version = check_version(query.api_version.as_deref())?;
         let wait_secs = check_wait(query)?;
         let snapshot = self.source.peek();
         let region = &snapshot.region;
-        let (machine, scope) = client.find_ids(&snapshot, target.machine.as_ref(), &self.memo)?;
-        let scope = region.scope(scope).ok_or(Refusal::Internal)?;
-        let mut entry = self.entry(machine, Method::Get);
+        let machine = client.find(region, target.machine.as_ref())?;
+        let scope = region.scope(machine.scope).ok_or(MetadataError::Internal)?;
+        let mut entry = self.entry(machine.id, Method::Get);
         entry.version = Some(version);
+        if !is_handler(machine) {
+            entry.extra().is_off = true;
+        }
         let now = entry.at;
         let document = Document { scope: scope.id, incarnation: scope.incarnation };
         let alter = self.admit(entry, Some(document), caller)?;
         if alter.is_none() && self.is_current(region, machine, scope, now) {
             let known = || request.headers().get_all(IF_NONE_MATCH).iter();
             let is_conditional = request.headers().contains_key(IF_NONE_MATCH);
-            let unchanged = is_conditional.then(|| self.not_modified(known(), scope.incarnation, Alter::default()));
+            let unchanged =
+                is_conditional.then(|| self.not_modified(known(), scope.incarnation, DocumentFault::default()));
             match unchanged.flatten() {
-                None => return Ok(Outcome::Respond(self.document(region, scope, version, Alter::default()))),
+                None => return Ok(Outcome::Respond(self.document(region, scope, version, DocumentFault::default()))),
                 Some(unchanged) if wait_secs == 0 => return Ok(Outcome::Respond(unchanged)),
                 Some(_) => {}
             }
         }
         Ok(Outcome::Get(DocumentRequest {
-            machine,
+            machine: machine.id,
             scope: scope.id,
             version,
             known: request.headers().get_all(IF_NONE_MATCH).iter().cloned().collect(),
             wait_secs,
             alter: alter.unwrap_or_default(),
-            source: client.source.clone().unwrap_or(SourceKey::Machine(machine)),
+            source: client.source.clone().unwrap_or(SourceKey::Machine(machine.id)),
         }))
     }
 
     /// Whether the document can be sent at once. Keeps an event group on that is on.
-    fn is_current(&self, region: &Region, machine: MachineId, scope: &Scope, now: Timestamp) -> bool {
-        if region.wants_seen(scope.id, now) && is_handler(region, machine) {
+    fn is_current(&self, region: &Region, machine: &Machine, scope: &Scope, now: Timestamp) -> bool {
+        if region.wants_seen(scope.id, now) && is_handler(machine) {
             if !region.is_on(scope.id) {
                 return false;
             }
-            self.activation.refresh(region, machine, scope.id);
+            self.activation.refresh(region, machine.id, scope.id);
         }
         self.activation.held_until(region, scope.id).is_none()
     }
@@ -298,12 +316,15 @@ impl Endpoint {
         target: &Target<'_>,
         version: Version,
         caller: &mut Option<Caller>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, MetadataError> {
         let snapshot = self.source.peek();
         let region = &snapshot.region;
         let machine = client.find(region, target.machine.as_ref())?;
         let mut entry = self.entry(machine.id, Method::Post);
         entry.version = Some(version);
+        if !is_handler(machine) {
+            entry.extra().is_off = true;
+        }
         let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
         self.admit(entry, Some(Document { scope: machine.scope, incarnation }), caller)?;
         Ok(Outcome::Approve(ApprovalRequest { machine: machine.clone(), activity: client.activity.clone() }))
@@ -317,7 +338,7 @@ impl Endpoint {
         path: &str,
         version: Option<&str>,
         caller: &mut Option<Caller>,
-    ) -> Result<Arc<Machine>, Refusal> {
+    ) -> Result<Arc<Machine>, MetadataError> {
         let snapshot = self.source.peek();
         let machine = client.find(&snapshot.region, target.machine.as_ref())?;
         self.admit(self.entry(machine.id, Method::Get).at_path(path, version), None, caller)?;
@@ -334,7 +355,7 @@ impl Endpoint {
         mut entry: RequestEntry,
         document: Option<Document>,
         caller: &mut Option<Caller>,
-    ) -> Result<Option<Alter>, Refusal> {
+    ) -> Result<Option<DocumentFault>, MetadataError> {
         let RequestEntry { machine, method, at, .. } = entry;
         let counted = self.state.requests.count(machine, method, at);
         let hit = match counted {
@@ -346,7 +367,7 @@ impl Endpoint {
         }
         let alter = hit.as_ref().map(|hit| hit.alter);
         *caller = Some(Caller { entry, hit });
-        counted.map(|()| alter).map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
+        counted.map(|()| alter).map_err(|limited| MetadataError::TooManyRequests { retry_after_secs: limited.0 })
     }
 
     fn meet_faults(
@@ -355,12 +376,12 @@ impl Endpoint {
         method: Method,
         document: Option<Document>,
         now: Timestamp,
-    ) -> Option<Box<Hit>> {
+    ) -> Option<Box<FaultEffects>> {
         let faults = &self.state.faults;
         if !faults.any() {
             return None;
         }
-        faults.meet(Facts { machine, method, document, now, real: faults.real() }).map(Box::new)
+        faults.apply_to(FaultContext { machine, method, document, now, real: faults.real() }).map(Box::new)
     }
 
     /// Identifies the caller of a request that was refused before that, for the record. It counts for the rate limit too.
@@ -369,7 +390,7 @@ impl Endpoint {
         client: &Client,
         request: &Request<B>,
         caller: &mut Option<Caller>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MetadataError> {
         let path = request.uri().path();
         let target = route::parse(path, client.policy.prefix_allowed);
         let snapshot = self.source.peek();
@@ -389,14 +410,14 @@ impl Endpoint {
         extra.version = query.ok().and_then(|query| query.api_version.as_deref().map(shorten));
         *caller = Some(Caller { entry, hit: None });
         let limited = self.state.requests.count_refused(machine.id);
-        limited.map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
+        limited.map_err(|limited| MetadataError::TooManyRequests { retry_after_secs: limited.0 })
     }
 }
 
 /// Whether requests of a machine count as those of a handler. A machine that is off has none; requests in its name come
 /// from elsewhere, such as a test on the host.
-pub fn is_handler(region: &Region, machine: MachineId) -> bool {
-    region.machine(machine).is_some_and(|machine| machine.power == Power::Running)
+pub fn is_handler(machine: &Machine) -> bool {
+    machine.power == Power::Running
 }
 
 /// The incarnation of the document that a response contains or confirms.
@@ -404,28 +425,30 @@ fn sent_incarnation(headers: &HeaderMap) -> Option<u32> {
     headers.get(ETAG)?.to_str().ok()?.trim_matches('"').parse().ok()
 }
 
-fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Refusal> {
-    let refuse = |allow| Err(Refusal::MethodNotAllowed { method: method.to_string(), allow });
+fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, MetadataError> {
+    let refuse = |allow| Err(MetadataError::MethodNotAllowed { method: method.to_string(), allow });
     match (route, method) {
         (_, &http::Method::GET) => Ok(Method::Get),
         (Route::ScheduledEvents, &http::Method::POST) => Ok(Method::Post),
         (Route::ScheduledEvents, _) => refuse("GET, POST"),
-        (Route::Instance(_) | Route::Versions | Route::IdentityToken | Route::Root, _) => refuse("GET"),
+        (Route::Instance(_) | Route::Attested | Route::Versions | Route::IdentityToken | Route::Root, _) => {
+            refuse("GET")
+        }
     }
 }
 
 /// Refuses web pages on loopback listeners: a page can reach them through a name that resolves to 127.0.0.1, and could fetch
 /// the token of a machine's identity.
-fn check_browser(client: &Client, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_browser(client: &Client, headers: &HeaderMap) -> Result<(), MetadataError> {
     if !client.is_loopback() {
         return Ok(());
     }
     if headers.contains_key(ORIGIN) {
-        return Err(Refusal::Browser);
+        return Err(MetadataError::Browser);
     }
     let foreign = headers.get_all(HOST).iter().find(|host| !is_local_host(host.as_bytes(), &client.policy.hosts));
     match foreign {
-        Some(host) => Err(Refusal::ForeignHost { host: String::from_utf8_lossy(host.as_bytes()).into_owned() }),
+        Some(host) => Err(MetadataError::ForeignHost { host: String::from_utf8_lossy(host.as_bytes()).into_owned() }),
         None => Ok(()),
     }
 }
@@ -446,14 +469,14 @@ fn is_local_host(host: &[u8], names: &[String]) -> bool {
 }
 
 /// X-Forwarded-For, then Metadata, then repeated parameters.
-fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, Refusal> {
+fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, MetadataError> {
     let headers = request.headers();
     if headers.contains_key(FORWARDED_FOR) {
-        return Err(Refusal::Forwarded);
+        return Err(MetadataError::Forwarded);
     }
     let query = Query::parse(request.uri().query().unwrap_or_default());
     if !has_metadata_header(headers) && !can_omit_metadata_header(headers, method, &query) {
-        return Err(Refusal::MetadataHeaderMissing);
+        return Err(MetadataError::MetadataHeaderMissing);
     }
     Ok(query?)
 }
@@ -472,26 +495,39 @@ fn can_omit_metadata_header(headers: &HeaderMap, method: Method, query: &Result<
         && !headers.contains_key(METADATA)
 }
 
-fn check_version(given: Option<&str>) -> Result<Version, Refusal> {
-    Version::parse(given).map_err(|error| Refusal::api_version(EndpointKind::ScheduledEvents, given, error))
+fn check_version(given: Option<&str>) -> Result<Version, MetadataError> {
+    Version::parse(given).map_err(|error| MetadataError::api_version(EndpointKind::ScheduledEvents, given, error))
 }
 
-fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), Refusal> {
+fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), MetadataError> {
     let given = query.api_version.as_deref();
-    let version =
-        InstanceVersion::parse(given).map_err(|error| Refusal::api_version(EndpointKind::Instance, given, error))?;
+    let version = InstanceVersion::parse(given)
+        .map_err(|error| MetadataError::api_version(EndpointKind::Instance, given, error))?;
     Ok((version, Format::parse(query.format.as_deref())?))
 }
 
-fn check_resource(query: &Query<'_>, issuer: &TokenIssuer) -> Result<String, Refusal> {
-    let given = query.resource.as_deref().filter(|resource| !resource.is_empty()).ok_or(Refusal::ResourceMissing)?;
-    let is_known = is_known_audience(given) || (issuer.is_audience)(given);
-    if is_known { Ok(given.to_owned()) } else { Err(Refusal::ResourceUnknown { given: given.to_owned() }) }
+fn check_attested_query(query: &Query<'_>) -> Result<(InstanceVersion, Option<String>), MetadataError> {
+    let (version, _) = check_instance_query(query)?;
+    if version.as_str() < attested::FIRST_VERSION {
+        let given = Some(version.as_str());
+        return Err(MetadataError::api_version(EndpointKind::Instance, given, VersionError::NotServed));
+    }
+    match query.nonce.as_deref().filter(|nonce| !nonce.is_empty()) {
+        Some(given) if !attested::is_nonce(given) => Err(MetadataError::BadNonce { given: given.to_owned() }),
+        nonce => Ok((version, nonce.map(str::to_owned))),
+    }
 }
 
-fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {
+fn check_resource(query: &Query<'_>, issuer: &TokenIssuer) -> Result<String, MetadataError> {
+    let given =
+        query.resource.as_deref().filter(|resource| !resource.is_empty()).ok_or(MetadataError::ResourceMissing)?;
+    let is_known = is_known_audience(given) || (issuer.is_audience)(given);
+    if is_known { Ok(given.to_owned()) } else { Err(MetadataError::ResourceUnknown { given: given.to_owned() }) }
+}
+
+fn check_wait(query: &Query<'_>) -> Result<u64, MetadataError> {
     let Some(given) = query.wait.as_deref() else { return Ok(0) };
-    query::wait_secs(given).ok_or_else(|| Refusal::BadWait { given: given.to_owned() })
+    query::wait_secs(given).ok_or_else(|| MetadataError::BadWait { given: given.to_owned() })
 }
 
 /// Whether one of the values of `If-None-Match` is this incarnation.

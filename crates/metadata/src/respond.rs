@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use forewarn_core::{EventId, Guid, Machine, MachineId, Region};
 use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
-use forewarn_wire::error::Refusal;
+use forewarn_wire::error::MetadataError;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -51,10 +51,10 @@ pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: Document
     }
 }
 
-async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, Refusal> {
+async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, MetadataError> {
     let snapshot = endpoint.source.snapshot();
     let region = &snapshot.region;
-    if !region.is_on(get.scope) && is_handler(region, get.machine) {
+    if !region.is_on(get.scope) && region.machine(get.machine).is_some_and(|machine| is_handler(machine)) {
         let turned_on = endpoint.activation.turn_on(region, get.machine, get.scope).await;
         turned_on.map_err(|error| refusal(error, &machine_name(region, get.machine)))?;
     }
@@ -69,7 +69,7 @@ async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest
 }
 
 /// Waits until the document differs from the one that the caller has, or the time is over.
-async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, Refusal> {
+async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, MetadataError> {
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
     let mut watch = endpoint.source.watch(get.scope);
     let mut slot = None;
@@ -99,10 +99,10 @@ async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -
 }
 
 /// Counts a held request for its source and in the metrics, for as long as the result lives.
-fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized + use<>, Refusal> {
+fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized + use<>, MetadataError> {
     let metrics = &endpoint.state.metrics;
     let slot = endpoint.sources.hold(get.source.clone());
-    let slot = slot.ok_or(Refusal::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
+    let slot = slot.ok_or(MetadataError::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
     Ok((slot, GaugeGuard::new(&metrics.held)))
 }
 
@@ -126,24 +126,24 @@ async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incom
     }
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
+async fn read(mut body: Incoming) -> Result<Bytes, MetadataError> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return Err(Refusal::BodyTooLarge);
+        return Err(MetadataError::BodyTooLarge);
     }
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // A body that breaks off is malformed, wherever it does.
-        let frame = frame.map_err(|_| Refusal::MalformedApproval(ApprovalError::Empty))?;
+        let frame = frame.map_err(|_| MetadataError::MalformedApproval(ApprovalError::Empty))?;
         let Ok(data) = frame.into_data() else { continue };
         if whole.len() + data.len() > BODY_BYTES_MAX {
-            return Err(Refusal::BodyTooLarge);
+            return Err(MetadataError::BodyTooLarge);
         }
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
 }
 
-async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, Refusal> {
+async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, MetadataError> {
     let events = event_ids(approval::parse(body)?)?;
     if !events.is_empty() {
         let approved = endpoint.source.approve(machine, events.clone()).await;
@@ -159,7 +159,7 @@ async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<V
 }
 
 /// The IDs of the events, each once; an error if one is not an event ID.
-fn event_ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
+fn event_ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, MetadataError> {
     let mut events = Vec::with_capacity(requested.len());
     let mut others = Vec::new();
     for id in requested {
@@ -169,23 +169,23 @@ fn event_ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
         }
     }
     if !others.is_empty() {
-        return Err(Refusal::UnknownEvents(others));
+        return Err(MetadataError::UnknownEvents(others));
     }
     let mut known = HashSet::with_capacity(events.len());
     events.retain(|id| known.insert(*id));
     Ok(events)
 }
 
-fn refusal(error: SourceError, machine: &str) -> Refusal {
+fn refusal(error: SourceError, machine: &str) -> MetadataError {
     match error {
         SourceError::UnknownEvents(ids) => {
-            Refusal::UnknownEvents(ids.into_iter().map(|id| RequestedId::Guid(id.0)).collect())
+            MetadataError::UnknownEvents(ids.into_iter().map(|id| RequestedId::Guid(id.0)).collect())
         }
-        SourceError::UnknownMachine => Refusal::UnknownMachine { name: machine.to_owned() },
-        SourceError::Overloaded => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
-        SourceError::Unreachable => Refusal::ServerUnreachable { retry_after_secs: HOST_RETRY_AFTER_SECS },
-        SourceError::OutcomeUnknown => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
-        SourceError::Internal => Refusal::Internal,
+        SourceError::UnknownMachine => MetadataError::UnknownMachine { name: machine.to_owned() },
+        SourceError::Overloaded => MetadataError::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::Unreachable => MetadataError::ServerUnreachable { retry_after_secs: HOST_RETRY_AFTER_SECS },
+        SourceError::OutcomeUnknown => MetadataError::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::Internal => MetadataError::Internal,
     }
 }
 

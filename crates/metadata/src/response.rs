@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use forewarn_core::Guid;
-use forewarn_wire::error::Refusal;
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::guid;
 use forewarn_wire::instance::{self, Media};
 use http::StatusCode;
@@ -135,7 +135,7 @@ impl Responses {
         self.with_media(Media::Json, body)
     }
 
-    pub fn refusal(&self, refusal: &Refusal) -> Response {
+    pub fn refusal(&self, refusal: &MetadataError) -> Response {
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = self.build(status, refusal.body().into());
         let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Parses paths: an optional machine in front, then one of five resources.
+//! Parses paths: an optional machine in front, then one of six resources.
 
 use std::borrow::Cow;
 
@@ -24,6 +24,8 @@ pub enum Route<'a> {
     Versions,
     /// A token for the machine's identity.
     IdentityToken,
+    /// The signed document.
+    Attested,
     Root,
 }
 
@@ -71,6 +73,9 @@ fn parse_route(path: &str) -> Option<Route<'_>> {
     }
     if let Some(end) = strip_prefix(rest, "/identity/oauth2/token") {
         return is_end(end).then_some(Route::IdentityToken);
+    }
+    if let Some(end) = strip_prefix(rest, "/attested/document") {
+        return is_end(end).then_some(Route::Attested);
     }
     let below = strip_prefix(rest, "/instance")?;
     (below.is_empty() || below.starts_with('/')).then_some(Route::Instance(below))
@@ -151,6 +156,7 @@ mod tests {
         check("/metadata/scheduledevents", "- ScheduledEvents");
         check("/Metadata/scheduledEvents/", "- ScheduledEvents");
         check("/metadata/versions", "- Versions");
+        check("/metadata/attested/Document", "- Attested");
         check("/metadata", "- Root");
         check("/metadata/", "- Root");
         check("/metadata/instance", "- Instance(\"\")");

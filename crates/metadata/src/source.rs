@@ -32,7 +32,7 @@ pub trait Source: Send + Sync + 'static {
     /// Approves events on behalf of a machine. Once this returns, the approval is durable and visible.
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>>;
 
-    /// Records that a machine asked for its document, which turns its event group on or keeps it on.
+    /// Records that a machine requested its document, which turns its event group on or keeps it on.
     fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>>;
 
     /// The properties that a machine was given through the ARM API, for instance metadata.
@@ -42,6 +42,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// The managed identity of a machine, if it has one.
     fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>>;
+
+    /// Lets a server issue a token, and returns the body of its response. None: tokens are issued here.
+    fn forward_token<'a>(&'a self, _request: &'a TokenRequest) -> Option<BoxFuture<'a, Result<Value, TokenError>>> {
+        None
+    }
 
     /// The machines that the snapshot contains.
     fn coverage(&self) -> Coverage {
@@ -82,6 +87,22 @@ pub enum SourceError {
     Overloaded,
     OutcomeUnknown,
     /// The server that must decide cannot be reached.
+    Unreachable,
+    Internal,
+}
+
+/// A machine asks for a token of its managed identity.
+pub struct TokenRequest {
+    pub machine: Arc<Machine>,
+    pub resource: String,
+    pub client_id: Option<String>,
+}
+
+/// Why a server issued no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    IdentityNotFound,
+    ResourceUnknown,
     Unreachable,
     Internal,
 }

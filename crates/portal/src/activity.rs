@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use forewarn_api::{describe_request, render_wait};
+use forewarn_api_types::{WaitFor, WaitReason};
 use forewarn_core::{
     EventKind, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout,
-    RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp, Wait,
+    RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp,
 };
 
 use super::scene::Scene;
@@ -36,8 +38,8 @@ pub struct Activity {
     pub is_running: bool,
     /// Hardware failed, so that there was no notice.
     pub is_failure: bool,
-    /// Why it cannot go on; empty if it can.
-    pub waits_for: String,
+    /// Why it does not go on.
+    pub waits_for: Option<WaitFor>,
     /// Hosts or update domains of a rollout: ended, all.
     pub steps: Option<(usize, usize)>,
     /// Hosts of a rollout that failed, and machines whose event failed.
@@ -151,10 +153,10 @@ impl Activity {
             title: title_of(region, operation),
             requested_by: operation.by.to_string(),
             asked: operation.asked,
-            note: note_of(operation),
+            note: describe_request(region, operation).unwrap_or_default(),
             is_running: operation.state == OperationState::Running,
             is_failure: matches!(operation.request, Request::Fail { .. }),
-            waits_for: drain.map_or_else(String::new, describe_wait),
+            waits_for: drain.map(render_wait),
             failures: match &operation.state {
                 OperationState::Ended { result: OperationResult::Failed(outcome), .. } => {
                     vec![words::outcome_word(outcome).to_lowercase()]
@@ -180,9 +182,8 @@ impl Activity {
             note: rollout.plan.description.as_deref().unwrap_or_default().to_owned(),
             is_running: rollout.is_live(),
             waits_for: match (&rollout.state, &rollout.waits_for) {
-                (RolloutState::Paused, _) => "it is paused".into(),
-                (_, Some(wait)) => describe_wait(wait),
-                (_, None) => String::new(),
+                (RolloutState::Paused, _) => Some(WaitFor::of(WaitReason::Paused)),
+                (_, wait) => wait.as_ref().map(render_wait),
             },
             steps: Some((ended, rollout.steps.len())),
             failures: failed.map(|step| name_step(region, &step.target)).collect(),
@@ -202,7 +203,7 @@ impl Activity {
             events: Vec::new(),
             is_running: false,
             is_failure: false,
-            waits_for: String::new(),
+            waits_for: None,
             steps: None,
             failures: Vec::new(),
         }
@@ -322,20 +323,6 @@ fn static_kind(kind: &str) -> &'static str {
     all.into_iter().map(EventKind::as_str).find(|known| *known == kind).unwrap_or("Event")
 }
 
-pub fn note_of(operation: &Operation) -> String {
-    let note = match &operation.request {
-        Request::Maintain { plan, .. } => plan.description.as_deref(),
-        Request::Drain(plan) => plan.description.as_deref(),
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::Delete { .. }
-        | Request::Fail { .. } => None,
-    };
-    note.unwrap_or_default().to_owned()
-}
-
 /// The description of a rollout, or what it does to what.
 pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
     if let Some(description) = rollout.plan.description.as_deref().filter(|text| !text.is_empty()) {
@@ -407,26 +394,11 @@ fn name_machines(region: &Region, operation: &Operation, ids: &[MachineId]) -> S
             events.flat_map(|event| event.resources.iter().map(|one| one.name.to_string())).collect();
         return if names.is_empty() { "deleted machines".into() } else { words::join_names(&names) };
     }
-    let groups: BTreeSet<_> = known.iter().map(|machine| machine.seat.group()).collect();
+    let groups: BTreeSet<_> = known.iter().map(|machine| machine.membership.group()).collect();
     match groups.iter().next() {
         Some(Some(group)) if known.len() > 2 && groups.len() == 1 => {
             format!("{} machines of {}", known.len(), name_group(region, *group))
         }
         _ => words::join_many(known.iter().map(|machine| machine.name.to_string())),
-    }
-}
-
-/// The reason of a wait, to follow "waits for" or "waits because".
-pub fn describe_wait(wait: &Wait) -> String {
-    match wait {
-        Wait::Window { opens } => format!("the window at {}", words::utc(*opens)),
-        Wait::Pause { until } => format!("the end of the pause at {}", words::utc(*until)),
-        Wait::Availability { group, unavailable, max } => {
-            format!("{group}: {unavailable} machines are unavailable, at most {max} may be")
-        }
-        Wait::Capacity { machine } => format!("a host with room for {machine}"),
-        Wait::Approvals => "approvals".into(),
-        Wait::Host(host) => format!("host {host}"),
-        Wait::Paused => "its rollout, which is paused".into(),
     }
 }

@@ -11,7 +11,7 @@ use super::operation_lanes::clock_span;
 use super::panel::Panel;
 use super::scene::Scene;
 use super::timeline::Stage;
-use super::{table, words};
+use super::{table, waits, words};
 
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
@@ -79,8 +79,16 @@ impl Concern {
         if unnotified > 0 {
             return Some(Concern::NoHandler(unnotified));
         }
-        let is_blocked = activity.is_running && !activity.waits_for.is_empty() && activity.waits_for != "approvals";
-        is_blocked.then(|| Concern::Blocked(activity.waits_for.clone()))
+        let wait = activity.waits_for.as_ref().filter(|wait| activity.is_running && waits::is_unplanned(wait.reason));
+        wait.map(|wait| Concern::Blocked(waits::shorten(wait)))
+    }
+
+    /// Red for harm, amber for what can still be prevented.
+    fn class(&self) -> &'static str {
+        match self {
+            Concern::NoNotice | Concern::OverTime(_) | Concern::Failed(_) => "red",
+            Concern::NotReady(_) | Concern::NoHandler(_) | Concern::Blocked(_) => "amber",
+        }
     }
 
     fn describe(&self) -> String {
@@ -92,7 +100,7 @@ impl Concern {
             Concern::NotReady(count) => format!("{count} machines are not ready"),
             Concern::NoHandler(1) => "1 machine has no handler and was not notified".into(),
             Concern::NoHandler(count) => format!("{count} machines have no handler and were not notified"),
-            Concern::Blocked(why) => format!("waits for {why}"),
+            Concern::Blocked(why) => why.clone(),
         }
     }
 }
@@ -100,7 +108,9 @@ impl Concern {
 impl AttentionRow<'_> {
     fn note(&self) -> String {
         let by = &self.activity.requested_by;
-        let parts = [self.activity.note.clone(), format!("requested by {by}")];
+        // The title of a rollout is its description.
+        let note = if self.activity.title.contains(&self.activity.note) { "" } else { &self.activity.note };
+        let parts = [note.to_owned(), format!("requested by {by}")];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty() && !part.ends_with("by ")).collect();
         parts.join(" · ")
     }
@@ -115,7 +125,8 @@ pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
     let mut found: Vec<(&Activity, Concern)> =
         activities.iter().filter_map(|activity| Some((activity, Concern::of(scene, activity)?))).collect();
     found.sort_by_key(|(activity, _)| {
-        (activity.severity, activity.stage() != Stage::InProgress, activity.due().map_or(0, |due| due.0))
+        let due = activity.due().map_or(0, |due| due.0);
+        (activity.severity, activity.stage() != Stage::InProgress, due, activity.title.clone())
     });
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let calm = running - found.len();
@@ -127,6 +138,7 @@ pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
         (0, 0) => String::new(),
         (0, 1) => "1 other operation needs nothing".into(),
         (0, calm) => format!("{calm} other operations need nothing"),
+        (1, _) => "1 more needs attention".into(),
         (more, _) => format!("{more} more need attention"),
     };
     if !note.is_empty() {

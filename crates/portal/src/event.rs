@@ -38,7 +38,7 @@ pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound>
     };
     Ok(PageContent {
         title,
-        lead: "<p class=\"crumbs\"><a href=\"/\">Overview</a> / Event</p>".into(),
+        lead: "<p class=\"crumbs\"><a href=\"/operations\">Operations</a> / Event</p>".into(),
         panels,
         aside: Vec::new(),
     })

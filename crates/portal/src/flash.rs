@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::json;
+
 /// Confirmations that no page has shown yet. Sessions that never load another page leave theirs behind.
 const FLASHES_MAX: usize = 1000;
 
@@ -23,6 +25,16 @@ impl Flash {
         Flash { text: text.into(), link: (String::new(), String::new()) }
     }
 
+    /// One line, for a header.
+    pub fn encode(&self) -> Vec<u8> {
+        json!([self.text, self.link.0, self.link.1]).to_string().into_bytes()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Flash> {
+        let (text, href, label): (String, String, String) = serde_json::from_slice(bytes).ok()?;
+        Some(Flash { text, link: (href, label) })
+    }
+
     pub fn with_link(self, href: impl Into<String>, label: impl Into<String>) -> Flash {
         Flash { link: (href.into(), label.into()), ..self }
     }
@@ -39,5 +51,18 @@ impl Flashes {
 
     pub fn take(&self, cookie: &str) -> Option<Flash> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(cookie)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmation_survives_the_way_from_the_leader() {
+        let flash = Flash::new("Restarting 'wéb'\nnow").with_link("/operations/7", "Operation 7");
+        let header = http::HeaderValue::from_bytes(&flash.encode()).unwrap();
+        assert_eq!(Flash::decode(header.as_bytes()), Some(flash));
+        assert_eq!(Flash::decode(b"{}"), None);
     }
 }

@@ -64,7 +64,7 @@ impl FleetGroup {
 }
 
 pub fn key_of(machine: &Machine) -> GroupKey {
-    machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
+    machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
 }
 
 /// Every group, by kind and name.

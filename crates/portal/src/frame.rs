@@ -2,13 +2,13 @@
 
 use askama::Template;
 use axum::response::Html;
-use forewarn_engine::clock::Kind;
+use forewarn_engine::ClockKind;
 
 use super::flash::Flash;
 use super::panel::{PageContent, Panel, Shape};
 use super::query::PageQuery;
 use super::scene::Scene;
-use super::{html, words};
+use super::{cluster, html, words};
 use forewarn_core::{Region, Status};
 
 #[derive(Template)]
@@ -32,6 +32,8 @@ struct Frame<'a> {
     section: &'a str,
     nav: Vec<(&'static str, &'static str)>,
     more: Vec<(&'static str, &'static str)>,
+    /// The warning while no server leads; empty otherwise.
+    outage: &'static str,
     /// Machines that are down, for the title of the tab.
     down: usize,
     flash: Option<Flash>,
@@ -64,6 +66,11 @@ impl Frame<'_> {
         self.columns.iter().all(|(_, panels)| !panels.is_empty())
     }
 
+    /// Whether the heading of a panel would repeat the page's.
+    fn repeats_title(&self, panel: &Panel) -> bool {
+        panel.title == self.title
+    }
+
     fn is_current(&self, section: &str) -> bool {
         self.section == section
     }
@@ -71,6 +78,12 @@ impl Frame<'_> {
     fn is_in_menu(&self) -> bool {
         self.more.iter().any(|(section, _)| *section == self.section)
     }
+}
+
+/// The pages in the menu. The page of servers and agents is there if there are any.
+fn list_more(scene: &Scene) -> Vec<(&'static str, &'static str)> {
+    let cluster = cluster::find_label(scene).map(|label| ("cluster", label));
+    MORE.into_iter().chain(cluster).collect()
 }
 
 /// Machines with an event in progress.
@@ -93,14 +106,15 @@ pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -
         here,
         now_ms: scene.now.0,
         revision: scene.snapshot.revision,
-        manual: scene.portal.engine().clock_kind() == Kind::Manual,
+        manual: scene.portal.engine().clock_kind() == ClockKind::Manual,
         problem,
         section: match here.split(['/', '?']).nth(1).unwrap_or_default() {
             "rollouts" => "operations",
             other => other,
         },
         nav: NAV.to_vec(),
-        more: MORE.to_vec(),
+        more: list_more(scene),
+        outage: cluster::describe_outage(scene),
         down: count_down(scene.region()),
         flash: scene.portal.shared.flashes.take(&scene.visitor.cookie),
         clock: words::utc(scene.now),

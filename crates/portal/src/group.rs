@@ -80,19 +80,15 @@ pub async fn render(
         render_actions(scene, group, &here).without_frame(),
         Panel::with_content("facts", "Details", &list_facts(scene, group)),
     ];
+    // Settings are last, except beside the forms of a scale set.
+    let mut policy = Some(render_policy(scene, group, &here));
     if let GroupKind::ScaleSet(of_set) = &group.kind {
         panels.push(scale_set::render_panel(scene, group, of_set, &here, fields));
+        panels.extend(policy.take());
     }
-    panels.push(policy::render_panel(
-        scene,
-        "policy",
-        address::group_kind_word(group),
-        &address::group_target(group),
-        &group.policy,
-        &here,
-    ));
     panels.push(timeline::render_panel(scene, &events));
     panels.push(render_machines(scene, group, from, &here));
+    panels.extend(policy);
     let members: std::collections::BTreeSet<_> = region.group_members(group).map(|machine| machine.id).collect();
     let is_of_group = |row: &forewarn_store::HistoryRow| {
         row.scope.is_some_and(|scope| numbers.contains(&scope))
@@ -100,8 +96,13 @@ pub async fn render(
             || row.machine_ids.iter().any(|machine| members.contains(machine))
     };
     panels.push(history::render_filtered_panel(scene, is_of_group).await);
-    let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", words::group_kind(group));
+    let lead = format!("<p class=\"crumbs\"><a href=\"/groups\">Groups</a> / {}</p>", words::group_kind(group));
     Ok(PageContent { title: group.name.to_string(), lead, panels, aside: Vec::new() })
+}
+
+fn render_policy(scene: &Scene, group: &Group, here: &str) -> Panel {
+    let (kind, target) = (address::group_kind_word(group), address::group_target(group));
+    policy::render_panel(scene, "policy", kind, &target, &group.policy, here)
 }
 
 /// The table of all groups.

@@ -75,9 +75,11 @@ fn render_row(row: &HistoryRow) -> Fragment {
     let outcome = row.outcome.as_deref().unwrap_or_default();
     let what = match row.kind.as_str() {
         "appeared" => format!("{outcome} appeared for {machines}"),
-        "approved" => format!("approved{actor}"),
+        "approved" if machines.is_empty() => format!("approved{actor}"),
+        "approved" => format!("{machines} approved{actor}"),
         "started" => format!("started on {machines}"),
-        "ended" => format!("ended: {outcome}{actor}"),
+        "ended" if machines.is_empty() => format!("ended: {}{actor}", outcome.replace('-', " ")),
+        "ended" => format!("{machines} ended: {}{actor}", outcome.replace('-', " ")),
         "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
         "operation-ended" => format!("operation {outcome}"),
         "rollout" => describe_rollout(row, outcome),

@@ -1,12 +1,12 @@
 //! Actions on the selected hosts: drain and activate, after a confirmation page with a preview for each; plan a rollout.
 
 use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api as api;
 use forewarn_api::Actions;
 use forewarn_api_types::NewDrain;
 use forewarn_core::{DrainPlan, Host, HostState, Name};
 
 use super::action::Tone;
-use super::activity::describe_wait;
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::query::PageQuery;
@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::scene::Scene;
 use super::status::count;
 use super::visitor::Form;
-use super::{frame, words};
+use super::{frame, waits, words};
 
 const HERE: &str = "/hosts";
 
@@ -75,9 +75,10 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
     }
     let stuck: Vec<String> = moves.iter().filter(|one| one.kind.is_none()).map(|one| name(one.machine)).collect();
     if !stuck.is_empty() {
-        let wait = moves.iter().find_map(|one| one.waits_for.as_ref()).map_or_else(String::new, describe_wait);
-        let reason = if wait.is_empty() { "no other host can take them".into() } else { format!("waits for {wait}") };
-        sentences.push(format!("Not possible yet for {}: {}.", words::join_names(&stuck), words::escape_html(reason)));
+        let wait = moves.iter().find_map(|one| one.waits_for.as_ref());
+        let reason = wait
+            .map_or_else(|| "no other host can take them".into(), |wait| waits::render_wait(&api::render_wait(wait)));
+        sentences.push(format!("Not possible yet for {}: {reason}.", words::join_names(&stuck)));
     }
     let unnotified = moves.iter().filter_map(|one| region.machine(one.machine));
     let unnotified: Vec<String> = unnotified

@@ -60,7 +60,7 @@ struct HostFacts<'r> {
     next: Option<NextEvent>,
 }
 
-/// The group that would suffer most if the host went down.
+/// The group that is affected most if the host goes down.
 struct WorstGroup {
     name: String,
     href: String,

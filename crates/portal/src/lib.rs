@@ -2,13 +2,13 @@
 //! build step; scripts and styles are embedded in the binary.
 //!
 //! ```text
-//!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ page ─▶ panels of fragments ─▶ HTML
-//!                                        │                            └─▶ live: changed fragments
-//!                                        └─▶ submit (CSRF token) ─▶ native API, with the visitor's role
+//!  request ─▶ Host and Origin ─▶ visitor (cookie) ─▶ page ─▶ panels of fragments ─▶ HTML
+//!                                    │                            └─▶ live: changed fragments
+//!                                    └─▶ submit (CSRF token) ─▶ actions of `forewarn-api`, with the visitor's role
 //! ```
 //!
-//! The portal has no commands of its own: every action is a request of the native API. Without a session it shows nothing
-//! about the fleet.
+//! The portal has no commands of its own: every button calls an action of `forewarn-api`. Without a session it shows
+//! nothing about the fleet.
 //!
 //! Modules, from top to bottom: `live`, `submit` and `page` dispatch to the module of each page; those use the parts that
 //! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `scene` into `panel`s.
@@ -20,12 +20,14 @@ mod assets;
 mod attention;
 mod calendar;
 mod chip;
+mod cluster;
 mod confirm;
 mod event;
 mod facts;
 mod field;
 mod flash;
 mod fleet;
+mod forwarding;
 mod fragment;
 mod frame;
 mod group;
@@ -90,6 +92,7 @@ use http::{HeaderValue, Method, header};
 
 use forewarn_access::oidc::CALLBACK_PATH;
 use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
+pub use forwarding::needs_leader;
 use shared::Shared;
 
 /// The API, with state that the portal's pages share.

@@ -24,7 +24,7 @@ use super::page::{self, Page};
 use super::panel::{NotFound, PageContent};
 use super::scene::Scene;
 use super::visitor::Visitor;
-use super::{Portal, frame};
+use super::{Portal, cluster, frame};
 use forewarn_api::ChannelBody;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
@@ -33,8 +33,8 @@ const UPDATE_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Rendering takes at most one part in this many of a core per viewer.
 const RENDER_SHARE: u32 = 10;
 
-/// Interval at which pages with metadata requests are rendered: those requests are not commits.
-const REQUESTS_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval at which pages are rendered that show more than commits.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Lets pages notice soon that the server is gone.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -56,9 +56,11 @@ pub async fn open_stream(
     };
     let (messages, body) = mpsc::channel(1);
     let commits = portal.engine().subscribe();
+    let leaders = portal.engine().cluster().map(|cluster| cluster.changes());
     let since = query.get("since").and_then(|since| since.parse().ok());
     let (number, end) = portal.shared.streams.open(&visitor.cookie);
-    let feed = Feed { portal, visitor, page, messages, commits, end, number, since, sent: None, _permit: permit };
+    let feed =
+        Feed { portal, visitor, page, messages, commits, leaders, end, number, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::new(ChannelBody(body))).into_response()
@@ -70,6 +72,8 @@ struct Feed {
     page: Page,
     messages: mpsc::Sender<Bytes>,
     commits: watch::Receiver<u64>,
+    /// Changes of the leader; None: a single server.
+    leaders: Option<watch::Receiver<u64>>,
     /// Canceled when the session ends.
     end: CancellationToken,
     number: u64,
@@ -87,12 +91,15 @@ struct Sent {
     fragments: HashMap<String, u64>,
     /// The number of machines that are down, which the title of the tab shows.
     down: usize,
+    /// The warning while no server leads.
+    outage: &'static str,
 }
 
 impl Sent {
     /// The new state, and the fragments that are new or have changed.
-    fn compare(&self, content: &PageContent, down: usize) -> (Sent, Vec<Value>) {
-        let (mut now, mut put) = (Sent { down, ..Sent::default() }, Vec::new());
+    fn compare(&self, content: &PageContent, scene: &Scene) -> (Sent, Vec<Value>) {
+        let (down, outage) = (frame::count_down(scene.region()), cluster::describe_outage(scene));
+        let (mut now, mut put) = (Sent { down, outage, fragments: HashMap::new() }, Vec::new());
         for panel in content.all_panels() {
             for (list, fragment) in panel.rendered_fragments() {
                 let hash = hash_of(list, &fragment.html);
@@ -122,7 +129,7 @@ impl Feed {
         loop {
             self.commits.borrow_and_update();
             // A session can end without signing out: its token is rotated, or it expires.
-            self.portal.access().session(&self.visitor.cookie)?;
+            self.portal.find_session(&self.visitor.cookie).await?;
             let begun = Instant::now();
             let scene = Scene::now(&self.portal, &self.visitor, RenderMode::Update);
             match self.page.render(&scene).await {
@@ -138,18 +145,18 @@ impl Feed {
         let before = self.sent.take();
         let is_first = before.is_none();
         let before = before.unwrap_or_default();
-        let down = frame::count_down(scene.region());
-        let (now, put) = before.compare(content, down);
+        let (now, put) = before.compare(content, scene);
         let gone: Vec<&String> = before.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
         // A page that was rendered from this revision is complete.
-        let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.shows_requests();
-        let is_change = is_first || !put.is_empty() || !gone.is_empty() || before.down != now.down;
+        let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.changes_without_commits();
+        let is_frame_changed = (before.down, before.outage) != (now.down, now.outage);
+        let is_change = is_first || !put.is_empty() || !gone.is_empty() || is_frame_changed;
         // Otherwise the first message lists all fragments, so that the page removes those that are gone.
         let all: Option<Vec<&String>> = is_first.then(|| now.fragments.keys().collect());
         let message = if has_all {
-            json!({ "now": scene.now.0, "down": down })
+            json!({ "now": scene.now.0, "down": now.down, "outage": now.outage })
         } else {
-            json!({ "now": scene.now.0, "down": down, "put": put, "drop": gone, "all": all })
+            json!({ "now": scene.now.0, "down": now.down, "outage": now.outage, "put": put, "drop": gone, "all": all })
         };
         self.sent = Some(now);
         if is_change { self.send(&message.to_string()).await } else { Some(()) }
@@ -165,15 +172,16 @@ impl Feed {
         loop {
             tokio::select! {
                 changed = self.commits.changed() => return changed.ok(),
+                changed = wait_for_leader(&mut self.leaders) => return changed,
                 () = self.messages.closed() => return None,
-                () = sleep(REQUESTS_INTERVAL) => quiet += REQUESTS_INTERVAL,
+                () = sleep(POLL_INTERVAL) => quiet += POLL_INTERVAL,
             }
             if quiet >= HEARTBEAT {
                 let now = self.portal.engine().now().0;
                 self.send(&json!({ "now": now }).to_string()).await?;
                 return Some(());
             }
-            if self.page.shows_requests() {
+            if self.page.changes_without_commits() {
                 return Some(());
             }
         }
@@ -182,6 +190,14 @@ impl Feed {
     async fn send(&self, data: &str) -> Option<()> {
         let message = Bytes::from(format!("data: {data}\n\n"));
         timeout(STALLED_AFTER, self.messages.send(message)).await.ok()?.ok()
+    }
+}
+
+/// Waits until the cluster has another leader or none; forever on a single server.
+async fn wait_for_leader(leaders: &mut Option<watch::Receiver<u64>>) -> Option<()> {
+    match leaders {
+        Some(leaders) => leaders.changed().await.ok(),
+        None => std::future::pending().await,
     }
 }
 

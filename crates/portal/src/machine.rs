@@ -1,7 +1,7 @@
 //! The page of a machine: details, its document in any version, its metadata requests, timeline, history; actions.
 
 use askama::Template;
-use forewarn_core::{EventKind, GroupKind, Guid, Machine, Power, Priority, Region, Seat};
+use forewarn_core::{EventKind, GroupKind, Guid, Machine, Membership, Power, Priority, Region};
 use forewarn_store::HistoryRow;
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
@@ -63,17 +63,18 @@ pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<Page
         Panel::with_content("requests", "Metadata requests", &list_requests(scene, machine)),
         history::render_machine_panel(scene, machine).await,
     ];
-    if machine.seat == Seat::Standalone {
+    if machine.membership == Membership::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
-        panels.insert(2, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
+        panels.insert(5, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
-    let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", render_parent(region, machine));
+    let lead =
+        format!("<p class=\"crumbs\"><a href=\"/machines\">Machines</a> / {}</p>", render_parent(region, machine));
     Ok(PageContent { title: name, lead, panels, aside: Vec::new() })
 }
 
 /// The group or resource group of a machine.
 fn render_parent(region: &Region, machine: &Machine) -> String {
-    match machine.seat.group().and_then(|group| region.group(group)) {
+    match machine.membership.group().and_then(|group| region.group(group)) {
         Some(group) => format!(r#"<a href="/groups/{}">{}</a>"#, group.id.0, words::escape_html(&group.name)),
         None => words::escape_html(&machine.home.resource_group),
     }
@@ -81,7 +82,7 @@ fn render_parent(region: &Region, machine: &Machine) -> String {
 
 /// Whether an instance has the latest model of its scale set. `None` for other machines.
 fn has_latest_model(region: &Region, machine: &Machine) -> Option<bool> {
-    match &region.group(machine.seat.group()?)?.kind {
+    match &region.group(machine.membership.group()?)?.kind {
         GroupKind::ScaleSet(set) => Some(machine.model == set.model_version),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }

@@ -56,7 +56,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         .collect();
     let order = SortOrder::of(query, &COLUMNS, "name");
     let group =
-        |machine: &Machine| machine.seat.group().and_then(|id| region.group(id)).map(|group| group.name.clone());
+        |machine: &Machine| machine.membership.group().and_then(|id| region.group(id)).map(|group| group.name.clone());
     match order.key {
         "group" => found.sort_by_cached_key(|machine| (group(machine), machine.name.to_lowercase())),
         "host" => found.sort_by_cached_key(|machine| (machine.host.clone(), machine.name.to_lowercase())),
@@ -101,7 +101,7 @@ fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
         (false, false) => ("no handler", "idle"),
     };
     let next = next_of(scene, machine);
-    let group = machine.seat.group().and_then(|id| region.group(id));
+    let group = machine.membership.group().and_then(|id| region.group(id));
     let line = MachineLine {
         id: &id,
         sort: &sort,

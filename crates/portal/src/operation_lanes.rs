@@ -17,7 +17,7 @@ use super::scene::Scene;
 use super::severity::Severity;
 use super::table::number_key;
 use super::timeline::{Canvas, EventTimeline, Stage, Window, find_expected};
-use super::{address, words};
+use super::{address, waits, words};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
 const LANES_MAX: usize = 40;
@@ -447,10 +447,8 @@ impl Lanes<'_> {
             (Stage::InProgress, true, _) => "no notice".into(),
             (_, _, _) if ready.notified > 0 => format!("{}/{} ready", ready.ready, ready.notified),
             (_, _, _) if ready.unnotified > 0 => "no handler".into(),
-            (Stage::Scheduled, _, _) if !activity.waits_for.is_empty() => {
-                format!("waits: {}", activity.waits_for)
-            }
-            (Stage::Scheduled | Stage::InProgress, _, _) => return None,
+            (Stage::Scheduled, _, _) => waits::shorten(activity.waits_for.as_ref()?),
+            (Stage::InProgress, _, _) => return None,
         };
         Some((text, end.max(if activity.stage() == Stage::InProgress { self.scene.now.0 } else { end })))
     }

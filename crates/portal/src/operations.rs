@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
-use forewarn_core::{Guid, Operation, OperationState, Region, Within};
+use forewarn_core::{ApprovalScope, Guid, Operation, OperationState, Region};
 
 use super::action::Tone;
 use super::activity::{Activity, ActivityId, Readiness, title_of};
@@ -20,6 +20,7 @@ use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::timeline::Stage;
 use super::visitor::Form;
+use super::waits::render_wait;
 use super::{activity, frame, group_table, html, operation, words};
 
 const HERE: &str = "/operations";
@@ -152,13 +153,7 @@ fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
         Stage::InProgress => r#"<span class="st down">In progress</span>"#.to_owned(),
         Stage::Scheduled => {
             let due = activity.due().map_or_else(
-                || {
-                    if activity.waits_for.is_empty() {
-                        String::new()
-                    } else {
-                        format!(", waits for {}", words::escape_html(&activity.waits_for))
-                    }
-                },
+                || activity.waits_for.as_ref().map_or_else(String::new, |wait| format!(", {}", render_wait(wait))),
                 |due| format!(r#" <span class="count" data-until="{}"></span>"#, due.0),
             );
             format!(r#"<span class="st wait">Scheduled</span>{due}"#)
@@ -230,7 +225,7 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
         if is_approval {
             let events = operation::find_unapproved(&operation::events_of(region, one));
             if !events.is_empty() {
-                actions.approve_events(Within::Region, events).await.map_err(about)?;
+                actions.approve_events(ApprovalScope::Region, events).await.map_err(about)?;
             }
         } else {
             actions.cancel_operation(one.id).await.map_err(about)?;

@@ -15,7 +15,10 @@ const GROUPS_MAX: usize = 20;
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct GetStarted;
+struct GetStarted {
+    /// The only machine, if there is one.
+    machine: Option<String>,
+}
 
 pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     let view = LaneView::of(scene, query);
@@ -27,8 +30,15 @@ pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         operation_lanes::render_operation_lanes(scene, &activities, query, view),
         group_table::render_panel(scene, &groups, query, "/", GROUPS_MAX),
     ];
-    if scene.region().machines().len() == 0 {
-        panels.insert(0, Panel::with_content("start", "Get started", &GetStarted));
+    let region = scene.region();
+    let is_unused = activities.is_empty() && region.operations().next().is_none();
+    let machines = region.machines().len();
+    if machines == 0 || (machines == 1 && is_unused) {
+        let machine = region.machines().next().map(|machine| machine.name.to_string());
+        panels.insert(
+            1,
+            Panel::with_content("start", "Three next steps", &GetStarted { machine }).without_frame_but_title(),
+        );
     }
     PageContent::new("Overview", panels)
 }

@@ -20,11 +20,13 @@ use super::scene::Scene;
 use super::test_kit::TestKitFields;
 use super::visitor::Visitor;
 use super::{Portal, address, frame, words};
-use super::{calendar, event, group, history_page, host, hosts, machine, machines, maintenance, operation, operations};
+use super::{
+    calendar, cluster, event, group, history_page, host, hosts, machine, machines, maintenance, operation, operations,
+};
 use super::{overview, rollout, rollout_plan, scale_set_wizard, search, test_kit, webhooks};
 
 /// Paths of the pages without a form of their own; those with one are in the route table.
-pub const PATHS: [&str; 15] = [
+pub const PATHS: [&str; 16] = [
     "/",
     "/operations",
     "/operations/{operation}",
@@ -39,6 +41,7 @@ pub const PATHS: [&str; 15] = [
     "/webhooks",
     "/history",
     "/calendar",
+    "/cluster",
     "/search",
 ];
 
@@ -54,6 +57,7 @@ pub enum Page {
     Webhooks,
     History(PageQuery),
     Calendar,
+    Cluster,
     Search(String),
     Machine {
         vm_id: Guid,
@@ -93,6 +97,7 @@ impl Page {
             ["webhooks"] => Some(Page::Webhooks),
             ["history"] => Some(Page::History(fields)),
             ["calendar"] => Some(Page::Calendar),
+            ["cluster"] => Some(Page::Cluster),
             ["search"] => Some(Page::Search(text("q"))),
             ["machines", id] => {
                 let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
@@ -111,10 +116,10 @@ impl Page {
         }
     }
 
-    /// Whether the page shows metadata requests, which change without a commit.
-    pub fn shows_requests(&self) -> bool {
+    /// Whether the page shows what changes without a commit: metadata requests, or servers and agents.
+    pub fn changes_without_commits(&self) -> bool {
         match self {
-            Page::Machine { .. } | Page::TestKit(_) => true,
+            Page::Machine { .. } | Page::TestKit(_) | Page::Cluster => true,
             Page::Overview(_)
             | Page::Operations(_)
             | Page::Operation(_)
@@ -148,6 +153,7 @@ impl Page {
             Page::Webhooks => Ok(webhooks::render(scene).await),
             Page::History(query) => Ok(history_page::render(scene, query).await),
             Page::Calendar => Ok(calendar::render(scene)),
+            Page::Cluster => Ok(cluster::render(scene).await),
             Page::Search(text) => Ok(search::render(scene, text)),
             Page::Machine { vm_id, version } => machine::render(scene, *vm_id, *version).await,
             Page::Group { id, from } => group::render(scene, *id, *from, None).await,

@@ -30,6 +30,8 @@ pub enum Shape {
     Card,
     /// Without a frame, and with a heading for screen readers only.
     Plain,
+    /// Without a frame, below its heading.
+    Titled,
     /// A card without padding, whose fragments are list items.
     List,
 }
@@ -99,6 +101,12 @@ impl Panel {
 
     pub fn without_frame(mut self) -> Panel {
         self.shape = Shape::Plain;
+        self
+    }
+
+    /// Shows the heading above the content, without a frame around it.
+    pub fn without_frame_but_title(mut self) -> Panel {
+        self.shape = Shape::Titled;
         self
     }
 

@@ -9,9 +9,9 @@ mod tests;
 use std::time::Duration;
 
 use forewarn_core::{
-    Answer, Approver, Command, Event, EventKind, EvictionPolicy, Group, GroupChange, GroupKind, Guid, Host, Machine,
-    MachineId, Name, OperationId, Outcome, Power, Region, Request, Scale, Seat, Status, Target, Timestamp, Transition,
-    What,
+    Answer, Approver, Command, Event, EventKind, EvictionPolicy, FactKind, Group, GroupChange, GroupKind, Guid, Host,
+    Machine, MachineId, Membership, Name, OperationId, Outcome, Power, Region, Request, Scale, Status, Target,
+    Timestamp, Transition,
 };
 
 use super::html::RenderMode;
@@ -385,21 +385,21 @@ fn describe_superseded(trial: &Transition) -> Vec<String> {
 /// Effects of a power change on existing events.
 fn describe_consequences(trial: &Transition) -> Vec<String> {
     let sentences = trial.facts.iter().filter_map(|fact| match &fact.what {
-        What::Approved { event, by: Approver::Policy } => Some(format!(
+        FactKind::Approved { event, by: Approver::Policy } => Some(format!(
             "All machines of its event group are then down, so the policy approves {}.",
             event_title(event)
         )),
-        What::Started(event) => Some(format!("{} starts.", event_title(event))),
-        What::Ended(event) => Some(format!("{} ends without effect.", event_title(event))),
-        What::Approved { .. }
-        | What::Appeared(_)
-        | What::OperationEnded(_)
-        | What::RolloutChanged { .. }
-        | What::HostChanged(_)
-        | What::MachineAdded(_)
-        | What::MachineRemoved(_)
-        | What::ScopeOn(_)
-        | What::ScopeOff(_) => None,
+        FactKind::Started(event) => Some(format!("{} starts.", event_title(event))),
+        FactKind::Ended(event) => Some(format!("{} ends without effect.", event_title(event))),
+        FactKind::Approved { .. }
+        | FactKind::Appeared(_)
+        | FactKind::OperationEnded(_)
+        | FactKind::RolloutChanged { .. }
+        | FactKind::HostChanged(_)
+        | FactKind::MachineAdded(_)
+        | FactKind::MachineRemoved(_)
+        | FactKind::ScopeOn(_)
+        | FactKind::ScopeOff(_) => None,
     });
     sentences.collect()
 }
@@ -446,7 +446,7 @@ fn failure_effect(kind: EventKind) -> &'static str {
 
 /// The scale set of an instance, with its capacity.
 fn capacity_of<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u32)> {
-    let Seat::Instance { set, .. } = machine.seat else { return None };
+    let Membership::Instance { set, .. } = machine.membership else { return None };
     let group = region.group(set)?;
     match &group.kind {
         GroupKind::ScaleSet(set) => Some((&group.name, set.capacity)),

@@ -3,17 +3,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
-use forewarn_api::Action;
+use forewarn_api::{Action, forecast_rollout};
 use forewarn_api_types::MaintenanceWindow;
 use forewarn_api_types::span::span_text;
 use forewarn_core::{
-    Event, OperationId, Rollout, RolloutId, RolloutState, RolloutStep, Status, StepState, StepTarget, Wait,
+    Event, OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, Status, StepState, StepTarget,
+    Timestamp, Wait,
 };
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::activity::{ActivityId, describe_wait, kind_of_rollout, name_rollout, name_step};
+use super::activity::{ActivityId, kind_of_rollout, name_rollout, name_step};
 use super::facts::Facts;
 use super::fleet;
 use super::fragment::Fragment;
@@ -23,7 +25,7 @@ use super::query::PageQuery;
 use super::scene::Scene;
 use super::status::count;
 use super::table::{self, Column, SortOrder};
-use super::{address, history, html, words};
+use super::{address, history, html, waits, words};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;
@@ -98,6 +100,7 @@ pub async fn render(scene: &Scene, id: RolloutId) -> Result<PageContent, NotFoun
             || row.operation.is_some_and(|one| operations.contains(&one) && row.kind == "ended")
     };
     let rows = history::render_filtered_panel(scene, is_of_rollout).await;
+    let forecast = forecast(scene, rollout).await;
     let head = PageHead {
         parent: ("/operations", "Operations"),
         here: "Rollout",
@@ -110,10 +113,11 @@ pub async fn render(scene: &Scene, id: RolloutId) -> Result<PageContent, NotFoun
         )],
     };
     let panels = vec![
-        Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout) }).without_frame(),
+        Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout, forecast.as_ref()) })
+            .without_frame(),
         render_actions(scene, rollout),
         Panel::with_content("segments", "Progress", &list_segments(scene, rollout)),
-        render_steps(scene, rollout),
+        render_steps(scene, rollout, forecast.as_ref()),
     ];
     let aside = vec![
         Panel::with_content("facts", "Rules", &list_rules(rollout)),
@@ -124,7 +128,15 @@ pub async fn render(scene: &Scene, id: RolloutId) -> Result<PageContent, NotFoun
     Ok(PageContent::new(title, panels).with_lead(html::render(&head)).with_aside(aside))
 }
 
-fn describe_state(scene: &Scene, rollout: &Rollout) -> String {
+/// The expected course of the rest of a rollout that has not ended.
+async fn forecast(scene: &Scene, rollout: &Rollout) -> Option<RolloutPreview> {
+    if !rollout.is_live() {
+        return None;
+    }
+    forecast_rollout(scene.snapshot.clone(), rollout.id, scene.now).await.ok()
+}
+
+fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
     let noun = match rollout.steps.first().map(|step| &step.target) {
         Some(StepTarget::Host(_)) => "hosts",
@@ -146,25 +158,20 @@ fn describe_state(scene: &Scene, rollout: &Rollout) -> String {
     }
     let is_told = |wait: &&Wait| rollout.is_live() && **wait != Wait::Approvals;
     if let Some(wait) = rollout.waits_for.as_ref().filter(is_told) {
-        parts.push(format!(r#"<span class="amber">waits for {}</span>"#, render_wait(wait)));
+        let wait = forewarn_api::render_wait(wait);
+        let class = if waits::is_unplanned(wait.reason) { "amber" } else { "q" };
+        parts.push(format!(r#"<span class="{class}">{}</span>"#, waits::render_wait(&wait)));
     }
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
     let missing: usize = in_progress.map(|step| missing_names(scene, step).len()).sum();
     if missing > 0 {
         parts.push(format!(r#"<span class="amber">{} missing</span>"#, count(missing, "approval")));
     }
-    parts.join(r#" <span class="qq">·</span> "#)
-}
-
-/// The reason of a wait. Times are elements, so that they appear in the reader's time zone.
-fn render_wait(wait: &Wait) -> String {
-    match wait {
-        Wait::Window { opens } => format!("the window at {}", words::time(*opens)),
-        Wait::Pause { until } => format!("the end of the pause at {}", words::time(*until)),
-        Wait::Availability { .. } | Wait::Capacity { .. } | Wait::Approvals | Wait::Host(_) | Wait::Paused => {
-            words::escape_html(describe_wait(wait))
-        }
+    let steps = forecast.filter(|forecast| forecast.is_complete).map_or(&[][..], |forecast| &forecast.rollout.steps);
+    if let Some(end) = steps.iter().filter_map(|step| step.ended).max() {
+        parts.push(format!("ends {}", words::about(end)));
     }
+    parts.join(r#" <span class="qq">·</span> "#)
 }
 
 fn events_of_step<'s>(scene: &'s Scene, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
@@ -222,7 +229,7 @@ fn list_segments(scene: &Scene, rollout: &Rollout) -> Segments {
 }
 
 /// Failed steps first, then those in progress, then the next ones, then those that ended.
-fn render_steps(scene: &Scene, rollout: &Rollout) -> Panel {
+fn render_steps(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
     let rank = |step: &RolloutStep| match step.state {
         StepState::Failed => 0,
         StepState::InProgress => 1,
@@ -230,14 +237,21 @@ fn render_steps(scene: &Scene, rollout: &Rollout) -> Panel {
         StepState::Succeeded | StepState::Skipped | StepState::Canceled => 3,
     };
     let rows = rollout.steps.iter().enumerate();
-    let rows = rows.map(|(number, step)| render_step(scene, step, number, rank(step))).collect::<Vec<_>>();
-    let mut rows = rows;
+    let expected = |number: usize| forecast.and_then(|forecast| forecast.rollout.steps.get(number));
+    let mut rows: Vec<Fragment> =
+        rows.map(|(number, step)| render_step(scene, (step, expected(number)), number, rank(step))).collect();
     rows.sort_by(|one, other| one.sort.cmp(&other.sort));
     let order = SortOrder { key: "", is_descending: false };
     Panel::new("steps", "Steps", rows).with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), ""))
 }
 
-fn render_step(scene: &Scene, step: &RolloutStep, number: usize, rank: u8) -> Fragment {
+/// The row of a step, with the step as it is expected to end.
+fn render_step(
+    scene: &Scene,
+    (step, expected): (&RolloutStep, Option<&RolloutStep>),
+    number: usize,
+    rank: u8,
+) -> Fragment {
     let region = scene.region();
     let (id, sort) = (format!("step-{number}"), format!("{rank}-{}", table::row_key(number)));
     let events = events_of_step(scene, step);
@@ -268,7 +282,7 @@ fn render_step(scene: &Scene, step: &RolloutStep, number: usize, rank: u8) -> Fr
         ready: machines(&|event| event.is_shown() && (event.approval.is_some() || event.status != Status::Scheduled)),
         notified: machines(&Event::is_shown),
         waits_for: describe_step(scene, step, &events, &missing),
-        time: describe_time(step, &events),
+        time: describe_time(step, expected, &events),
         operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)
@@ -317,13 +331,24 @@ fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], miss
     }
 }
 
-fn describe_time(step: &RolloutStep, events: &[&Arc<Event>]) -> String {
+fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&Arc<Event>]) -> String {
     let due = events.iter().filter(|event| event.status == Status::Scheduled).map(|event| event.not_before).min();
-    match (step.ended, due, step.started) {
-        (Some(ended), _, _) => words::time(ended),
-        (None, Some(due), _) => format!(r#"<span class="count" data-until="{}">{}</span>"#, due.0, words::utc(due)),
-        (None, None, Some(started)) => format!("since {}", words::time(started)),
-        (None, None, None) => r#"<span class="qq">–</span>"#.into(),
+    let about = |at: Option<Timestamp>, word: &str| {
+        at.map_or_else(String::new, |at| format!("<small>{word} {}</small>", words::about(at)))
+    };
+    let end = about(expected.and_then(|step| step.ended), "ends");
+    match (step.ended, due, step.started, expected.and_then(|step| step.started)) {
+        (Some(ended), _, Some(started), _) => {
+            let took = span_text(Duration::from_secs(ended.since(started).as_secs()));
+            format!("{}<small>took {took}</small>", words::time(ended))
+        }
+        (Some(ended), _, None, _) => words::time(ended),
+        (None, Some(due), _, _) => {
+            format!(r#"<span class="count" data-until="{}">{}</span>{end}"#, due.0, words::utc(due))
+        }
+        (None, None, Some(started), _) => format!("since {}{end}", words::time(started)),
+        (None, None, None, Some(start)) => format!("{}{end}", words::about(start)),
+        (None, None, None, None) => r#"<span class="qq">–</span>"#.into(),
     }
 }
 

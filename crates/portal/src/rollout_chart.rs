@@ -258,7 +258,7 @@ fn count_machines(region: &Region, step: &RolloutStep) -> (BTreeMap<GroupKey, us
     let is_of_step = |machine: &forewarn_core::Machine| match (&step.host, &step.group) {
         (Some(host), _) => machine.host.as_deref() == Some(host),
         (None, Some(group)) => {
-            let found = machine.seat.group().and_then(|id| region.group(id));
+            let found = machine.membership.group().and_then(|id| region.group(id));
             found.is_some_and(|found| *found.name == **group) && Some(machine.update_domain) == step.update_domain
         }
         (None, None) => false,

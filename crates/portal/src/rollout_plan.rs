@@ -19,7 +19,7 @@ use super::rollout_chart::{Chart, is_named};
 use super::scene::Scene;
 use super::status::count;
 use super::visitor::Form;
-use super::{Portal, frame, html, words};
+use super::{Portal, frame, html, waits, words};
 
 const HERE: &str = "/rollouts/plan";
 
@@ -221,7 +221,7 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
     let noun = if plan.hosts.is_empty() { "step" } else { "host" };
     let waits = preview.waits.iter().take(3).map(|wait| {
         let at = words::time(forewarn_core::Timestamp(wait.at.0));
-        format!("From {at}, it waits for {}.", words::escape_html(&wait.waits_for))
+        format!("From {at}, it {}.", waits::render_wait(&wait.waits_for))
     });
     RolloutFoot {
         csrf: &scene.visitor.session.csrf,

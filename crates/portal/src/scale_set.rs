@@ -11,10 +11,12 @@ use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
 use super::action::Tone;
 use super::confirm::Confirmation;
 use super::field::{Control, Field, Problems, parse_number};
+use super::flash::Flash;
 use super::panel::Panel;
 use super::preview::Preview;
 use super::refusal::Refusal;
 use super::scene::Scene;
+use super::status::count;
 use super::visitor::Form;
 use super::{address, frame, html, words};
 use forewarn_api::{Action, GroupTarget};
@@ -161,8 +163,20 @@ pub async fn change(
         return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
     }
     let actions = scene.portal.actions(form.visitor.principal());
+    let capacity = change.capacity;
     match actions.change_scale_set(&GroupTarget::Id(group.id), change).await {
-        Ok(_) => Ok(Redirect::to(back).into_response()),
+        Ok(_) => {
+            let flash = match capacity {
+                Some(capacity) => {
+                    Flash::new(format!("Scaled {} to {}.", group.name, count(capacity as usize, "instance")))
+                        .with_link("/operations", "Open operations")
+                }
+                None => Flash::new(format!("Changed the terminate notification of {}.", group.name))
+                    .with_link("/history", "Show history"),
+            };
+            scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
+            Ok(Redirect::to(back).into_response())
+        }
         Err(error) => {
             fields.add_refusal(form, error.into());
             Err(fields)

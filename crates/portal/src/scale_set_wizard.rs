@@ -5,10 +5,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
-use forewarn_core::{Home, Region, Rejection};
+use forewarn_core::{GroupType, Home, Region, Rejection};
 use http::StatusCode;
 
 use super::field::{self, Control, Field, Problems};
+use super::flash::Flash;
 use super::fragment::Fragment;
 use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
@@ -178,7 +179,12 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         Err(message) => Err(Refusal::form(message)),
     };
     match created {
-        Ok(set) => Redirect::to(&format!("/groups/{}", set.group.id)).into_response(),
+        Ok(set) => {
+            let flash =
+                Flash::new(format!("Created scale set {}.", set.group.name)).with_link("/scale-sets", "All scale sets");
+            portal.shared.flashes.set(&form.visitor.cookie, flash);
+            Redirect::to(&format!("/groups/{}", set.group.id)).into_response()
+        }
         Err(refused) => {
             let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
             let mut problems = Problems::default();
@@ -236,7 +242,8 @@ fn is_name_taken(region: &Region, fields: &NewScaleSetFields) -> bool {
     let is_there = |home: &Home| {
         home.resource_group.eq_ignore_ascii_case(&fields.resource_group) && &*home.subscription == SUBSCRIPTION_DEFAULT
     };
-    region.groups_named(&fields.name).any(|group| is_there(&group.home))
+    let mut sets = region.groups_named(&fields.name).filter(|group| GroupType::of(group) == GroupType::ScaleSet);
+    sets.any(|group| is_there(&group.home))
 }
 
 fn check(region: &Region, form: &Form, fields: &NewScaleSetFields) -> Problems {

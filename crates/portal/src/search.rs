@@ -2,11 +2,12 @@
 //! suggests similar names.
 
 use askama::Template;
+use forewarn_api::describe_request;
 use forewarn_api_types::nearest::nearest;
 use forewarn_core::Region;
 use forewarn_wire::guid;
 
-use super::activity::{ActivityId, name_rollout, note_of, title_of};
+use super::activity::{ActivityId, name_rollout, title_of};
 use super::fragment::Fragment;
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
@@ -16,6 +17,9 @@ use super::{address, words};
 
 /// Results of each kind. More are not read; a longer text finds fewer.
 const RESULTS_MAX: usize = 20;
+
+/// Fewer characters are part of many IDs by chance.
+const ID_CHARS_MIN: usize = 4;
 
 /// Suggestions for a text without results.
 const SUGGESTIONS_MAX: usize = 3;
@@ -73,9 +77,13 @@ fn find(region: &Region, text: &str) -> Vec<SearchResult> {
     results
 }
 
-/// The first of these fields that contains the text.
+/// The first of these fields that contains the text, or begins with it if it is an ID.
 fn match_field<'f>(fields: impl IntoIterator<Item = (&'f str, String)>, text: &str) -> Option<String> {
-    let found = fields.into_iter().find(|(_, value)| value.to_lowercase().contains(text));
+    let matches = |label: &str, value: &str| match label {
+        "ID" | "vmId" => text.len() >= ID_CHARS_MIN && value.to_lowercase().starts_with(text),
+        _ => value.to_lowercase().contains(text),
+    };
+    let found = fields.into_iter().find(|(label, value)| matches(label, value));
     found.map(|(label, value)| format!("{label} {value}"))
 }
 
@@ -127,8 +135,11 @@ fn find_activities<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item 
         })
     });
     let operations = region.operations().filter_map(move |operation| {
-        let fields =
-            [("title", title_of(region, operation)), ("ticket", note_of(operation)), ("ID", operation.id.to_string())];
+        let fields = [
+            ("title", title_of(region, operation)),
+            ("ticket", describe_request(region, operation).unwrap_or_default()),
+            ("ID", operation.id.to_string()),
+        ];
         Some(SearchResult {
             matched: match_field(fields, text)?,
             name: title_of(region, operation),

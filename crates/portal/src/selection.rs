@@ -10,9 +10,11 @@ use forewarn_wire::guid;
 
 use super::action::Tone;
 use super::confirm::Confirmation;
+use super::flash::Flash;
 use super::preview::{MachineAction, Preview};
 use super::refusal::Refusal;
 use super::scene::Scene;
+use super::status::count;
 use super::visitor::Form;
 use super::{address, frame, html, plan, scale_set, words};
 
@@ -77,6 +79,16 @@ pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response,
     }
     let actions = scene.portal.actions(form.visitor.principal());
     action.perform(&actions, group, &machines).await?;
+    let flash = Flash::new(format!("{} {}.", action.describe_request(), count(machines.len(), "machine")));
+    let flash = match action {
+        BulkAction::Restart | BulkAction::Redeploy | BulkAction::Delete => {
+            flash.with_link("/operations", "Open operations")
+        }
+        BulkAction::Upgrade | BulkAction::Protect | BulkAction::Unprotect => {
+            flash.with_link("/history", "Show history")
+        }
+    };
+    scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
     Ok(Redirect::to(back).into_response())
 }
 
@@ -115,6 +127,18 @@ impl BulkAction {
             BulkAction::Upgrade => "Upgrade",
             BulkAction::Protect => "Protect",
             BulkAction::Unprotect => "Unprotect",
+        }
+    }
+
+    /// The confirmation, up to the number of machines.
+    fn describe_request(self) -> &'static str {
+        match self {
+            BulkAction::Restart => "Requested a restart of",
+            BulkAction::Redeploy => "Requested a redeploy of",
+            BulkAction::Delete => "Requested the deletion of",
+            BulkAction::Upgrade => "Upgrading",
+            BulkAction::Protect => "Protected",
+            BulkAction::Unprotect => "Removed the protection of",
         }
     }
 

@@ -12,8 +12,8 @@ use http::{Method, StatusCode, header};
 
 use super::visitor::{FORM_TIMEOUT, Form, Visitor, cookie_header};
 use super::{Portal, html, sign_in_page};
-use forewarn_access::Principal;
-use forewarn_api::Via;
+use forewarn_access::Holder;
+use forewarn_api::{ApiError, Scheme};
 
 /// Size of a sign-in form: a token has at most a few kilobytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -27,7 +27,7 @@ struct SignedInPage<'a> {
 /// Handles a sign-in link. Without a code, shows the sign-in page.
 pub async fn sign_in_with_code(
     State(portal): State<Portal>,
-    Extension(via): Extension<Via>,
+    Extension(via): Extension<Scheme>,
     Query(query): Query<HashMap<String, String>>,
     request: Request,
 ) -> Response {
@@ -37,20 +37,21 @@ pub async fn sign_in_with_code(
         let back = query.get("back").map_or("/", String::as_str);
         return sign_in_page::render(&portal, "", back).into_response();
     };
-    match portal.access().begin_session(code) {
-        Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie, "/"),
-        None => {
+    match portal.redeem_link(code).await {
+        Ok(Some(holder)) => begin_session(&portal, via, &holder, "/").await,
+        Ok(None) => {
             portal.record_failed_sign_in(request.extensions(), "portal link").await;
             let problem = "This link has already been used or has expired. Create a new one with: forewarn portal";
             (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem, "/")).into_response()
         }
+        Err(error) => show_error(&portal, &error, "/"),
     }
 }
 
 /// Handles the form: a token, or only the button on a server that requires none.
 pub async fn sign_in_with_form(
     State(portal): State<Portal>,
-    Extension(via): Extension<Via>,
+    Extension(via): Extension<Scheme>,
     request: Request,
 ) -> Response {
     let extensions = request.extensions().clone();
@@ -63,12 +64,12 @@ pub async fn sign_in_with_form(
     let fields: HashMap<String, String> = form_urlencoded::parse(&bytes).into_owned().collect();
     let field = |name: &str| fields.get(name).map_or("", String::as_str);
     let (access, back) = (portal.access(), field("back"));
-    let begun = match field("token") {
-        "" => access.begin_open_session(),
-        token => access.begin_token_session(token, |audience| portal.addresses().accepts_audience(audience)),
+    let holder = match field("token") {
+        "" => access.open_holder(),
+        token => access.token_holder(token, |audience| portal.addresses().accepts_audience(audience)),
     };
-    if let Some((principal, cookie)) = begun {
-        return start_session(&portal, via, &principal, &cookie, back);
+    if let Some(holder) = holder {
+        return begin_session(&portal, via, &holder, back).await;
     }
     let problem = if field("token").is_empty() {
         "This server requires a token or a sign-in link. Create a link with: forewarn portal"
@@ -84,18 +85,29 @@ pub async fn check_session(_: Visitor) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-pub async fn sign_out(State(portal): State<Portal>, Extension(via): Extension<Via>, form: Form) -> Response {
-    portal.access().end_session(&form.visitor.cookie);
+pub async fn sign_out(State(portal): State<Portal>, Extension(via): Extension<Scheme>, form: Form) -> Response {
+    if let Err(error) = portal.end_session(&form.visitor.cookie).await {
+        return show_error(&portal, &error, "/");
+    }
     portal.shared.streams.close_session(&form.visitor.cookie);
     let cookie = cookie_header(&portal, Some(via), None);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/portal/sign-in")).into_response()
 }
 
-/// Returns a page and not a redirect: the cookie is `SameSite=Strict`, and browsers do not send it after a redirect that
-/// started on another site.
-pub fn start_session(portal: &Portal, via: Via, principal: &Principal, cookie: &str, back: &str) -> Response {
-    let cookie = cookie_header(portal, Some(via), Some(cookie));
+/// Starts a session. Returns a page and not a redirect: the cookie is `SameSite=Strict`, and browsers do not send it after a
+/// redirect that started on another site.
+pub async fn begin_session(portal: &Portal, via: Scheme, holder: &Holder, back: &str) -> Response {
+    let cookie = match portal.begin_session(holder).await {
+        Ok(cookie) => cookie_header(portal, Some(via), Some(&cookie)),
+        Err(error) => return show_error(portal, &error, back),
+    };
+    let principal = &holder.principal;
     tracing::info!(name = %principal.name, role = principal.role.word(), "signed in to the portal");
     let page = Html(html::render(&SignedInPage { back: sign_in_page::check_back(back) }));
     ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], page).into_response()
+}
+
+/// The sign-in page with an error of the API, such as a cluster without a leader.
+fn show_error(portal: &Portal, error: &ApiError, back: &str) -> Response {
+    (error.status, sign_in_page::render(portal, &error.message, back)).into_response()
 }

@@ -7,15 +7,15 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderMap, StatusCode, header};
 
-use super::sign_in::start_session;
+use super::sign_in::begin_session;
 use super::{Portal, sign_in_page};
 use forewarn_access::oidc::{ATTEMPT_SECS, CALLBACK_PATH, Callback, OidcError};
-use forewarn_api::Via;
+use forewarn_api::Scheme;
 
 /// Sends the browser to the provider.
 pub async fn begin(
     State(portal): State<Portal>,
-    Extension(via): Extension<Via>,
+    Extension(via): Extension<Scheme>,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
@@ -34,7 +34,7 @@ pub async fn begin(
 /// Receives the browser from the provider.
 pub async fn finish(
     State(portal): State<Portal>,
-    Extension(via): Extension<Via>,
+    Extension(via): Extension<Scheme>,
     Query(mut query): Query<HashMap<String, String>>,
     request: Request,
 ) -> Response {
@@ -59,8 +59,7 @@ pub async fn finish(
             return show_failure(&portal, status, &error, "/");
         }
     };
-    let Some(session) = portal.access().begin_oidc_session(&finished.holder) else { return without_provider(&portal) };
-    let mut response = start_session(&portal, via, &finished.holder.principal, &session, &finished.back);
+    let mut response = begin_session(&portal, via, &finished.holder, &finished.back).await;
     // The attempt is used up.
     if let Ok(cookie) = attempt_cookie(&portal, via, None).parse() {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -79,11 +78,11 @@ fn without_provider(portal: &Portal) -> Response {
 }
 
 /// Scheme and host at which the browser reached this server. The host was checked before.
-fn base_url(headers: &HeaderMap, via: Via) -> String {
+fn base_url(headers: &HeaderMap, via: Scheme) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     match via {
-        Via::Https => format!("https://{host}"),
-        Via::Http => format!("http://{host}"),
+        Scheme::Https => format!("https://{host}"),
+        Scheme::Http => format!("http://{host}"),
     }
 }
 
@@ -92,8 +91,8 @@ fn attempt_name(portal: &Portal) -> String {
 }
 
 /// `SameSite=Lax`, because the browser comes from another site.
-fn attempt_cookie(portal: &Portal, via: Via, value: Option<&str>) -> String {
-    let secure = if via == Via::Https { "; Secure" } else { "" };
+fn attempt_cookie(portal: &Portal, via: Scheme, value: Option<&str>) -> String {
+    let secure = if via == Scheme::Https { "; Secure" } else { "" };
     let age = if value.is_some() { ATTEMPT_SECS } else { 0 };
     let (name, value) = (attempt_name(portal), value.unwrap_or_default());
     format!("{name}={value}; Path={CALLBACK_PATH}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")

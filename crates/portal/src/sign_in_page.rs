@@ -1,4 +1,4 @@
-//! The page for visitors without a session. Signing in returns to the page that was asked for.
+//! The page for visitors without a session. Signing in returns to the requested page.
 
 use askama::Template;
 use axum::response::Html;
@@ -19,7 +19,7 @@ struct SignInPage<'a> {
     back: &'a str,
 }
 
-/// `problem` is an error message, or empty. `back` is the path that was asked for.
+/// `problem` is an error message, or empty. `back` is the requested path.
 pub fn render(portal: &Portal, problem: &str, back: &str) -> Html<String> {
     let access = portal.access();
     let provider = access.oidc().map(|oidc| oidc.provider_name());

@@ -9,26 +9,27 @@ use forewarn_api_types::{
     ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
     OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
 };
-use forewarn_core::{Guid, Within};
+use forewarn_core::{ApprovalScope, Guid, Region};
 use forewarn_wire::guid;
 use http::StatusCode;
 
+use super::activity::{name_rollout, title_of};
 use super::flash::Flash;
 use super::html::RenderMode;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{
-    Portal, address, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit,
+    Portal, address, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit, words,
 };
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
     match perform(&portal, &form, &back).await {
-        Ok(next) => {
-            portal.shared.flashes.set(&form.visitor.cookie, confirm(&portal, &form, &next));
-            Redirect::to(&next).into_response()
+        Ok(performed) => {
+            portal.shared.flashes.set(&form.visitor.cookie, confirm(&portal, &form, &performed));
+            Redirect::to(&performed.next).into_response()
         }
         Err(refused) => page::render_at(&portal, &form.visitor, &back, Some(&refused)).await,
     }
@@ -80,13 +81,31 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
     }
 }
 
-/// Performs the action of a button. Returns the page to show next: the new event of an action on one machine, otherwise the
-/// page with the button, unless that is gone.
-async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Refusal> {
+/// The result of a button.
+struct Performed {
+    /// The page to show next.
+    next: String,
+    /// The operation that the action created, if the next page is another one.
+    operation: Option<forewarn_api_types::Id>,
+}
+
+impl Performed {
+    fn at(next: impl Into<String>) -> Performed {
+        Performed { next: next.into(), operation: None }
+    }
+
+    fn with_operation(self, operation: &Operation) -> Performed {
+        Performed { operation: Some(operation.id), ..self }
+    }
+}
+
+/// Performs the action of a button. The next page is the new event of an action on one machine, otherwise the page with the
+/// button, unless that is gone.
+async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<Performed, Refusal> {
     let actions = portal.actions(form.visitor.principal());
     let (act, target) = (form.text("act"), form.text("target"));
     if let Some(operation) = start_on_machine(&actions, act, target).await? {
-        return Ok(address::after_operation(&operation, back));
+        return Ok(Performed::at(address::after_operation(&operation, back)));
     }
     match act {
         "start" => actions.set_power(&MachineTarget::named(target), PowerState::Running).await.map(drop)?,
@@ -96,11 +115,14 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Ref
             let change = MachineChange { policy: Nullable::Value(read_policy(form)), ..MachineChange::default() };
             actions.change_machine(&MachineTarget::named(target), change).await.map(drop)?;
         }
-        "fail-host" => actions.fail_host(target, failure(FailureType::Reboot)).await.map(drop)?,
-        "lose-host" => actions.fail_host(target, failure(FailureType::Redeploy)).await.map(drop)?,
+        "fail-host" | "lose-host" => {
+            let kind = if act == "fail-host" { FailureType::Reboot } else { FailureType::Redeploy };
+            let operation = actions.fail_host(target, failure(kind)).await?;
+            return Ok(Performed::at(back).with_operation(&operation));
+        }
         "drain-host" => {
             let operation = actions.drain_host(target, NewDrain::default()).await?;
-            return Ok(format!("/operations/{}", operation.id));
+            return Ok(Performed::at(format!("/operations/{}", operation.id)));
         }
         "activate-host" => actions.activate_host(target).await.map(drop)?,
         "pause-rollout" => {
@@ -126,23 +148,23 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Ref
         "upgrade" => actions.upgrade_instances(&GroupTarget::named(target), Upgrade::default()).await.map(drop)?,
         "run" => {
             actions.run_scenario(NewRun { scenario: Some(target.to_owned()), ..NewRun::default() }).await?;
-            return Ok(test_kit::address_of("runs"));
+            return Ok(Performed::at(test_kit::address_of("runs")));
         }
         "stop-run" => {
             actions.stop_run(target)?;
-            return Ok(test_kit::address_of("runs"));
+            return Ok(Performed::at(test_kit::address_of("runs")));
         }
         "clear-fault" => {
             actions.clear_fault(target).await?;
-            return Ok(test_kit::address_of("faults"));
+            return Ok(Performed::at(test_kit::address_of("faults")));
         }
         "advance-next" => {
             actions.advance_clock(time_to_next_deadline(portal)?).await?;
-            return Ok(test_kit::address_of("panel-clock-panel"));
+            return Ok(Performed::at(test_kit::address_of("panel-clock-panel")));
         }
         other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
     }
-    Ok(back.to_owned())
+    Ok(Performed::at(back))
 }
 
 /// Approves all events of an operation that wait for an approval.
@@ -154,17 +176,11 @@ async fn approve_operation(portal: &Portal, actions: &Actions, target: &str) -> 
     if events.is_empty() {
         return Err(Refusal::form("No approvals are missing."));
     }
-    actions.approve_events(Within::Region, events).await.map(drop).map_err(Refusal::from)
+    actions.approve_events(ApprovalScope::Region, events).await.map(drop).map_err(Refusal::from)
 }
 
-/// The confirmation of an action, with a link to what it created or changed.
-fn confirm(portal: &Portal, form: &Form, next: &str) -> Flash {
-    let snapshot = portal.engine().snapshot();
-    let named = |target: &str| {
-        let machine = guid::parse(target).and_then(|id| snapshot.region.machine_by_vm_id(Guid(id)));
-        let machine = machine.and_then(|id| snapshot.region.machine(id));
-        machine.map_or_else(|| target.replace('~', "/"), |machine| machine.name.to_string())
-    };
+/// The confirmation of an action, with a link to what it created, or to the history.
+fn confirm(portal: &Portal, form: &Form, performed: &Performed) -> Flash {
     let text = match form.text("act") {
         "restart" => "Requested a restart of",
         "redeploy" => "Requested a redeploy of",
@@ -181,9 +197,9 @@ fn confirm(portal: &Portal, form: &Form, next: &str) -> Flash {
         "pause-rollout" => "Paused rollout",
         "resume-rollout" => "Resumed rollout",
         "stop-rollout" => "Stopped rollout",
-        "approve" => "Approved event",
+        "approve" => "Approved",
         "approve-operation" => "Approved all events of operation",
-        "cancel" => "Canceled event",
+        "cancel" => "Canceled",
         "cancel-operation" => "Canceled operation",
         "test-webhook" => "Delivered a test message to webhook",
         "resend-webhook" => "Resending the messages of webhook",
@@ -196,9 +212,36 @@ fn confirm(portal: &Portal, form: &Form, next: &str) -> Flash {
         "advance-next" => return Flash::new("Advanced the clock to the next deadline."),
         _ => "Changed",
     };
-    let flash = Flash::new(format!("{text} {}.", named(form.text("target"))));
-    let is_elsewhere = next.starts_with("/events/") || next.starts_with("/operations/");
-    if is_elsewhere { flash.with_link("/operations", "All operations") } else { flash.with_link(next, "Open") }
+    let name = name_target(&portal.engine().snapshot().region, form.text("act"), form.text("target"));
+    let flash = Flash::new(format!("{text} {name}."));
+    let is_created = performed.next.starts_with("/events/") || performed.next.starts_with("/operations/");
+    match performed.operation {
+        Some(id) => flash.with_link(format!("/operations/{id}"), "Open operation"),
+        None if is_created => flash.with_link("/operations", "All operations"),
+        None => flash.with_link("/history", "Show history"),
+    }
+}
+
+/// The target of an action in words: operations, rollouts and events have IDs that say nothing.
+fn name_target(region: &Region, act: &str, target: &str) -> String {
+    let id = || guid::parse(target).map(Guid);
+    let found = match act {
+        "pause-rollout" | "resume-rollout" | "stop-rollout" => {
+            id().and_then(|id| region.rollout(id)).map(|rollout| name_rollout(region, rollout))
+        }
+        "approve-operation" | "cancel-operation" => {
+            id().and_then(|id| region.operation(id)).map(|operation| title_of(region, operation))
+        }
+        "approve" | "cancel" => id().and_then(|id| region.event(id)).map(|event| {
+            let names = event.resources.iter().map(|resource| resource.name.to_string());
+            format!("{} of {}", event.kind.as_str(), words::join_many(names))
+        }),
+        _ => {
+            let machine = id().and_then(|id| region.machine(region.machine_by_vm_id(id)?));
+            machine.map(|machine| machine.name.to_string())
+        }
+    };
+    found.unwrap_or_else(|| target.replace('~', "/"))
 }
 
 /// Starts an operation on one machine; None if the button is another one.
@@ -220,13 +263,14 @@ fn failure(kind: FailureType) -> FailureOptions {
     FailureOptions { kind: Some(kind), event_id: None }
 }
 
-async fn delete_group(actions: &Actions, form: &Form, back: &str) -> Result<String, Refusal> {
+async fn delete_group(actions: &Actions, form: &Form, back: &str) -> Result<Performed, Refusal> {
     let kind = address::parse_group_type(form.text("kind")).map_err(Refusal::form)?;
     let target = GroupTarget::named(form.text("target"));
     // The page has shown the machines, and the visitor has confirmed.
     let deletion = GroupDeletion::WithMachines;
     let operation = actions.delete_group(kind, &target, deletion, ActionOptions::default()).await?;
-    Ok(if operation.state == OperationPhase::Running { back } else { "/" }.to_owned())
+    let next = if operation.state == OperationPhase::Running { back } else { "/" };
+    Ok(Performed::at(next).with_operation(&operation))
 }
 
 async fn change_policy(actions: &Actions, form: &Form) -> Result<(), Refusal> {

@@ -38,7 +38,7 @@ struct HeadCell {
 }
 
 impl<'a> SortOrder<'a> {
-    /// The order that a query asks for. Unknown columns select the default.
+    /// The order in a query. Unknown columns select the default.
     pub fn of(query: &'a PageQuery, columns: &[Column], default: &'a str) -> SortOrder<'a> {
         let text = query.text("sort");
         let key = text.strip_prefix('-').unwrap_or(text);

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 
+use super::flash::Flash;
 use super::fragment::Fragment;
 use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
@@ -16,8 +17,8 @@ use super::{Portal, frame, html, words};
 use forewarn_api::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
 use forewarn_api::{Action, next_deadline};
 use forewarn_api_types::span::span_text;
-use forewarn_engine::clock::Kind;
-use forewarn_metadata::faults::{Fault, Kind as FaultKind, Method, Path};
+use forewarn_engine::ClockKind;
+use forewarn_metadata::faults::{Fault, FaultKind, Method, Path};
 pub use forms::{LastScenario, TestKitFields};
 
 const HERE: &str = "/test-kit";
@@ -122,14 +123,19 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let mut fields = TestKitFields::from_form(&form);
     if let Some(request) = fields.build_request(form.text("form")) {
         match request.perform(&portal.actions(form.visitor.principal())).await {
-            Ok(()) if form.text("form") == "scenario" => {
-                portal.shared.set_last_scenario(&form.visitor.cookie, fields.last_scenario());
-                return Redirect::to(&address_of("runs")).into_response();
+            Ok(()) => {
+                let (done, part) = match form.text("form") {
+                    "scenario" => ("Started your scenario.", "runs"),
+                    "advance" => ("Advanced the clock.", "panel-clock-panel"),
+                    _ => ("Added a fault.", "faults"),
+                };
+                if part == "runs" {
+                    portal.shared.set_last_scenario(&form.visitor.cookie, fields.last_scenario());
+                }
+                let flash = Flash::new(done).with_link("/history", "Show history");
+                portal.shared.flashes.set(&form.visitor.cookie, flash);
+                return Redirect::to(&address_of(part)).into_response();
             }
-            Ok(()) if form.text("form") == "advance" => {
-                return Redirect::to(&address_of("panel-clock-panel")).into_response();
-            }
-            Ok(()) => return Redirect::to(&address_of("faults")).into_response(),
             Err(error) => fields.add_refusal(form.text("form"), &error.into()),
         }
     }
@@ -138,7 +144,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
 }
 
 fn render_clock(scene: &Scene, fields: &TestKitFields, csrf: &str, allowed: bool) -> Panel {
-    let manual = scene.portal.engine().clock_kind() == Kind::Manual;
+    let manual = scene.portal.engine().clock_kind() == ClockKind::Manual;
     // The header of the page shows the real clock.
     let now = if manual { words::time(scene.now) } else { String::new() };
     let next = next_deadline(scene.region(), scene.portal.engine().next_report());

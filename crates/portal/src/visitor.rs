@@ -1,6 +1,5 @@
 //! The signed-in visitor behind a request, and the forms that a visitor sends.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -12,7 +11,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use super::{Portal, sign_in_page};
 use forewarn_access::Principal;
 use forewarn_access::{SESSION_SECS, Session};
-use forewarn_api::{Action, ConnectionUse, Via};
+use forewarn_api::{Action, ConnectionUse, Scheme};
 
 /// Longest time for a form to arrive, so that slow clients do not hold connections.
 pub const FORM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,16 +44,22 @@ impl FromRequestParts<Portal> for Visitor {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Visitor, Response> {
-        let found = read_cookie(&parts.headers, portal.addresses().http).and_then(|cookie| {
-            let session = portal.access().session(&cookie)?;
+        Visitor::find(parts, portal).await
+    }
+}
+
+impl Visitor {
+    /// The visitor with the session cookie of a request, or the sign-in page.
+    pub async fn find(parts: &Parts, portal: &Portal) -> Result<Visitor, Response> {
+        if let Some(cookie) = read_cookie(portal, &parts.headers)
+            && let Some(session) = portal.find_session(&cookie).await
+        {
             ConnectionUse::protect(&parts.extensions);
-            Some(Visitor { session, cookie })
-        });
-        found.ok_or_else(|| {
-            let asked =
-                if parts.method == Method::GET { parts.uri.path_and_query().map(|path| path.as_str()) } else { None };
-            (StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "", asked.unwrap_or("/"))).into_response()
-        })
+            return Ok(Visitor { session, cookie });
+        }
+        let asked =
+            if parts.method == Method::GET { parts.uri.path_and_query().map(|path| path.as_str()) } else { None };
+        Err((StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "", asked.unwrap_or("/"))).into_response())
     }
 }
 
@@ -68,17 +73,23 @@ impl FromRequest<Portal> for Form {
         let timed_out = |_| StatusCode::REQUEST_TIMEOUT.into_response();
         let bytes = tokio::time::timeout(FORM_TIMEOUT, body).await.map_err(timed_out)?;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
-        let fields: Vec<(String, String)> = form_urlencoded::parse(&bytes).into_owned().collect();
-        let form = Form { visitor, fields };
-        if !form.visitor.session.accepts(form.text("csrf")) {
-            let why = "The form does not belong to this session, so nothing was changed. Go back, reload the page and try again.";
-            return Err((StatusCode::FORBIDDEN, why).into_response());
-        }
-        Ok(form)
+        Form::check(visitor, &bytes).ok_or_else(refuse_foreign_form)
     }
 }
 
+pub fn refuse_foreign_form() -> Response {
+    let why =
+        "The form does not belong to this session, so nothing was changed. Go back, reload the page and try again.";
+    (StatusCode::FORBIDDEN, why).into_response()
+}
+
 impl Form {
+    /// A form that carries the CSRF token of the visitor's session.
+    pub fn check(visitor: Visitor, body: &[u8]) -> Option<Form> {
+        let form = Form { visitor, fields: form_urlencoded::parse(body).into_owned().collect() };
+        form.visitor.session.accepts(form.text("csrf")).then_some(form)
+    }
+
     /// The trimmed value of a field, empty if it is absent.
     pub fn text(&self, name: &str) -> &str {
         self.first(name).trim()
@@ -103,22 +114,26 @@ impl Form {
     }
 }
 
-/// Cookies are shared by all ports of a host. The port in the name keeps servers on one host from signing each other out.
-fn cookie_name(address: SocketAddr) -> String {
-    format!("forewarn-{}", address.port())
+/// Cookies are shared by all ports of a host. The port in the name keeps servers on one host from signing each other out; the
+/// servers of a region share their sessions and thereby the name.
+fn cookie_name(portal: &Portal) -> String {
+    match portal.region_sessions() {
+        Some(sessions) => format!("forewarn-region-{}", sessions.region()),
+        None => format!("forewarn-{}", portal.addresses().http.port()),
+    }
 }
 
-fn read_cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
-    let name = cookie_name(address);
+pub fn read_cookie(portal: &Portal, headers: &HeaderMap) -> Option<String> {
+    let name = cookie_name(portal);
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
 }
 
 /// The value of a `Set-Cookie` header that sets the session cookie, or removes it if there is no value.
-pub fn cookie_header(portal: &Portal, via: Option<Via>, value: Option<&str>) -> String {
-    let name = cookie_name(portal.addresses().http);
-    let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
+pub fn cookie_header(portal: &Portal, via: Option<Scheme>, value: Option<&str>) -> String {
+    let name = cookie_name(portal);
+    let secure = if via == Some(Scheme::Https) { "; Secure" } else { "" };
     let age = if value.is_some() { SESSION_SECS } else { 0 };
     let value = value.unwrap_or_default();
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}")

@@ -33,6 +33,35 @@ pub fn render_wait(wait: &WaitFor) -> String {
     }
 }
 
+/// The reason in a few words without times, for places where times are drawn.
+pub fn shorten(wait: &WaitFor) -> String {
+    match wait.reason {
+        WaitReason::Window => "waits for the window".into(),
+        WaitReason::Pause => "waits for the end of the pause".into(),
+        WaitReason::Approvals => "waits for approvals".into(),
+        WaitReason::Paused => "paused".into(),
+        WaitReason::Availability
+        | WaitReason::Capacity
+        | WaitReason::Host
+        | WaitReason::Notice
+        | WaitReason::Event
+        | WaitReason::Unknown(_) => format!("waits for {wait}"),
+    }
+}
+
+/// Whether a wait is more than a part of the plan, such as a window or the pause between two steps.
+pub fn is_unplanned(reason: WaitReason) -> bool {
+    match reason {
+        WaitReason::Window | WaitReason::Pause | WaitReason::Approvals | WaitReason::Notice => false,
+        WaitReason::Availability
+        | WaitReason::Capacity
+        | WaitReason::Host
+        | WaitReason::Event
+        | WaitReason::Paused
+        | WaitReason::Unknown(_) => true,
+    }
+}
+
 /// The first machines by name. The reason lists only some of many.
 fn name_machines(wait: &WaitFor) -> String {
     let names: Vec<String> = wait.machines.iter().map(words::escape_html).collect();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
-    Approver, Cause, Event, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region, Resource, Scope,
-    ScopeOwner, Status, TerminateProfile, Timestamp,
+    Approver, Cause, Event, Group, GroupKind, Machine, MachineLookup, Orchestration, Outcome, Power, Region, Resource,
+    Scope, ScopeOwner, Status, TerminateProfile, Timestamp,
 };
 use forewarn_wire::guid;
 
@@ -29,6 +29,11 @@ pub fn time(at: Timestamp) -> String {
     let iso = Time(at.as_secs() * 1000).to_string();
     let plain = iso.trim_end_matches('Z').replace('T', " ");
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
+}
+
+/// An expected time, to the minute.
+pub fn about(at: Timestamp) -> String {
+    format!("about {}", time(at).replacen("<time ", "<time data-minutes ", 1))
 }
 
 /// A time relative to now, for something that has not been requested yet. An open page moves it along with the clock.
@@ -160,8 +165,8 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
 /// The name, with the resource group if the name is not unique.
 pub fn machine_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, None) {
-        Found::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
-        Found::One(_) | Found::Nothing => machine.name.to_string(),
+        MachineLookup::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
+        MachineLookup::One(_) | MachineLookup::Nothing => machine.name.to_string(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use forewarn_core::{
-    Approver, Command, Effect, EventId, Machine, MachineId, Region, Rejection, Report, ScopeId, Snapshot, Timestamp,
-    Within,
+    ApprovalScope, Approver, Command, Effect, EventId, Machine, MachineId, Region, Rejection, Report, ScopeId,
+    Snapshot, Timestamp,
 };
 
 use forewarn_access::MachineIdentity;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
-use crate::cluster::{Cluster, GuestAct, GuestCommand};
+use crate::cluster::{Cluster, GuestAction, GuestCommand};
 
 /// The pause before a report that the writer could not take is sent again.
 pub const REPORT_RETRY: Duration = Duration::from_secs(1);
@@ -56,14 +56,14 @@ impl Source for EngineSource {
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
         Box::pin(async move {
             let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
-            let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events: events.clone() };
-            let forwarded = || GuestCommand { machine: machine.id, act: GuestAct::Approve(events) };
+            let approve = Command::Approve { by, within: ApprovalScope::ScopeOf(machine.id), events: events.clone() };
+            let forwarded = || GuestCommand { machine: machine.id, act: GuestAction::Approve(events) };
             self.submit(approve, forwarded).await
         })
     }
 
     fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>> {
-        Box::pin(self.submit(Command::Seen { machine }, move || GuestCommand { machine, act: GuestAct::Seen }))
+        Box::pin(self.submit(Command::Seen { machine }, move || GuestCommand { machine, act: GuestAction::Seen }))
     }
 
     fn properties(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<Value>, SourceError>> {

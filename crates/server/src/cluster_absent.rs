@@ -1,25 +1,30 @@
 //! Stands in for `cluster` in programs that are built without the feature of that name.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::bail;
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use forewarn_access::Access;
+use forewarn_access::{Access, SessionChange, SessionRecord};
 use forewarn_api as api;
 use forewarn_api::webhooks::Webhooks;
 use forewarn_core::{EventId, MachineId};
 use forewarn_engine::{ClusterOptions, Engine};
-use forewarn_metadata::SourceError;
+use forewarn_metadata::{BoxFuture, SourceError};
+use forewarn_portal::Portal;
 use forewarn_store::Replicated;
+use http::{HeaderMap, Response as HttpResponse};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ClusterConfig, EtcdAccess};
 
-/// There is none.
+/// Has no values, because there is no cluster.
 pub enum Cluster {}
 
 pub enum Preparation {}
@@ -27,13 +32,29 @@ pub enum Preparation {}
 #[expect(dead_code, reason = "there is no leader to send it to")]
 pub struct GuestCommand {
     pub machine: MachineId,
-    pub act: GuestAct,
+    pub act: GuestAction,
 }
 
 #[expect(dead_code, reason = "there is no leader to send it to")]
-pub enum GuestAct {
+pub enum GuestAction {
     Seen,
     Approve(Vec<EventId>),
+}
+
+#[expect(dead_code, reason = "there is no leader to send it to")]
+pub struct LeaderRequest {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub is_repeatable: bool,
+}
+
+#[expect(dead_code, reason = "there is no leader that answers")]
+pub enum Answered {
+    By(HttpResponse<Bytes>),
+    Here,
+    NoLeader,
+    Unknown,
 }
 
 impl Preparation {
@@ -57,7 +78,25 @@ impl Cluster {
         match *self {}
     }
 
+    pub async fn send_to_leader(&self, _: &LeaderRequest) -> Answered {
+        match *self {}
+    }
+
+    pub async fn wait_for_copy(&self, _: u64) {
+        match *self {}
+    }
+
+    pub fn is_current(&self) -> bool {
+        match *self {}
+    }
+
     pub fn is_stale(&self) -> bool {
+        match *self {}
+    }
+}
+
+impl api::ClusterReporter for Cluster {
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>> {
         match *self {}
     }
 }
@@ -80,6 +119,20 @@ pub fn routes(cluster: &Arc<Cluster>) -> Router<api::Service> {
 
 pub async fn forward(State(cluster): State<Arc<Cluster>>, _: Request, _: Next) -> Response {
     match *cluster {}
+}
+
+pub async fn forward_form(State((cluster, _)): State<(Arc<Cluster>, Portal)>, _: Request, _: Next) -> Response {
+    match *cluster {}
+}
+
+impl api::RegionSessions for Cluster {
+    fn region(&self) -> &str {
+        match *self {}
+    }
+
+    fn change(&self, _: SessionChange) -> BoxFuture<'_, Result<Option<SessionRecord>, api::ApiError>> {
+        match *self {}
+    }
 }
 
 pub async fn supervise(cluster: Arc<Cluster>, _: Arc<Webhooks>, _: Option<String>, _: CancellationToken) {

@@ -13,9 +13,9 @@ pub use forewarn_access::oidc::{OidcConfig, OidcConfigError, OidcSecret, RoleRul
 pub use forewarn_access::tls::Certificate;
 pub use forewarn_drivers::libvirt::{KnownPeers, Peer};
 pub use forewarn_drivers::{CommandDriver, Impacts, RebootMode};
-pub use forewarn_engine::clock::ClockKind;
+pub use forewarn_engine::clock::ClockSetting;
 use forewarn_metadata::{CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT};
-pub use forewarn_metadata::{ListenAddress, MetadataListener};
+pub use forewarn_metadata::{ListenAddress, MarkMask, MetadataListener};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -32,7 +32,7 @@ pub struct Config {
     pub auth: Auth,
     /// The identity provider with which people sign in to the portal.
     pub oidc: Option<OidcConfig>,
-    pub clock: ClockKind,
+    pub clock: ClockSetting,
     /// The settings of the rules, including the notice scale.
     pub rules: Settings,
     /// How long the GET that turns an event group on is held, and those that arrive meanwhile. At most 120 s.
@@ -41,6 +41,9 @@ pub struct Config {
     pub rate_limit: Option<u32>,
     /// Connections to the metadata listeners per source.
     pub connections_per_source: usize,
+    pub guests_by: GuestsBy,
+    /// The bits of a connection's mark that stand for a guest.
+    pub mark_mask: MarkMask,
     /// Requests per source that wait for a change at the same time.
     pub held_per_source: usize,
     /// Show machine names without the `_` that version 2017-03-01 puts before them.
@@ -57,7 +60,7 @@ pub struct Config {
     pub first_machine: Option<String>,
 }
 
-/// How etcd knows this server, and this server etcd.
+/// Credentials for etcd, and the authority that etcd is verified with.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdAccess {
     /// The authority of etcd's certificates, PEM. Turns TLS on.
@@ -76,7 +79,7 @@ pub struct ClusterConfig {
     pub address: String,
     /// The name of this server, unique in the region.
     pub node: String,
-    /// Where the other servers reach this one's management API.
+    /// The address at which the other servers reach this one's management API.
     pub advertise: String,
     pub etcd: EtcdAccess,
     /// The file with the key of the region's secrets. None: there are none, because no token is required.
@@ -88,6 +91,14 @@ pub enum StoreChoice {
     /// The directory of `forewarn.db`, `token` and the lock.
     Directory(PathBuf),
     Memory,
+}
+
+/// How guests are identified on listeners that are for no machine in particular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestsBy {
+    Address,
+    /// The mark of the connection, which stands for the guest's network interface.
+    Mark,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +123,7 @@ pub enum DriverChoice {
     Simulated(Impacts),
     Command(CommandDriver),
     Libvirt(LibvirtChoice),
+    Qemu(QemuChoice),
     /// The agents of the hosts.
     Agents,
 }
@@ -128,6 +140,16 @@ pub struct LibvirtChoice {
     pub pools: Vec<String>,
     /// Other hosts. Those with a socket are driven by this server too.
     pub peers: KnownPeers,
+}
+
+/// The settings of the QEMU driver.
+#[derive(Clone, Debug)]
+pub struct QemuChoice {
+    /// The name of this host.
+    pub host: String,
+    /// The file that names the machines.
+    pub machines: PathBuf,
+    pub reboot: RebootMode,
 }
 
 impl Default for LibvirtChoice {
@@ -163,11 +185,13 @@ impl Default for Config {
             host_silence_max: forewarn_core::settings::HOST_SILENCE_MAX,
             auth: Auth::Token,
             oidc: None,
-            clock: ClockKind::Real,
+            clock: ClockSetting::Real,
             rules: Settings::default(),
             first_call_delay: Duration::ZERO,
             rate_limit: None,
             connections_per_source: CONNECTIONS_PER_SOURCE_DEFAULT,
+            guests_by: GuestsBy::Address,
+            mark_mask: MarkMask::DEFAULT,
             held_per_source: HELD_PER_SOURCE_DEFAULT,
             plain_names: false,
             history_days: 30,

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use forewarn_api::HealthProblems;
 use forewarn_core::{Command, Machine, Name, Power, Region, Status};
-use forewarn_drivers::libvirt::{DomainWatch, FoundDomain, LibvirtDriver};
+use forewarn_drivers::{FoundDomain, MachineWatch, WatchedDriver};
 use forewarn_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
-use crate::libvirt_metrics::LibvirtMetrics;
+use crate::order_metrics::OrderMetrics;
 
-/// The pause before libvirtd is tried again.
+/// The pause before the hypervisor is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The interval between two comparisons without a change: an order that has just ended may have hidden one.
@@ -21,30 +21,30 @@ const COMPARE_EVERY: Duration = Duration::from_secs(10);
 pub struct DomainFollower {
     pub engine: Engine,
     pub host: Name,
-    pub driver: Arc<LibvirtDriver>,
+    pub driver: Arc<dyn WatchedDriver>,
+    /// The problem to report while the hypervisor cannot be reached.
+    pub problem: String,
     pub problems: HealthProblems,
-    pub metrics: LibvirtMetrics,
+    pub metrics: OrderMetrics,
 }
 
 impl DomainFollower {
-    /// Runs until stopped, through restarts of libvirtd.
+    /// Runs until stopped, through restarts of the hypervisor.
     pub async fn run(self, stop: CancellationToken) {
-        let problem = format!("libvirtd of host '{}' does not answer; its orders wait", self.host);
         while !stop.is_cancelled() {
-            match self.driver.watch().await {
+            match self.driver.watch_machines().await {
                 Ok(watch) => {
-                    self.problems.resolve(&problem);
+                    self.problems.resolve(&self.problem);
                     self.metrics.set_connected(&self.host, true);
-                    self.remove_strays().await;
                     tokio::select! {
                         () = stop.cancelled() => return,
                         () = self.follow(watch) => {}
                     }
                 }
-                Err(error) => tracing::warn!(host = %self.host, %error, "cannot connect to libvirtd"),
+                Err(error) => tracing::warn!(host = %self.host, %error, "cannot watch the machines"),
             }
             self.metrics.set_connected(&self.host, false);
-            self.problems.report_once(&problem);
+            self.problems.report_once(&self.problem);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(RETRY) => {}
@@ -52,29 +52,18 @@ impl DomainFollower {
         }
     }
 
-    async fn remove_strays(&self) {
-        match self.driver.remove_strays().await {
-            Ok(strays) => {
-                for stray in strays {
-                    tracing::warn!(host = %self.host, domain = stray.domain, "removed the record of an unknown order");
-                }
-            }
-            Err(error) => tracing::warn!(host = %self.host, %error, "cannot look for records of unknown orders"),
-        }
-    }
-
-    /// Compares after every change, until the connection ends.
-    async fn follow(&self, mut watch: DomainWatch) {
+    /// Compares after every change, until the watch ends.
+    async fn follow(&self, mut watch: Box<dyn MachineWatch>) {
         loop {
             let before = self.engine.snapshot();
-            let Ok(domains) = watch.list().await else { return };
+            let domains = match watch.list().await {
+                Ok(domains) => domains,
+                Err(error) => return tracing::warn!(host = %self.host, error, "cannot list the machines"),
+            };
             let after = self.engine.snapshot();
-            for command in find_drift(&before.region, &after.region, &self.host, &domains) {
-                tracing::info!(host = %self.host, ?command, "a machine was changed outside Forewarn");
-                if let Err(error) = self.engine.submit(command, None).await {
-                    tracing::warn!(host = %self.host, %error, "cannot record a change");
-                }
-            }
+            let is_unchanged = |machine: &Arc<Machine>| is_same(&before.region, machine);
+            let drift = find_drift(&after.region, &self.host, &domains, is_unchanged);
+            record_drift(&self.engine, &self.host, drift).await;
             tokio::select! {
                 exists = watch.changed() => if !exists { return },
                 () = tokio::time::sleep(COMPARE_EVERY) => {}
@@ -83,22 +72,40 @@ impl DomainFollower {
     }
 }
 
-/// The differences between the domains of a host and the region, for machines that have not changed since `before`,
-/// which is older than the list of domains.
-fn find_drift(before: &Region, region: &Region, host: &Name, domains: &[FoundDomain]) -> Vec<Command> {
-    let settled = |machine: &Arc<Machine>| {
-        let same = before.machine(machine.id).is_some_and(|old| Arc::ptr_eq(old, machine));
-        same && !has_order(before, machine) && !has_order(region, machine)
-    };
+/// Records changes that were made outside Forewarn.
+pub async fn record_drift(engine: &Engine, host: &Name, drift: Vec<Command>) {
+    for command in drift {
+        tracing::info!(%host, ?command, "a machine was changed outside Forewarn");
+        if let Err(error) = engine.submit(command, None).await {
+            tracing::warn!(%host, %error, "cannot record a change");
+        }
+    }
+}
+
+/// Whether a machine is the same as in an earlier region, and had no order then.
+fn is_same(before: &Region, machine: &Arc<Machine>) -> bool {
+    let same = before.machine(machine.id).is_some_and(|old| Arc::ptr_eq(old, machine));
+    same && !has_order(before, machine)
+}
+
+/// The differences between the domains of a host and the region. `is_unchanged`: whether a machine is the same as when the
+/// domains were listed.
+pub fn find_drift(
+    region: &Region,
+    host: &Name,
+    domains: &[FoundDomain],
+    mut is_unchanged: impl FnMut(&Arc<Machine>) -> bool,
+) -> Vec<Command> {
+    let mut is_settled = |machine: &Arc<Machine>| is_unchanged(machine) && !has_order(region, machine);
     let mut commands = Vec::new();
     for domain in domains {
         let Some(machine) = region.machine_by_vm_id(domain.vm_id).and_then(|id| region.machine(id)) else { continue };
-        if settled(machine) {
+        if is_settled(machine) {
             commands.extend(compare(machine, host, domain.is_active));
         }
     }
-    for machine in region.machines_on(host).filter(|machine| settled(machine)) {
-        if !domains.iter().any(|domain| domain.vm_id == machine.vm_id) {
+    for machine in region.machines_on(host) {
+        if !domains.iter().any(|domain| domain.vm_id == machine.vm_id) && is_settled(machine) {
             commands.extend(compare(machine, host, false));
         }
     }
@@ -152,7 +159,7 @@ mod tests {
 
     fn drift(region: &Region, host: &str, is_active: bool) -> Vec<Command> {
         let domain = FoundDomain { vm_id: Guid(7), name: "web1".into(), is_active, memory_mib: 0 };
-        find_drift(region, region, &host.into(), &[domain])
+        find_drift(region, &host.into(), &[domain], |machine| is_same(region, machine))
     }
 
     #[test]
@@ -165,7 +172,7 @@ mod tests {
         let stopped = apply(&region, command.clone());
         assert_eq!(drift(&stopped, "a", false), []);
         assert_eq!(drift(&stopped, "a", true), [Command::SetPower { machine, power: Power::Running }]);
-        assert_eq!(find_drift(&region, &region, &"a".into(), &[]).len(), 1, "a domain that is gone does not run");
+        assert_eq!(find_drift(&region, &"a".into(), &[], |_| true).len(), 1, "a domain that is gone does not run");
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn commits(store: &mut SqliteStore, group: u64, revision: &mut u64) {
         for n in 0..group {
             let event = Arc::new(sample::event(*revision * 1000 + n, Status::Scheduled));
             batch.writes.extend([Write::Put(Entity::Event(event.clone())), Write::Put(scope(round * group + n + 1))]);
-            batch.facts.push(Fact { at: sample::at(round as i64), what: What::Appeared(event) });
+            batch.facts.push(Fact { at: sample::at(round as i64), what: FactKind::Appeared(event) });
         }
         *revision = store.commit(*revision, &batch).expect("a commit");
     }

@@ -138,7 +138,7 @@ impl ClockStamp {
         format!("{} {} {}", self.boot_id, self.boot_ms, self.time.0)
     }
 
-    /// Reads a stamp as the store writes it. None: the text is not a stamp, which is as good as none.
+    /// Reads a stamp as the store writes it. None: the text is not a stamp.
     pub(crate) fn parse(text: &str) -> Option<ClockStamp> {
         let mut words = text.split(' ');
         let boot_id = words.next()?.to_owned();

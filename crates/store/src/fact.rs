@@ -43,7 +43,7 @@ pub struct Appearance {
     pub subscription: String,
 }
 
-/// The one who approved an event or canceled an operation.
+/// The actor that approved an event or canceled an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     Guest(String),

@@ -2,8 +2,8 @@
 //! words and JSON because they outlive the types.
 
 use forewarn_core::{
-    Approver, Event, Fact, Host, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Outcome,
-    Rollout, RolloutChange, Status, StepTarget, Timestamp, What,
+    Approver, Event, Fact, FactKind, Host, Machine, MachineId, Operation, OperationId, OperationResult, OperationState,
+    Outcome, Rollout, RolloutChange, Status, StepTarget, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -65,21 +65,21 @@ fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
 fn row_of(fact: &Fact) -> HistoryRow {
     let at = fact.at;
     match &fact.what {
-        What::Appeared(event) => HistoryRow {
+        FactKind::Appeared(event) => HistoryRow {
             outcome: Some(event.kind.tag().to_string()),
             detail: appeared_detail(event).to_string(),
             ..event_row(at, "appeared", event)
         },
-        What::Approved { event, by } => HistoryRow { actor: Some(actor(by)), ..event_row(at, "approved", event) },
-        What::Started(event) => event_row(at, "started", event),
-        What::Ended(event) => ended_row(at, event),
-        What::OperationEnded(operation) => operation_row(at, operation),
-        What::RolloutChanged { rollout, change } => rollout_row(at, rollout, *change),
-        What::HostChanged(host) => host_row(at, host),
-        What::MachineAdded(machine) => machine_row(at, "machine-added", machine),
-        What::MachineRemoved(machine) => machine_row(at, "machine-removed", machine),
-        What::ScopeOn(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-on") },
-        What::ScopeOff(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-off") },
+        FactKind::Approved { event, by } => HistoryRow { actor: Some(actor(by)), ..event_row(at, "approved", event) },
+        FactKind::Started(event) => event_row(at, "started", event),
+        FactKind::Ended(event) => ended_row(at, event),
+        FactKind::OperationEnded(operation) => operation_row(at, operation),
+        FactKind::RolloutChanged { rollout, change } => rollout_row(at, rollout, *change),
+        FactKind::HostChanged(host) => host_row(at, host),
+        FactKind::MachineAdded(machine) => machine_row(at, "machine-added", machine),
+        FactKind::MachineRemoved(machine) => machine_row(at, "machine-removed", machine),
+        FactKind::ScopeOn(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-on") },
+        FactKind::ScopeOff(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-off") },
     }
 }
 
@@ -250,7 +250,7 @@ fn machine_row(at: Timestamp, kind: &str, machine: &Machine) -> HistoryRow {
             "vm_id": machine.vm_id.to_string(),
             "subscription": &*machine.home.subscription,
             "resource_group": &*machine.home.resource_group,
-            "group": machine.seat.group().map(|group| group.0),
+            "group": machine.membership.group().map(|group| group.0),
         })
         .to_string(),
         ..blank(at, kind)

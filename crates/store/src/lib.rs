@@ -12,6 +12,7 @@
 //!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
 //!   replica       records of a replicated log, and stores that apply them
+//!   rules         the settings of the rules, which servers of a cluster store
 //!   conformance   the tests that every store must pass
 //!   faulty        a store that fails on demand, for tests of its users
 //! ```
@@ -28,6 +29,8 @@ mod kind;
 mod memory;
 pub mod record;
 mod replica;
+mod rules;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod text;
 
@@ -38,4 +41,6 @@ pub use fact::*;
 pub use kind::HistoryKind;
 pub use memory::MemoryStore;
 pub use replica::{Change, Copier, PAYLOAD_FORMAT, Replicated};
+pub use rules::{compare_rules, put_rules, read_rules, rules_of};
+#[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

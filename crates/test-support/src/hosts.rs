@@ -22,6 +22,9 @@ const INTERFACE: &str =
 /// Names the network namespace in which a server is reached at the metadata address.
 const CLOUD: &str = "XTASK_CLOUD";
 
+/// Names the network namespace of host 1.
+const HOST: &str = "XTASK_HOST";
+
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
 const BOOT_MAX: Duration = Duration::from_secs(120);
 
@@ -41,11 +44,12 @@ impl Hosts {
         can_run(&[Need::Variable(HOSTS)]).then(|| Hosts { dir: std::env::var_os(HOSTS).unwrap_or_default().into() })
     }
 
-    /// A command in the namespace in which a server is reached at the metadata address.
-    pub fn cloud_command(&self, program: &str) -> std::process::Command {
+    /// A command on host 1, with its network and its view of `/sys`.
+    pub fn host_command(&self, program: &str) -> std::process::Command {
         let mut command = std::process::Command::new("nsenter");
-        let namespace = std::env::var(CLOUD).unwrap_or_default();
-        command.arg(format!("--net={namespace}")).args(["--", program]);
+        let network = std::env::var(HOST).unwrap_or_default();
+        command.arg(format!("--net={network}")).arg(format!("--mount={}", network.replace("/ns/net", "/ns/mnt")));
+        command.args(["--", program]);
         command
     }
 
@@ -77,8 +81,7 @@ impl Hosts {
 
     /// A guest that is not defined yet. The number makes its UUID.
     pub fn guest(&self, name: &str, number: u32) -> Guest {
-        let uuid = format!("5c4e4f50-0000-4000-8000-{number:012}");
-        Guest { name: name.into(), uuid, dir: self.dir.clone(), disks: Vec::new(), address: None }
+        Guest::new(&self.dir, name, number)
     }
 
     /// A disk image that is a volume of the pool `images` of host 1.
@@ -97,6 +100,14 @@ impl Hosts {
     }
 }
 
+/// A command in the namespace in which a server is reached at the metadata address.
+pub fn cloud_command(program: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("nsenter");
+    let namespace = std::env::var(CLOUD).unwrap_or_default();
+    command.arg(format!("--net={namespace}")).args(["--", program]);
+    command
+}
+
 /// A guest.
 #[derive(Clone, Debug)]
 pub struct Guest {
@@ -112,10 +123,21 @@ pub struct Guest {
 }
 
 impl Guest {
+    pub(crate) fn new(dir: &Path, name: &str, number: u32) -> Guest {
+        let uuid = format!("5c4e4f50-0000-4000-8000-{number:012}");
+        Guest { name: name.into(), uuid, dir: dir.to_owned(), disks: Vec::new(), address: None }
+    }
+
+    /// The command line of the kernel.
+    pub(crate) fn kernel_options(&self) -> String {
+        let address = self.address.as_ref().map(|address| format!(" address={address}")).unwrap_or_default();
+        format!("console=ttyS0 quiet panic=-1{address}")
+    }
+
     /// The definition of the domain. Never with KVM, which hangs on machines that only seem to have it.
     pub fn xml(&self) -> String {
         let Guest { name, uuid, dir, disks, address } = self;
-        let options = address.as_ref().map(|address| format!(" address={address}")).unwrap_or_default();
+        let options = self.kernel_options();
         let interface = address.as_ref().map(|_| INTERFACE).unwrap_or_default();
         let (dir, console) = (dir.display(), self.console().display().to_string());
         let disk = |(letter, path): (char, &PathBuf)| {
@@ -133,7 +155,7 @@ impl Guest {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>{dir}/kernel</kernel>
     <initrd>{dir}/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1{options}</cmdline>
+    <cmdline>{options}</cmdline>
   </os>
   <features><acpi/></features>
   <on_poweroff>destroy</on_poweroff>
@@ -149,7 +171,7 @@ impl Guest {
         )
     }
 
-    fn console(&self) -> PathBuf {
+    pub(crate) fn console(&self) -> PathBuf {
         self.dir.join(format!("{}.console", self.name))
     }
 

@@ -1,15 +1,21 @@
-//! Code shared by the integration tests of several crates: a webhook receiver, guests on real hosts, free ports, and visible skips for
+//! Code shared by the integration tests of several crates: a webhook receiver, an HTTP client, polling, guests on libvirt and on
+//! QEMU, free ports, and visible skips for
 //! tests that need a program or a kernel feature the machine lacks. Only a dev-dependency; not the harness that other projects use,
 //! which is `forewarn-testing`.
 
 mod hosts;
+pub mod http;
 mod libvirtd;
 mod needs;
+mod poll;
 mod ports;
+mod qemu;
 mod receiver;
 
-pub use hosts::{Guest, Hosts};
+pub use hosts::{Guest, Hosts, cloud_command};
 pub use libvirtd::TestLibvirtd;
 pub use needs::{Need, can_run};
+pub use poll::{PATIENCE, until, until_or};
 pub use ports::free_port;
+pub use qemu::{QemuGuest, QemuHost};
 pub use receiver::{Delivery, Receiver};

@@ -4,7 +4,7 @@ use std::ops::Add;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use forewarn_server::{ClockKind, Config, MetadataListener};
+use forewarn_server::{ClockSetting, Config, MetadataListener};
 
 use crate::api::Api;
 use crate::harness::{self, TestServer};
@@ -26,7 +26,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         let listener = MetadataListener { prefix: Some(true), ..harness::listener() };
-        let config = Config { metadata: vec![listener], ..harness::config(ClockKind::Manual { start: None }) };
+        let config = Config { metadata: vec![listener], ..harness::config(ClockSetting::Manual { start: None }) };
         Builder { config }
     }
 }
@@ -46,14 +46,14 @@ impl Builder {
     pub fn clock_start(mut self, start: SystemTime) -> Builder {
         let since = start.duration_since(UNIX_EPOCH).expect("the clock cannot start before 1970");
         let whole = Duration::from_secs(since.as_secs());
-        self.config.clock = ClockKind::Manual { start: Some(after_zero(whole)) };
+        self.config.clock = ClockSetting::Manual { start: Some(after_zero(whole)) };
         self
     }
 
     /// Uses the real clock, for handlers that compare `NotBefore` with the system time.
     #[must_use]
     pub fn real_clock(mut self) -> Builder {
-        self.config.clock = ClockKind::Real;
+        self.config.clock = ClockSetting::Real;
         self
     }
 

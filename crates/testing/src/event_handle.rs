@@ -93,7 +93,7 @@ impl EventHandle {
         let _: types::Event = self.forewarn.inner.api.post(&["events", self.id.as_str(), "approve"], &EmptyBody {});
     }
 
-    /// Cancels the event. A Preempt or a Terminate cannot be canceled.
+    /// Cancels the event, which must be Scheduled. A Terminate cannot be canceled.
     ///
     /// ```
     /// # use forewarn_testing::{EventKind, Forewarn};

@@ -6,12 +6,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use forewarn_server::{
-    Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, StoreChoice, start as start_server,
+    Auth, BoundAddress, ClockSetting, Config, ListenAddress, MetadataListener, Running, StoreChoice,
+    start as start_server,
 };
 use tokio::runtime::{self, Runtime};
 
 /// The configuration of a test server.
-pub fn config(clock: ClockKind) -> Config {
+pub fn config(clock: ClockSetting) -> Config {
     Config {
         store: StoreChoice::Memory,
         metadata: vec![listener()],

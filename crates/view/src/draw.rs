@@ -55,7 +55,7 @@ const KEYS: &str = " ↑↓ move · enter details · a approve · c cancel · / 
 const KEYS_SHORT: &str = " enter details · a approve · c cancel · ? help · q";
 
 const HELP: &[&str] = &[
-    "↑ ↓ or k j       move; PgUp PgDn Home Exit",
+    "↑ ↓ or k j       move; PgUp PgDn Home End",
     "enter            show the details of the selected row",
     "a                approve the event (asks first)",
     "c                cancel the event (asks first)",

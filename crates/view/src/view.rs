@@ -78,7 +78,7 @@ fn read_keys(to: &SyncSender<Input>) {
     }
 }
 
-/// ExitSignals that end the view.
+/// Signals that end the view.
 struct ExitSignals {
     runtime: Runtime,
     signals: [Signal; 3],

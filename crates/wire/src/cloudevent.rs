@@ -53,7 +53,7 @@ impl Stage {
 
 /// One event at one stage.
 #[derive(Debug, Clone, Copy)]
-pub struct Telling<'a> {
+pub struct EventMessage<'a> {
     /// ID of the envelope, the same for every delivery attempt.
     pub message_id: u128,
     /// When the event reached this stage, in RFC 3339.
@@ -75,7 +75,7 @@ pub struct Telling<'a> {
     pub duration_secs: i64,
 }
 
-impl Telling<'_> {
+impl EventMessage<'_> {
     /// The complete envelope, to be sent as [`CONTENT_TYPE`].
     pub fn body(&self) -> Value {
         json!({

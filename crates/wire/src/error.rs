@@ -7,13 +7,14 @@
 use std::fmt::Write;
 
 use crate::approval::{ApprovalError, BODY_BYTES_MAX, RequestedId};
+use crate::attested::NONCE_CHARS_MAX;
 use crate::guid;
 use crate::query::{PARAMETERS_MAX, QueryError, WAIT_SECS_MAX};
 use crate::sign_in;
 use crate::version::{Endpoint, Version, VersionError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum MetadataError {
     MetadataHeaderMissing,
     /// The request has the header `X-Forwarded-For`.
     Forwarded,
@@ -44,6 +45,11 @@ pub enum Refusal {
     BadFormat {
         given: String,
     },
+    BadNonce {
+        given: String,
+    },
+    /// The endpoint has no authority that could sign documents.
+    AttestationUnavailable,
     /// A single value or a listing was requested as JSON.
     TextFormatNeeded {
         path: String,
@@ -71,6 +77,8 @@ pub enum Refusal {
     UnknownCaller {
         address: String,
     },
+    /// The caller's bridge port belongs to no machine.
+    UnknownPort,
     /// The path names a machine that does not exist.
     UnknownMachine {
         name: String,
@@ -115,64 +123,67 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl MetadataError {
     /// The error for an invalid `api-version`.
-    pub fn api_version(endpoint: Endpoint, given: Option<&str>, error: VersionError) -> Refusal {
+    pub fn api_version(endpoint: Endpoint, given: Option<&str>, error: VersionError) -> MetadataError {
         let given = given.unwrap_or_default().to_owned();
         match error {
-            VersionError::Missing => Refusal::ApiVersionMissing { endpoint },
-            VersionError::NotADate => Refusal::ApiVersionNotADate { endpoint, given },
-            VersionError::NotServed => Refusal::ApiVersionNotServed { endpoint, given },
+            VersionError::Missing => MetadataError::ApiVersionMissing { endpoint },
+            VersionError::NotADate => MetadataError::ApiVersionNotADate { endpoint, given },
+            VersionError::NotServed => MetadataError::ApiVersionNotServed { endpoint, given },
         }
     }
 
     pub fn status(&self) -> u16 {
         match self {
-            Refusal::MetadataHeaderMissing
-            | Refusal::Forwarded
-            | Refusal::ApiVersionMissing { .. }
-            | Refusal::ApiVersionNotADate { .. }
-            | Refusal::ApiVersionNotServed { endpoint: Endpoint::Instance, .. }
-            | Refusal::RepeatedParameter { .. }
-            | Refusal::TooManyParameters
-            | Refusal::BadWait { .. }
-            | Refusal::BadFormat { .. }
-            | Refusal::TextFormatNeeded { .. }
-            | Refusal::MalformedApproval(_)
-            | Refusal::IdentityNotFound
-            | Refusal::ResourceMissing
-            | Refusal::ResourceUnknown { .. }
-            | Refusal::UnknownEvents(_) => 400,
-            Refusal::Browser | Refusal::ForeignHost { .. } => 403,
-            Refusal::ApiVersionNotServed { endpoint: Endpoint::ScheduledEvents, .. }
-            | Refusal::UnknownPath { .. }
-            | Refusal::UnknownElement { .. }
-            | Refusal::UnknownCaller { .. }
-            | Refusal::UnknownMachine { .. } => 404,
-            Refusal::MethodNotAllowed { .. } => 405,
-            Refusal::AmbiguousName { .. } => 409,
-            Refusal::Gone => 410,
-            Refusal::BodyTooLarge => 413,
-            Refusal::TooManyRequests { .. } => 429,
-            Refusal::HeaderTooLarge => 431,
-            Refusal::Internal => 500,
-            Refusal::Injected { status } => *status,
-            Refusal::Starting { .. }
-            | Refusal::Overloaded { .. }
-            | Refusal::ServerUnreachable { .. }
-            | Refusal::NotOnThisHost { .. }
-            | Refusal::OutcomeUnknown { .. } => 503,
+            MetadataError::MetadataHeaderMissing
+            | MetadataError::Forwarded
+            | MetadataError::ApiVersionMissing { .. }
+            | MetadataError::ApiVersionNotADate { .. }
+            | MetadataError::ApiVersionNotServed { endpoint: Endpoint::Instance, .. }
+            | MetadataError::RepeatedParameter { .. }
+            | MetadataError::TooManyParameters
+            | MetadataError::BadWait { .. }
+            | MetadataError::BadFormat { .. }
+            | MetadataError::BadNonce { .. }
+            | MetadataError::TextFormatNeeded { .. }
+            | MetadataError::MalformedApproval(_)
+            | MetadataError::IdentityNotFound
+            | MetadataError::ResourceMissing
+            | MetadataError::ResourceUnknown { .. }
+            | MetadataError::UnknownEvents(_) => 400,
+            MetadataError::Browser | MetadataError::ForeignHost { .. } => 403,
+            MetadataError::ApiVersionNotServed { endpoint: Endpoint::ScheduledEvents, .. }
+            | MetadataError::UnknownPath { .. }
+            | MetadataError::UnknownElement { .. }
+            | MetadataError::AttestationUnavailable
+            | MetadataError::UnknownCaller { .. }
+            | MetadataError::UnknownPort
+            | MetadataError::UnknownMachine { .. } => 404,
+            MetadataError::MethodNotAllowed { .. } => 405,
+            MetadataError::AmbiguousName { .. } => 409,
+            MetadataError::Gone => 410,
+            MetadataError::BodyTooLarge => 413,
+            MetadataError::TooManyRequests { .. } => 429,
+            MetadataError::HeaderTooLarge => 431,
+            MetadataError::Internal => 500,
+            MetadataError::Injected { status } => *status,
+            MetadataError::Starting { .. }
+            | MetadataError::Overloaded { .. }
+            | MetadataError::ServerUnreachable { .. }
+            | MetadataError::NotOnThisHost { .. }
+            | MetadataError::OutcomeUnknown { .. } => 503,
         }
     }
 
     /// The value of `Retry-After`, for temporary errors.
     pub fn retry_after_secs(&self) -> Option<u32> {
-        let (Refusal::TooManyRequests { retry_after_secs }
-        | Refusal::Starting { retry_after_secs }
-        | Refusal::Overloaded { retry_after_secs }
-        | Refusal::ServerUnreachable { retry_after_secs }
-        | Refusal::NotOnThisHost { retry_after_secs }
-        | Refusal::OutcomeUnknown { retry_after_secs }) = self
+        let (MetadataError::TooManyRequests { retry_after_secs }
+        | MetadataError::Starting { retry_after_secs }
+        | MetadataError::Overloaded { retry_after_secs }
+        | MetadataError::ServerUnreachable { retry_after_secs }
+        | MetadataError::NotOnThisHost { retry_after_secs }
+        | MetadataError::OutcomeUnknown { retry_after_secs }) = self
         else {
             return None;
         };
@@ -181,7 +192,7 @@ impl Refusal {
 
     /// The value of `Allow`.
     pub fn allow(&self) -> Option<&'static str> {
-        let Refusal::MethodNotAllowed { allow, .. } = self else {
+        let MetadataError::MethodNotAllowed { allow, .. } = self else {
             return None;
         };
         Some(allow)
@@ -205,134 +216,152 @@ impl Refusal {
     /// The message in the body.
     pub fn message(&self) -> String {
         match self {
-            Refusal::MetadataHeaderMissing => {
+            MetadataError::MetadataHeaderMissing => {
                 "Bad request. Required metadata header not specified. Send the header Metadata: true.".to_owned()
             }
-            Refusal::Forwarded => "Bad request. The request has the header X-Forwarded-For, so it came through a \
+            MetadataError::Forwarded => {
+                "Bad request. The request has the header X-Forwarded-For, so it came through a \
                  proxy. Send it directly, without this header."
-                .to_owned(),
-            Refusal::Browser => {
+                    .to_owned()
+            }
+            MetadataError::Browser => {
                 "Forbidden. The request has the header Origin, so it came from a web page. Pages cannot read \
                  instance metadata."
                     .to_owned()
             }
-            Refusal::ForeignHost { host } => format!(
+            MetadataError::ForeignHost { host } => format!(
                 "Forbidden. The Host header is {}. Call a loopback listener by its address or as localhost, or allow the \
                  name with --metadata ADDR,host=NAME.",
                 quote(host)
             ),
-            Refusal::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "No api-version was specified"),
-            Refusal::ApiVersionNotADate { endpoint, given } => {
+            MetadataError::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "No api-version was specified"),
+            MetadataError::ApiVersionNotADate { endpoint, given } => {
                 invalid_version(*endpoint, &format!("{} is not a date", quote(given)))
             }
-            Refusal::ApiVersionNotServed { endpoint, given } => unknown_version(*endpoint, given),
-            Refusal::RepeatedParameter { name } => format!(
+            MetadataError::ApiVersionNotServed { endpoint, given } => unknown_version(*endpoint, given),
+            MetadataError::RepeatedParameter { name } => format!(
                 "Bad request. The query parameter {} occurs more than once. Specify each parameter only once.",
                 quote(name)
             ),
-            Refusal::TooManyParameters => {
+            MetadataError::TooManyParameters => {
                 format!(
                     "Bad request. The query has more than {PARAMETERS_MAX} parameters. Remove those that are not \
                      needed."
                 )
             }
-            Refusal::BadWait { given } => format!(
+            MetadataError::BadWait { given } => format!(
                 "Bad request. wait={} is invalid. Specify a number of seconds from 0 to {WAIT_SECS_MAX}, for \
                  example wait=60.",
                 shorten(given)
             ),
-            Refusal::BadFormat { given } => format!(
+            MetadataError::BadFormat { given } => format!(
                 "Bad request. The format {} is unknown. Use format=json or format=text, or omit it for JSON.",
                 quote(given)
             ),
-            Refusal::TextFormatNeeded { path } => format!(
+            MetadataError::BadNonce { given } => format!(
+                "Bad request. The nonce {} is invalid. Use up to {NONCE_CHARS_MAX} letters, digits and hyphens, or omit it.",
+                quote(given)
+            ),
+            MetadataError::AttestationUnavailable => {
+                "Not found. Attested documents are not available here, because this endpoint has no certificate authority \
+                 of its own. Servers have one if HTTPS is on and --management-tls-cert is not set; host agents have none."
+                    .to_owned()
+            }
+            MetadataError::TextFormatNeeded { path } => format!(
                 "Bad request. {} is only available as text. Add format=text to the query, or request a parent path.",
                 shorten(path)
             ),
-            Refusal::UnknownPath { path } => format!(
+            MetadataError::UnknownPath { path } => format!(
                 "Not found. There is nothing at {}. Use /metadata/scheduledevents, /metadata/instance or \
                  /metadata/versions.",
                 shorten(path)
             ),
-            Refusal::UnknownElement { path } => format!(
+            MetadataError::UnknownElement { path } => format!(
                 "Not found. This version has no element {}. Names are case-sensitive. To list the elements of a \
                  parent path, request it with format=text.",
                 shorten(path)
             ),
-            Refusal::MethodNotAllowed { method, allow } => format!(
+            MetadataError::MethodNotAllowed { method, allow } => format!(
                 "Method not allowed. This path does not support {}. Use {}.",
                 shorten(method),
                 allow.replace(", ", " or ")
             ),
-            Refusal::MalformedApproval(error) => format!("Bad request. {error}"),
-            Refusal::UnknownEvents(ids) => unknown_events(ids),
-            Refusal::BodyTooLarge => {
+            MetadataError::MalformedApproval(error) => format!("Bad request. {error}"),
+            MetadataError::UnknownEvents(ids) => unknown_events(ids),
+            MetadataError::BodyTooLarge => {
                 format!(
                     "Payload too large. The body must not be larger than {BODY_BYTES_MAX} bytes. Approve the events \
                      in several requests."
                 )
             }
-            Refusal::HeaderTooLarge => {
+            MetadataError::HeaderTooLarge => {
                 "Request header fields too large. Send fewer or shorter headers, or a shorter path.".to_owned()
             }
-            Refusal::TooManyRequests { retry_after_secs } => format!(
+            MetadataError::TooManyRequests { retry_after_secs } => format!(
                 "Too many requests. This machine sends more requests than the server allows. Try again in {}.",
                 render_seconds(*retry_after_secs)
             ),
-            Refusal::UnknownCaller { address } => format!(
+            MetadataError::UnknownCaller { address } => format!(
                 "Not found. No machine with the address {} is registered. Register one through the management API \
                  or, if the listener allows it, put /vm/<name> before the path.",
                 shorten(address)
             ),
-            Refusal::UnknownMachine { name } => format!(
+            MetadataError::UnknownPort => {
+                "Not found. The network interface from which this request came belongs to no machine. Register the \
+                 machine through the management API, with the UUID of its domain as its VM ID."
+                    .to_owned()
+            }
+            MetadataError::UnknownMachine { name } => format!(
                 "Not found. There is no machine {}. Use the name or the vmId of a registered machine.",
                 quote(name)
             ),
-            Refusal::AmbiguousName { name, candidates } => format!(
+            MetadataError::AmbiguousName { name, candidates } => format!(
                 "Conflict. More than one machine is named {}. Use one of these names: {}.",
                 quote(name),
                 render_list(candidates.iter().map(|candidate| shorten(candidate)))
             ),
-            Refusal::IdentityNotFound => "Identity not found. This machine has no identity, or not the requested \
+            MetadataError::IdentityNotFound => {
+                "Identity not found. This machine has no identity, or not the requested \
                  one. Assign one through the management API."
-                .to_owned(),
-            Refusal::ResourceMissing => "The query parameter resource is missing. Add \
+                    .to_owned()
+            }
+            MetadataError::ResourceMissing => "The query parameter resource is missing. Add \
                  resource=https://management.azure.com/ to the query."
                 .to_owned(),
-            Refusal::ResourceUnknown { given } => format!(
+            MetadataError::ResourceUnknown { given } => format!(
                 "This server does not issue tokens for {}. Use resource=https://management.azure.com/ or the HTTPS \
                  address of the management API.",
                 quote(given)
             ),
-            Refusal::Starting { retry_after_secs } => {
+            MetadataError::Starting { retry_after_secs } => {
                 format!(
                     "Service unavailable. The server is starting. Try again in {}.",
                     render_seconds(*retry_after_secs)
                 )
             }
-            Refusal::Overloaded { retry_after_secs } => format!(
+            MetadataError::Overloaded { retry_after_secs } => format!(
                 "Service unavailable. The server is overloaded, and nothing was changed. Try again in {}.",
                 render_seconds(*retry_after_secs)
             ),
-            Refusal::ServerUnreachable { retry_after_secs } => format!(
+            MetadataError::ServerUnreachable { retry_after_secs } => format!(
                 "Service unavailable. This request needs the Forewarn server, which cannot be reached from this host. Try \
                  again in {}; repeating the request is safe.",
                 render_seconds(*retry_after_secs)
             ),
-            Refusal::NotOnThisHost { retry_after_secs } => format!(
+            MetadataError::NotOnThisHost { retry_after_secs } => format!(
                 "Service unavailable. This host does not serve the machine, or not yet. Try again in {}.",
                 render_seconds(*retry_after_secs)
             ),
-            Refusal::Gone => {
+            MetadataError::Gone => {
                 "Gone. The endpoint is temporarily unavailable. Try again for up to 70 seconds.".to_owned()
             }
-            Refusal::OutcomeUnknown { retry_after_secs } => format!(
+            MetadataError::OutcomeUnknown { retry_after_secs } => format!(
                 "Service unavailable. The server does not know whether the change was stored. Try again in {}; \
                  repeating the request is safe.",
                 render_seconds(*retry_after_secs)
             ),
-            Refusal::Injected { status } => format!("Status {status}. A fault was injected."),
-            Refusal::Internal => {
+            MetadataError::Injected { status } => format!("Status {status}. A fault was injected."),
+            MetadataError::Internal => {
                 "Internal server error. An unexpected error occurred, and the server log has the details. Try again."
                     .to_owned()
             }
@@ -341,16 +370,16 @@ impl Refusal {
 
     /// The error code of errors that use the OAuth format.
     fn oauth_error(&self) -> Option<&'static str> {
-        if matches!(self, Refusal::IdentityNotFound | Refusal::ResourceMissing) {
+        if matches!(self, MetadataError::IdentityNotFound | MetadataError::ResourceMissing) {
             return Some("invalid_request");
         }
-        matches!(self, Refusal::ResourceUnknown { .. }).then_some("invalid_resource")
+        matches!(self, MetadataError::ResourceUnknown { .. }).then_some("invalid_resource")
     }
 
     fn newest_versions(&self) -> Option<[&'static str; 3]> {
-        let (Refusal::ApiVersionMissing { endpoint }
-        | Refusal::ApiVersionNotADate { endpoint, .. }
-        | Refusal::ApiVersionNotServed { endpoint, .. }) = self
+        let (MetadataError::ApiVersionMissing { endpoint }
+        | MetadataError::ApiVersionNotADate { endpoint, .. }
+        | MetadataError::ApiVersionNotServed { endpoint, .. }) = self
         else {
             return None;
         };
@@ -358,21 +387,21 @@ impl Refusal {
     }
 }
 
-impl From<QueryError> for Refusal {
-    fn from(error: QueryError) -> Refusal {
+impl From<QueryError> for MetadataError {
+    fn from(error: QueryError) -> MetadataError {
         match error {
-            QueryError::Repeated(name) => Refusal::RepeatedParameter { name },
-            QueryError::TooMany => Refusal::TooManyParameters,
+            QueryError::Repeated(name) => MetadataError::RepeatedParameter { name },
+            QueryError::TooMany => MetadataError::TooManyParameters,
         }
     }
 }
 
-impl From<ApprovalError> for Refusal {
-    fn from(error: ApprovalError) -> Refusal {
+impl From<ApprovalError> for MetadataError {
+    fn from(error: ApprovalError) -> MetadataError {
         if error == ApprovalError::BodyTooLarge {
-            return Refusal::BodyTooLarge;
+            return MetadataError::BodyTooLarge;
         }
-        Refusal::MalformedApproval(error)
+        MetadataError::MalformedApproval(error)
     }
 }
 

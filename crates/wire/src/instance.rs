@@ -120,7 +120,7 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2020-06-01", "isHostCompatibilityLayerVm", "false");
     compute.put("2020-06-01", "securityProfile", security_profile(version));
     compute.put("2020-07-15", "osProfile", os_profile(version, view));
-    compute.text("2020-09-01", "licenseType", "");
+    compute.text("2020-09-01", "licenseType", &given::text(view, "licenseType"));
     compute.text("2020-12-01", "evictionPolicy", view.eviction_policy);
     compute.text("2020-12-01", "priority", view.priority);
     compute.text("2021-01-01", "userData", &given::text(view, "userData"));

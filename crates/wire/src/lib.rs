@@ -9,6 +9,7 @@
 //! | [`version`] | the api-versions of each path, and errors for others |
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
+//! | [`attested`] | the signed document of `/metadata/attested/document` |
 //! | [`instance`] | the document of `/metadata/instance`, per version, and paths into it |
 //! | [`cloudevent`] | webhook messages and their signatures |
 //! | [`query`] | the query string |
@@ -19,6 +20,7 @@
 
 pub mod approval;
 pub mod arm;
+pub mod attested;
 pub mod cloudevent;
 pub mod document;
 pub mod duration;

@@ -29,6 +29,8 @@ pub struct Query<'a> {
     pub resource: Option<Cow<'a, str>>,
     /// Selects one of several identities.
     pub client_id: Option<Cow<'a, str>>,
+    /// To be repeated in an attested document.
+    pub nonce: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,8 @@ impl<'a> Query<'a> {
             &mut self.resource
         } else if is_same_name(name, "client_id") {
             &mut self.client_id
+        } else if is_same_name(name, "nonce") {
+            &mut self.nonce
         } else {
             return;
         };

@@ -1,5 +1,5 @@
 //! The replicated log on three members of real etcd: conformance, TLS and passwords, and rounds in which servers and members
-//! are killed and stopped.
+//! are killed, stopped and cut off. `XTASK_ROUNDS=200` runs more rounds of everything.
 //!
 //! These are the tests `etcd::` of the cluster crate, and the tests `cluster::` of the command line, which run three servers.
 //! `cargo test` skips them; here all of them must run.
@@ -11,7 +11,7 @@ use crate::setup::Download;
 use crate::test::programs;
 
 /// Debian 12 has etcd 3.4, which is too old. These packages also run there.
-const ETCD: Download = Download::UnpackedFrom("trixie", &["etcd-server", "etcd-client"]);
+pub const ETCD: Download = Download::UnpackedFrom("trixie", &["etcd-server", "etcd-client"]);
 
 pub const NEEDS: Needs = Needs { root: false, packages: &[("util-linux", "setpriv")], downloads: &[ETCD] };
 

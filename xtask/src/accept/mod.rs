@@ -3,7 +3,7 @@
 mod agent;
 mod agent_actions;
 pub mod azure;
-mod cluster;
+pub mod cluster;
 mod curl;
 mod daemon;
 mod discovery;
@@ -17,6 +17,7 @@ mod pacemaker;
 mod package;
 mod pinning;
 pub mod portal;
+mod qemu;
 mod release;
 mod run;
 mod samples;
@@ -56,6 +57,7 @@ pub const RUNS: &[Run] = &[
     Run { after: &["setup", "release", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
     Run { after: &["setup", "build-tests"], ..run_of("agent-actions", &agent_actions::NEEDS, 10, agent_actions::run) },
     Run { after: &["setup", "build-tests"], ..run_of("libvirt", &libvirt::NEEDS, 10, libvirt::run) },
+    Run { after: &["setup", "build-tests"], ..run_of("qemu", &qemu::NEEDS, 10, qemu::run) },
     Run { after: &["setup", "build-tests"], ..run_of("cluster", &cluster::NEEDS, 10, cluster::run) },
     run_of("discovery", &discovery::NEEDS, 10, discovery::run),
     run_of("fleet", &fleet::NEEDS, 10, fleet::run),

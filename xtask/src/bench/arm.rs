@@ -32,12 +32,13 @@ const SCHEDULED: &str = "forewarn_events{state=\"scheduled\"}";
 
 const GROUP: &str = "/subscriptions/s/resourceGroups/rg";
 
-pub fn run(built: &Built) -> Result<()> {
+pub fn run(built: &Built) -> Result<Table> {
+    let (few_instances, many_instances, leaving) = built.pick((SMALL, LARGE, LEAVING), (10, 100, 10));
     pin_ourselves()?;
-    let mut small = Fleet::start(built, "arm-small", SMALL)?;
-    let mut large = Fleet::start(built, "arm-large", LARGE)?;
+    let mut small = Fleet::start(built, "arm-small", few_instances)?;
+    let mut large = Fleet::start(built, "arm-large", many_instances)?;
     let mut figures: Vec<[f64; 6]> = Vec::new();
-    for round in 0..=ROUNDS {
+    for round in built.pick(0..=ROUNDS, 1..=1) {
         let (few, many) = if round % 2 == 0 {
             let few = small.measure(SMALL_LISTS)?;
             (few, large.measure(1)?)
@@ -55,24 +56,27 @@ pub fn run(built: &Built) -> Result<()> {
     let column = |n: usize| median(figures.iter().map(|figure| figure[n]).collect());
     let ratio = |n: usize| median(figures.iter().map(|figure| figure[n + 1] / figure[n]).collect());
     let mut table = Table::new("Scale sets of 100 and of 10,000 instances, through the ARM-shaped API");
-    for (n, what) in
-        [(0, "list, each instance"), (2, "show one instance"), (4, "instance view of the set, each instance")]
-    {
+    for (n, name, what) in [
+        (0, "arm_list_ratio", "list, per instance"),
+        (2, "arm_show_ratio", "show one instance"),
+        (4, "arm_view_ratio", "instance view of the set, per instance"),
+    ] {
         table.tell(&format!("{what}, 100, µs"), short(column(n)));
         table.tell(&format!("{what}, 10,000, µs"), short(column(n + 1)));
-        table.judge(&format!("{what}, 10,000 : 100"), ratio(n), " x", Target::AtMost(2.0));
+        table.judge(name, &format!("{what}, 10,000 : 100"), ratio(n), " x", Target::AtMost(2.0));
     }
-    let (commits, secs) = large.scale_in(LARGE - LEAVING)?;
-    table.judge("commits of a scale-in by 1,000, without notice", commits, "", Target::AtMost(COMMITS_MAX));
+    let (commits, secs) = large.scale_in(many_instances - leaving, leaving)?;
+    let label = "commits for a scale-in by 1,000, without notice";
+    table.judge("arm_scale_in_commits", label, commits, "", Target::AtMost(COMMITS_MAX));
     table.tell("duration, s", short(secs));
-    ensure!(large.list()? == LARGE - LEAVING, "some instances were not deleted");
+    ensure!(large.list()? == many_instances - leaving, "some instances were not deleted");
     large.announce()?;
-    let (commits, secs) = large.scale_in(LARGE - 2 * LEAVING)?;
-    ensure!(large.is_announced()?, "some instances got no event");
-    table.judge("commits of a scale-in by 1,000, with a Terminate for each", commits, "", Target::AtMost(COMMITS_MAX));
-    table.tell("time until all events were scheduled, s", short(secs));
-    table.print();
-    Ok(())
+    let (commits, secs) = large.scale_in(many_instances - 2 * leaving, leaving)?;
+    ensure!(large.is_announced(leaving)?, "some instances got no event");
+    let label = "commits for a scale-in by 1,000, one Terminate each";
+    table.judge("arm_terminate_commits", label, commits, "", Target::AtMost(COMMITS_MAX));
+    table.tell("duration until all were announced, s", short(secs));
+    Ok(table)
 }
 
 /// A server with one scale set.
@@ -151,11 +155,11 @@ impl Fleet {
     }
 
     /// Commits and seconds until the instances were deleted or had an event.
-    fn scale_in(&mut self, capacity: usize) -> Result<(f64, f64)> {
+    fn scale_in(&mut self, capacity: usize, leaving: usize) -> Result<(f64, f64)> {
         let before = self.commits()?;
         let begun = Instant::now();
         self.send("PATCH", &set(""), &json!({ "sku": { "capacity": capacity } }))?;
-        while !self.is_announced()? {
+        while !self.is_announced(leaving)? {
             let body: Value = serde_json::from_str(&self.ok(&set(""))?.body)?;
             if body["properties"]["provisioningState"] == "Succeeded" {
                 break;
@@ -170,8 +174,8 @@ impl Fleet {
         metric(&self.server.management, "forewarn_commits_total")
     }
 
-    fn is_announced(&self) -> Result<bool> {
-        Ok(metric(&self.server.management, SCHEDULED)? >= LEAVING as f64)
+    fn is_announced(&self, leaving: usize) -> Result<bool> {
+        Ok(metric(&self.server.management, SCHEDULED)? >= leaving as f64)
     }
 
     fn ok(&mut self, path: &str) -> Result<Reply> {

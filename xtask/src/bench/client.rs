@@ -23,6 +23,11 @@ pub struct Reply {
 impl Client {
     pub fn new(address: &str) -> Result<Client> {
         let stream = TcpStream::connect(address).with_context(|| format!("cannot reach {address}"))?;
+        Client::over(stream, address)
+    }
+
+    /// Uses a connection that exists already.
+    pub fn over(stream: TcpStream, address: &str) -> Result<Client> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         Ok(Client { stream: BufReader::with_capacity(4096, stream), host: address.to_owned() })

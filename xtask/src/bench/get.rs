@@ -1,24 +1,19 @@
-//! Reads: the document with one event, and its 304, compared with nginx; many paths compared with one.
+//! Reads: the document with one event, and its 304, compared with nginx.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
 use super::client::{Client, Reply};
 use super::process::{Process, SERVER_CORE, Server};
-use super::table::{Table, Target, median, short};
-use super::wrk::{self, Run};
+use super::table::{Table, Target};
+use super::wrk::{self, Run, describe, ratio, rounds, secs};
 use super::{Built, path};
-
-/// Rounds. Each round measures every candidate once.
-const ROUNDS: usize = 7;
-const SECS: u32 = 3;
 
 const DOCUMENT: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const METADATA: &str = "Metadata: true";
 
-pub fn get(built: &Built) -> Result<()> {
+pub fn run(built: &Built) -> Result<Table> {
     let server = Server::start(built, &built.scratch("get")?)?;
     let reply = with_one_event(&server)?;
     let etag = reply.header("etag").context("no ETag")?.to_owned();
@@ -28,23 +23,30 @@ pub fn get(built: &Built) -> Result<()> {
     let ours = format!("http://{}{DOCUMENT}", server.metadata);
     let theirs = format!("http://{}{DOCUMENT}", nginx.1);
     let condition = format!("If-None-Match: {etag}");
-    let runs = rounds(&[
-        &|| wrk::run(&server.process, SECS, &["-H", METADATA, &ours]),
-        &|| wrk::run(&nginx.0, SECS, &["-H", METADATA, &theirs]),
-        &|| wrk::run(&server.process, SECS, &["-H", METADATA, "-H", &condition, &ours]),
-    ])?;
+    let secs = secs(built);
+    let runs = rounds(
+        built,
+        &mut [
+            &mut || wrk::run(&server.process, secs, &["-H", METADATA, &ours]),
+            &mut || wrk::run(&nginx.0, secs, &["-H", METADATA, &theirs]),
+            &mut || wrk::run(&server.process, secs, &["-H", METADATA, "-H", &condition, &ours]),
+        ],
+    )?;
     let [ours, theirs, unchanged] = [&runs[0], &runs[1], &runs[2]];
     let mut table = Table::new("GET of a document with one event (64 connections, one core each)");
     describe(&mut table, "forewarn", ours);
     describe(&mut table, "nginx", theirs);
-    table.judge("requests/s, forewarn : nginx", ratio(ours, theirs, |r| r.per_second), " x", Target::AtLeast(1.0));
-    table.judge("CPU time per request, forewarn : nginx", ratio(ours, theirs, |r| r.cpu_us), " x", Target::AtMost(1.0));
-    table.tell("p99, forewarn : nginx", format!("{} x", short(ratio(ours, theirs, |r| r.p99_us))));
+    let against_nginx = |figure: fn(&Run) -> f64| ratio(ours, theirs, figure);
+    let per_second = against_nginx(|r| r.per_second);
+    table.judge("get_ratio", "requests/s, forewarn : nginx", per_second, " x", Target::AtLeast(1.2));
+    let cpu = against_nginx(|r| r.cpu_us);
+    table.judge("get_cpu_ratio", "CPU time per request, forewarn : nginx", cpu, " x", Target::AtMost(0.8));
+    table.judge("get_p99_ratio", "p99, forewarn : nginx", against_nginx(|r| r.p99_us), " x", Target::AtMost(1.0));
     describe(&mut table, "forewarn, 304", unchanged);
-    table.judge("requests/s, 304 : 200", ratio(unchanged, ours, |r| r.per_second), " x", Target::AtLeast(1.0));
-    table.tell("CPU time per request, 304 : 200", format!("{} x", short(ratio(unchanged, ours, |r| r.cpu_us))));
-    table.print();
-    Ok(())
+    let per_second = ratio(unchanged, ours, |r| r.per_second);
+    table.judge("get_304_ratio", "requests/s, 304 : 200", per_second, " x", Target::AtLeast(1.0));
+    table.note("get_304_cpu_ratio", "CPU time per request, 304 : 200", ratio(unchanged, ours, |r| r.cpu_us), " x");
+    Ok(table)
 }
 
 /// Polls as the only machine of a new server, restarts it, and polls again.
@@ -105,75 +107,4 @@ fn nginx(dir: &Path, body: &str, etag: &str) -> Result<(Process, String)> {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     anyhow::bail!("nginx did not start; see {dir}/error.log")
-}
-
-const PATHS: u64 = 100_000;
-
-/// A wrk script that requests the documents of this many machines in turn, far apart from each other.
-const SCRIPT: &str = r#"
-local requests = {}
-local n = 0
-function init(args)
-  for i = 0, COUNT - 1 do
-    local path = string.format("/vm/web-%07d/metadata/scheduledevents?api-version=2020-07-01", i * 7919 % COUNT)
-    requests[i + 1] = wrk.format("GET", path, { ["Metadata"] = "true" })
-  end
-end
-function request()
-  n = n % COUNT + 1
-  return requests[n]
-end
-"#;
-
-pub fn paths(built: &Built) -> Result<()> {
-    let data = built.fleet("paths", PATHS, 100, 1000)?;
-    let server = Server::start(built, &data)?;
-    let dir = built.scratch("paths-scripts")?;
-    let script = |count: u64| -> Result<String> {
-        let file = dir.join(format!("{count}.lua"));
-        std::fs::write(&file, SCRIPT.replace("COUNT", &count.to_string()))?;
-        Ok(path(&file)?.to_owned())
-    };
-    let (one, many) = (script(1)?, script(PATHS)?);
-    let url = format!("http://{}", server.metadata);
-    let runs = rounds(&[&|| wrk::run(&server.process, SECS, &["-s", &one, &url]), &|| {
-        wrk::run(&server.process, SECS, &["-s", &many, &url])
-    }])?;
-    let mut table = Table::new("One machine's path against those of 100,000 machines in 1,000 scopes");
-    describe(&mut table, "one path", &runs[0]);
-    describe(&mut table, "100,000 paths", &runs[1]);
-    table.judge("requests/s, many : one", ratio(&runs[1], &runs[0], |r| r.per_second), " x", Target::AtLeast(0.85));
-    table.tell("CPU time per request, many : one", format!("{} x", short(ratio(&runs[1], &runs[0], |r| r.cpu_us))));
-    table.print();
-    Ok(())
-}
-
-/// Measures all candidates in turn. The first round is a warm-up.
-fn rounds(turns: &[&dyn Fn() -> Result<Run>]) -> Result<Vec<Vec<Run>>> {
-    let mut runs = vec![Vec::new(); turns.len()];
-    for round in 0..=ROUNDS {
-        let mut line = String::new();
-        for n in 0..turns.len() {
-            // The order rotates from round to round.
-            let n = (n + round) % turns.len();
-            let run = turns[n]()?;
-            write!(line, "  [{n}] {:.0}/s {:.2} us", run.per_second, run.cpu_us)?;
-            if round > 0 {
-                runs[n].push(run);
-            }
-        }
-        eprintln!("   round {round}{line}");
-    }
-    Ok(runs)
-}
-
-fn describe(table: &mut Table, who: &str, runs: &[Run]) {
-    let middle = |figure: fn(&Run) -> f64| short(median(runs.iter().map(figure).collect()));
-    let figures = [middle(|r| r.per_second), middle(|r| r.cpu_us), middle(|r| r.p99_us)];
-    table.tell(who, format!("{}/s, {} µs CPU, p99 {} µs", figures[0], figures[1], figures[2]));
-}
-
-/// The median of the ratios of all rounds.
-fn ratio(ours: &[Run], theirs: &[Run], figure: fn(&Run) -> f64) -> f64 {
-    median(ours.iter().zip(theirs).map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
 }

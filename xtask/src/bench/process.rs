@@ -41,6 +41,14 @@ impl Process {
         std::iter::once(pid.to_string()).chain(children).map(|pid| cpu_secs_of(&pid)).sum()
     }
 
+    /// Memory of the process that is not swapped out.
+    pub fn resident_bytes(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kilobytes: f64 = line.split_whitespace().next().context("no number")?.parse()?;
+        Ok(kilobytes * 1024.0)
+    }
+
     fn stop(&mut self) -> Result<()> {
         let asked = Command::new("kill").arg(self.0.id().to_string()).status()?;
         ensure!(asked.success(), "cannot stop process {}", self.0.id());
@@ -80,10 +88,15 @@ pub struct Server {
 impl Server {
     /// Starts a server on free loopback ports with this data directory.
     pub fn start(built: &Built, data: &Path) -> Result<Server> {
+        Server::start_on(built, data, SERVER_CORE, &["--management", "127.0.0.1:0"])
+    }
+
+    /// The same on these cores, with these arguments in addition.
+    pub fn start_on(built: &Built, data: &Path, cores: &str, more: &[&str]) -> Result<Server> {
         let serve = ["serve", "--no-auth", "--data", path(data)?, "--metadata", "127.0.0.1:0"];
-        let rest = ["--management", "127.0.0.1:0", "--max-user-operations", "0"];
-        let arguments: Vec<&str> = serve.into_iter().chain(rest).collect();
-        let mut process = Process::start(path(&built.forewarn)?, &arguments, SERVER_CORE)?;
+        let rest = ["--max-user-operations", "0"];
+        let arguments: Vec<&str> = serve.into_iter().chain(rest).chain(more.iter().copied()).collect();
+        let mut process = Process::start(path(&built.forewarn)?, &arguments, cores)?;
         let output = process.0.stdout.take().context("no output")?;
         let (mut metadata, mut management) = (None, None);
         for line in BufReader::new(output).lines() {

@@ -48,17 +48,20 @@ pub fn run(out: Option<&str>) -> Result<()> {
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
-const LIBRARIES: [&str; 15] = [
+const LIBRARIES: [&str; 18] = [
     "wire",
     "client",
     "core",
     "api-types",
     "store",
     "access",
+    "cluster",
     "engine",
     "metadata",
+    "listener",
     "libvirt",
     "drivers",
+    "taps",
     "api",
     "arm",
     "portal",

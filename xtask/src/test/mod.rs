@@ -3,7 +3,7 @@
 //! ```text
 //!  CPU lane      fmt ─▶ tidy ─▶ release ─▶ build-tests ─▶ tests ─▶ clippy
 //!                                  │            │
-//!  waiting lane  setup ────────────┴▶ accept …  └▶ kill
+//!  waiting lane  setup ────────────┴▶ accept …  └▶ kill, bench --smoke
 //! ```
 //!
 //! A part starts when the parts it depends on are done and its lane is free. Each part is a process of its own with a
@@ -64,6 +64,7 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
         Part::xtask("tests", Lane::Cpu, minutes(30), &["run-tests"])?.after(&["setup", "build-tests"]),
         Part::cargo("clippy", Lane::Cpu, minutes(15), &clippy),
         Part::xtask("setup", Lane::Waiting, minutes(20), &["setup"])?.even_if_skipped(),
+        Part::xtask("bench", Lane::Waiting, minutes(10), &["bench", "--smoke"])?.after(&["release", "build-tests"]),
         Part::xtask("kill", Lane::Waiting, minutes(10), &["run-tests", "kill"])?.after(&["build-tests"]),
     ];
     for run in accept::RUNS {

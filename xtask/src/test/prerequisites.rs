@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::accept::RUNS;
+use crate::bench;
 use crate::machine::{self, Package};
 use crate::needs::Unavailable;
 use crate::setup::{self, Download};
@@ -12,8 +13,11 @@ const PACKAGES: &[Package] = &[
     ("bash", "bash"),
     ("build-essential", "cc"),
     ("curl", "curl"),
+    ("fish", "fish"),
     ("git", "git"),
     ("iproute2", "ip"),
+    ("kubernetes-client", "kubectl"),
+    ("openssl", "openssl"),
     ("python3", "/usr/bin/python3"),
     ("util-linux", "unshare"),
 ];
@@ -66,6 +70,7 @@ pub fn install() -> Result<()> {
 fn missing_packages() -> Vec<&'static str> {
     let mut missing = machine::missing(PACKAGES);
     missing.extend(RUNS.iter().flat_map(|run| machine::missing(run.needs.packages)));
+    missing.extend(machine::missing(bench::NEEDS.packages));
     if !machine::has_python_venv() {
         missing.push("python3-venv");
     }

@@ -33,6 +33,11 @@ pub const AGENT_ACTIONS: Group = Group { package: "forewarn-agent", module: "act
 pub const LIBVIRT_CLIENT: Group = Group { package: "forewarn-libvirt", module: "hosts::" };
 pub const LIBVIRT_DRIVER: Group = Group { package: "forewarn-drivers", module: "hosts::" };
 pub const LIBVIRT_SERVER: Group = Group { package: "forewarn-cli", module: "machines::" };
+pub const LIBVIRT_AGENT: Group = Group { package: "forewarn-cli", module: "host_agent::" };
+
+/// These need QEMU and a network for guests, which the acceptance run provides.
+pub const QEMU_DRIVER: Group = Group { package: "forewarn-drivers", module: "qemu_guests::" };
+pub const QEMU_SERVER: Group = Group { package: "forewarn-cli", module: "qemu_guests::" };
 
 /// These need etcd, which is downloaded for them.
 pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::" };
@@ -40,8 +45,18 @@ pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::"
 /// Three servers on etcd.
 pub const CLUSTER_SERVERS: Group = Group { package: "forewarn-cli", module: "cluster::" };
 
-const GROUPS: [Group; 7] =
-    [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, LIBVIRT_SERVER, CLUSTER, CLUSTER_SERVERS];
+const GROUPS: [Group; 10] = [
+    KILL,
+    AGENT_ACTIONS,
+    LIBVIRT_CLIENT,
+    LIBVIRT_DRIVER,
+    LIBVIRT_SERVER,
+    LIBVIRT_AGENT,
+    QEMU_DRIVER,
+    QEMU_SERVER,
+    CLUSTER,
+    CLUSTER_SERVERS,
+];
 
 /// A test program, and the package it belongs to.
 pub struct Program {

@@ -9,6 +9,9 @@ use crate::sh;
 /// The only crates that `core` may use.
 const CORE_DEPENDENCIES: &[&str] = &["imbl"];
 
+/// Packages that the host agent must not link: it serves a copy and decides nothing.
+const ABSENT_FROM_HOST: &[&str] = &["forewarn-engine", "forewarn-cluster", "rusqlite", "tonic"];
+
 /// A crate of ours with the crates that it depends on.
 type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
@@ -32,6 +35,14 @@ pub fn check(page: &str, problems: &mut Vec<String>) -> Result<()> {
             }
         }
     }
+    check_host(problems)
+}
+
+fn check_host(problems: &mut Vec<String>) -> Result<()> {
+    let tree = sh::cargo(&["tree", "--package", "forewarn-host", "--edges", "normal", "--prefix", "none"]).read()?;
+    let linked: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    let found = ABSENT_FROM_HOST.iter().filter(|package| linked.contains(*package));
+    problems.extend(found.map(|package| format!("`host` must not link {package}; see `cargo tree -p forewarn-host`")));
     Ok(())
 }
 

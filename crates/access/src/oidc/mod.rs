@@ -27,7 +27,7 @@ use crate::tls::now;
 /// Path of the page to which the provider sends the browser back.
 pub const CALLBACK_PATH: &str = "/portal/sign-in/oidc/callback";
 
-/// Names that other principals have. A user who is called like this gets a prefix.
+/// Names that other principals have. A user with one of these names gets a prefix.
 const RESERVED_NAMES: [&str; 3] = ["owner", "anonymous", "policy"];
 
 /// Maximum length of a name in history, in characters.

@@ -11,8 +11,9 @@ use rcgen::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::plan::{AUTHORITY_SECS, Have, LEAF_SECS, Plan, Span, plan};
+use super::plan::{AUTHORITY_SECS, Have, LEAF_SECS, Plan, SIGNER_SECS, Span, plan};
 use crate::secret_file::{self, SecretFileError};
+use crate::signed_data::DocumentSigner;
 
 /// Keys and certificates: a private file in the data directory.
 pub const TLS_FILE: &str = "tls.json";
@@ -109,17 +110,56 @@ fn leaf(made: &Made, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
 }
 
 fn sign(authority: &Pair, permitted: Option<&[String]>, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
-    let issuer = Issuer::new(authority_params(authority.span(), permitted)?, KeyPair::from_pem(&authority.key)?);
-    let key = KeyPair::generate()?;
     let span = Span::starting(now, LEAF_SECS);
+    let params = leaf_params("forewarn", names, span, ExtendedKeyUsagePurpose::ServerAuth)?;
+    sign_params(authority, permitted, params, span)
+}
+
+fn leaf_params(
+    name: &str,
+    names: &[String],
+    span: Span,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = named("forewarn");
+    params.distinguished_name = named(name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.extended_key_usages = vec![usage];
     set_span(&mut params, span);
+    Ok(params)
+}
+
+fn sign_params(
+    authority: &Pair,
+    permitted: Option<&[String]>,
+    params: CertificateParams,
+    span: Span,
+) -> Result<Pair, rcgen::Error> {
+    let issuer = Issuer::new(authority_params(authority.span(), permitted)?, KeyPair::from_pem(&authority.key)?);
+    let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?;
     Ok(pair(certificate.pem(), &key, span))
+}
+
+/// A certificate with which a server of a cluster identifies itself to the others. It lasts as long as the authority, because it
+/// lives in memory and is issued anew at every start.
+pub fn node_certificate(made: &Made, node: &str, now: i64) -> Result<Pair, rcgen::Error> {
+    let span = Span::starting(now, AUTHORITY_SECS).within(made.authority.until);
+    let params = leaf_params(&format!("node:{node}"), &[], span, ExtendedKeyUsagePurpose::ClientAuth)?;
+    sign_params(&made.authority, made.permitted.as_deref(), params, span)
+}
+
+/// A signer of documents with a new key. It has no name, because only a name makes a certificate good for a website.
+pub fn document_signer(made: &Made, now: i64) -> anyhow::Result<DocumentSigner> {
+    let span = Span::starting(now, SIGNER_SECS).within(made.authority.until);
+    // The purpose that `openssl smime -verify` asks for.
+    let params = leaf_params("Forewarn attested documents", &[], span, ExtendedKeyUsagePurpose::EmailProtection)?;
+    let authority = authority_params(made.authority.span(), made.permitted.as_deref())?;
+    let issuer = Issuer::new(authority, KeyPair::from_pem(&made.authority.key)?);
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &issuer)?;
+    DocumentSigner::new(certificate.der(), &key)
 }
 
 /// The same for the same validity, so that a certificate issued years later names its authority correctly.

@@ -6,6 +6,9 @@ pub const LEAF_SECS: i64 = 365 * DAY_SECS;
 /// The validity of the authority: people install it by hand.
 pub const AUTHORITY_SECS: i64 = 10 * 365 * DAY_SECS;
 
+/// The validity of the certificate that signs documents. It is replaced every hour and at each start.
+pub const SIGNER_SECS: i64 = 7 * DAY_SECS;
+
 /// How long before its end a certificate is renewed: a server that is started once a month renews in time.
 pub const RENEW_BEFORE_SECS: i64 = 60 * DAY_SECS;
 
@@ -23,7 +26,7 @@ pub enum Plan {
     All,
 }
 
-/// The facts for the decision.
+/// The existing certificates.
 #[derive(Clone, Copy, Debug)]
 pub struct Have<'a> {
     pub authority: Span,

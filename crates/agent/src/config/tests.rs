@@ -29,6 +29,7 @@ fn unknown_keys_and_values_are_rejected_with_their_line_and_the_valid_names() {
         ("on_failure = 'x'", "1: unknown variant `x`, expected `hold` or `approve`"),
         ("\n\ninterval = '1'", "3: invalid duration '1': use a number and a unit, such as 500ms, 10s or 5m"),
         ("endpoint = 'https://x'", "1: invalid endpoint \"https://x\": must start with http://"),
+        ("endpoint = 'http://a,ftp://b'", "1: invalid endpoint \"ftp://b\": must start with http://"),
         ("leader_share_percent = 0", "1: invalid percentage 0: use a number from 1 to 100"),
         ("metrics = 9137", "1: invalid type: integer `9137`, expected a string"),
         ("\nmetrics = 'x'", "2: invalid address 'x': use IP:PORT, such as 127.0.0.1:9137"),

@@ -1,5 +1,5 @@
 //! Tests of the built-in actions: against real nginx, HAProxy and curl, a socket in place of journald, and scripts in
-//! place of systemctl and kubectl that record their arguments.
+//! place of systemctl and kubectl that record their arguments. `kubernetes` uses the real kubectl.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::support::{Guest, World, exists, name, until};
-use forewarn_core::{Cause, EventKind, MachineId, Place, Plan, Request, Target, Timestamp};
-use forewarn_metadata::faults::{Kind, Life, NewFault};
+use forewarn_core::{Cause, EventKind, MachineId, NewMembership, Plan, Request, Target, Timestamp};
+use forewarn_metadata::faults::{FaultKind, FaultLimit, NewFault};
 
 #[test]
 fn a_restart_is_prepared_approved_and_restored() {
@@ -55,6 +55,20 @@ fn a_restart_is_prepared_approved_and_restored() {
 }
 
 #[test]
+fn an_agent_moves_to_the_next_server_when_one_fails() {
+    let world = World::new();
+    let (machine, url) = world.machine("web", |_| {});
+    let mut guest = Guest::new(&format!("http://127.0.0.1:1/vm/web,{url}"));
+    guest.mark_all_phases();
+    guest.start();
+    world.wait_until_on(machine);
+    guest.wait_for_log("trying the server at");
+    world.restart(machine, 0xE1);
+    world.wait_until_started(0xE1);
+    guest.wait_for_log(": approved");
+}
+
+#[test]
 fn a_hook_is_recorded_before_it_starts() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
@@ -98,8 +112,8 @@ fn an_event_that_one_document_lacks_is_not_finished() {
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
     guest.wait_for_log("hook prepare succeeded");
-    let life = Life { count: Some(1), ..Life::default() };
-    world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(Kind::EventsVanish) }, "test")).unwrap();
+    let life = FaultLimit { count: Some(1), ..FaultLimit::default() };
+    world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(FaultKind::EventsVanish) }, "test")).unwrap();
     until("the fault took effect", || world.faults().list().is_empty().then_some(()));
     let polls = || world.endpoint().requests.log_of(machine, u64::MAX).summary.polls;
     let met = polls();
@@ -234,7 +248,7 @@ impl Rack {
         world.submit(forewarn_core::Command::RegisterHost { name: name("rack") });
         let machines = ["a", "b", "c"].map(|machine| {
             world.machine(machine, |new| {
-                new.place = Place::AvailabilitySet(set);
+                new.place = NewMembership::AvailabilitySet(set);
                 new.host = Some(name("rack"));
                 new.update_domain = Some(0);
             })

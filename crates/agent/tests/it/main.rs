@@ -4,6 +4,7 @@ mod actions;
 mod day;
 mod docs;
 mod failures;
+mod kubernetes;
 mod lifecycle;
 mod metrics;
 mod support;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forewarn_api_types::{AdvanceBy, Clock, ClockMode, SetTo, TIME_SECS_MAX};
 use forewarn_core::Timestamp;
-use forewarn_engine::clock::Kind;
+use forewarn_engine::ClockKind;
 use forewarn_engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
 use serde_json::json;
 
@@ -30,8 +30,8 @@ impl Actions {
         let next = next_deadline(&snapshot.region, self.engine().next_report());
         Clock {
             kind: match self.engine().clock_kind() {
-                Kind::Real => ClockMode::Real,
-                Kind::Manual => ClockMode::Manual,
+                ClockKind::Real => ClockMode::Real,
+                ClockKind::Manual => ClockMode::Manual,
             },
             now: self.engine().now().convert(),
             notice_scale: snapshot.region.settings().notice_scale,
@@ -50,7 +50,7 @@ impl Actions {
         if !is_displayable(to) {
             return Err(ApiError::new(ErrorCode::ClockTooFar, "The clock cannot be set beyond the year 9999."));
         }
-        if self.engine().clock_kind() == Kind::Manual && to >= now && to.since(now) <= ADVANCE_MAX {
+        if self.engine().clock_kind() == ClockKind::Manual && to >= now && to.since(now) <= ADVANCE_MAX {
             self.engine().note(self.audit(note)).await?;
         }
         self.engine().advance(advance).await?;

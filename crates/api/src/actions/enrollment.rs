@@ -3,7 +3,7 @@
 use forewarn_access::HostAccess;
 use forewarn_api_types::{HostToken, Joined, NewJoin, ResourceName};
 use forewarn_core::{Command, Name};
-use forewarn_engine::{Asked, Bundle};
+use forewarn_engine::{AuditEntry, Bundle};
 
 use crate::action::Action;
 use crate::convert::Convert;
@@ -39,7 +39,7 @@ impl Actions {
 impl Service {
     /// Exchanges a token for a certificate and registers the host. Earlier certificates of the host are revoked.
     pub async fn join_host(&self, join: NewJoin) -> Result<Joined, ApiError> {
-        let HostEnrollment { access, port } = enrollment(self)?;
+        let HostEnrollment { access, port, servers } = enrollment(self)?;
         let refused = || {
             let message =
                 "The token is invalid, was used, or has expired. Create a new one with `forewarn host token NAME`.";
@@ -54,7 +54,7 @@ impl Service {
             .sign_join(&join.request, host)
             .map_err(|error| ApiError::new(ErrorCode::InvalidField, format!("{error}.")).with_target("request"))?;
         let attachments = vec![HostAccess::used_token(host), signed.attachment.clone()];
-        let asked = Asked {
+        let asked = AuditEntry {
             actor: format!("host:{host}"),
             action: "host.join".into(),
             target: host.to_owned(),
@@ -64,7 +64,8 @@ impl Service {
         let bundle = Bundle { commands, asked: Some(asked), attach: Box::new(move |_| attachments) };
         self.engine().submit_all(bundle).await?;
         let certificate = access.accept(signed);
-        Ok(Joined { host: host.to_owned(), certificate, authority: access.authority().to_owned(), port: *port })
+        let authority = access.authority().to_owned();
+        Ok(Joined { host: host.to_owned(), certificate, authority, port: *port, servers: servers() })
     }
 
     async fn is_join_token(

@@ -2,7 +2,7 @@
 
 use forewarn_api_types::Event;
 use forewarn_core::settings::APPROVALS_MAX;
-use forewarn_core::{Approver, Command, EventId, Rejection, Within};
+use forewarn_core::{ApprovalScope, Approver, Command, EventId, Rejection};
 use forewarn_wire::guid;
 
 use crate::Actions;
@@ -13,7 +13,7 @@ use crate::render::render_event;
 
 impl Actions {
     /// Approves events of a part of the region, all or none.
-    pub async fn approve_events(&self, within: Within, ids: Vec<EventId>) -> Result<Vec<Event>, ApiError> {
+    pub async fn approve_events(&self, within: ApprovalScope, ids: Vec<EventId>) -> Result<Vec<Event>, ApiError> {
         let permit = self.permit(Action::ApproveEvents)?;
         if ids.is_empty() {
             return Err(ApiError::field("events", "must contain at least one event"));
@@ -29,7 +29,7 @@ impl Actions {
     }
 
     pub async fn approve_event(&self, id: EventId) -> Result<Event, ApiError> {
-        let mut approved = self.approve_events(Within::Region, vec![id]).await?;
+        let mut approved = self.approve_events(ApprovalScope::Region, vec![id]).await?;
         approved.pop().ok_or_else(|| Rejection::UnknownEvents(Vec::new()).into())
     }
 

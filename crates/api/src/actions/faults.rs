@@ -7,7 +7,7 @@ use forewarn_api_types::{
 };
 use forewarn_core::{MachineId, Region};
 use forewarn_metadata::faults::{
-    self, DELAY_MAX, FaultError, FaultId, Kind, Life, Method, Only, Path, RETRY_AFTER_SECS_MAX, Status,
+    self, DELAY_MAX, FaultError, FaultId, FaultLimit, Method, Path, RETRY_AFTER_SECS_MAX, RequestFilter, Status,
 };
 
 use crate::Actions;
@@ -74,14 +74,14 @@ fn new_fault(new: NewFault, region: &Region) -> Result<faults::NewFault, ApiErro
     Ok(faults::NewFault {
         machine,
         kind: kind_of(new.fault)?,
-        only: Only {
+        only: RequestFilter {
             method: new.method.map(|method| match method {
                 FaultMethod::Get => Method::Get,
                 FaultMethod::Post => Method::Post,
             }),
             path: if new.documents_only { Path::Events } else { Path::Any },
         },
-        life: Life {
+        life: FaultLimit {
             count: new.count.map(u64::from),
             span: new.for_seconds.map(|secs| Duration::from_secs(secs.into())),
             percent: new.percent,
@@ -89,21 +89,24 @@ fn new_fault(new: NewFault, region: &Region) -> Result<faults::NewFault, ApiErro
     })
 }
 
-fn kind_of(kind: FaultKind) -> Result<Kind, ApiError> {
+fn kind_of(kind: FaultKind) -> Result<faults::FaultKind, ApiError> {
     Ok(match kind {
         FaultKind::Status { status, retry_after_seconds } => {
             let status = Status::of(status);
             let status = status.ok_or_else(|| ApiError::field("fault.status", "must be from 200 to 599"))?;
-            Kind::Status { status, retry_after_secs: retry_after_seconds.unwrap_or(RETRY_AFTER_SECS_DEFAULT) }
+            faults::FaultKind::Status {
+                status,
+                retry_after_secs: retry_after_seconds.unwrap_or(RETRY_AFTER_SECS_DEFAULT),
+            }
         }
-        FaultKind::Delay(delay) => Kind::Delay(delay),
-        FaultKind::SlowFirstCall(delay) => Kind::SlowFirstCall(delay),
-        FaultKind::Reset => Kind::Reset,
-        FaultKind::Truncated => Kind::Truncated,
-        FaultKind::Malformed => Kind::Malformed,
-        FaultKind::IncarnationRestart => Kind::IncarnationRestart,
-        FaultKind::EventsVanish => Kind::EventsVanish,
-        FaultKind::UnknownType => Kind::UnknownType,
+        FaultKind::Delay(delay) => faults::FaultKind::Delay(delay),
+        FaultKind::SlowFirstCall(delay) => faults::FaultKind::SlowFirstCall(delay),
+        FaultKind::Reset => faults::FaultKind::Reset,
+        FaultKind::Truncated => faults::FaultKind::Truncated,
+        FaultKind::Malformed => faults::FaultKind::Malformed,
+        FaultKind::IncarnationRestart => faults::FaultKind::IncarnationRestart,
+        FaultKind::EventsVanish => faults::FaultKind::EventsVanish,
+        FaultKind::UnknownType => faults::FaultKind::UnknownType,
     })
 }
 
@@ -116,8 +119,8 @@ impl From<FaultError> for ApiError {
             FaultError::RetryAfterRange => field("fault.retryAfterSeconds"),
             FaultError::PercentRange => field("percent"),
             FaultError::CountRange => field("count"),
-            FaultError::LifeRange => field("forSeconds"),
-            FaultError::NeverMet(_) => ApiError::new(ErrorCode::FaultNeverMet, message).with_target("method"),
+            FaultError::DurationRange => field("forSeconds"),
+            FaultError::NeverAffects(_) => ApiError::new(ErrorCode::FaultNeverMet, message).with_target("method"),
             FaultError::TooMany => ApiError::new(ErrorCode::TooManyFaults, message),
             FaultError::UnknownMachine => ApiError::new(ErrorCode::MachineNotFound, message).with_target("machine"),
         }

@@ -9,7 +9,7 @@ use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Region, Request}
 use forewarn_engine::Done;
 
 use crate::Actions;
-use crate::action::{Action, AuditNote};
+use crate::action::{Action, AuditNote, Permit};
 use crate::convert::{Convert, home_or_default};
 use crate::error::{ApiError, ErrorCode};
 use crate::names::{GroupTarget, GroupType};
@@ -100,6 +100,18 @@ impl Actions {
         with: ActionOptions,
     ) -> Result<Operation, ApiError> {
         let permit = self.permit(delete_action(kind))?;
+        let started = self.start_group_deletion(permit, kind, target, deletion, with).await;
+        self.or_repeated_deletion(started)
+    }
+
+    async fn start_group_deletion(
+        &self,
+        permit: Permit,
+        kind: GroupType,
+        target: &GroupTarget,
+        deletion: GroupDeletion,
+        with: ActionOptions,
+    ) -> Result<Operation, ApiError> {
         let snapshot = self.engine().snapshot();
         let group = target.find(&snapshot.region, kind)?;
         // Scale sets own their instances and are deleted with them, as on Azure.
@@ -116,13 +128,13 @@ impl Actions {
         new: core::NewGroup,
         note: AuditNote,
     ) -> Result<(Done, Arc<core::Group>), ApiError> {
-        let (home, name) = (new.home.clone(), new.name.clone());
+        let (home, name, group_type) = (new.home.clone(), new.name.clone(), new.kind.group_type());
         let done = self.submit(Command::CreateGroup(Box::new(new)), note).await?;
         let region = &done.snapshot.region;
         let id = match done.answer {
             Answer::Group { group, .. } => Some(group),
             Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Rollout(_) | Answer::Scaled { .. } => {
-                region.group_by_name(&home, &name)
+                region.group_by_name(&home, &name, group_type)
             }
         };
         let group = id.and_then(|id| region.group(id)).cloned().ok_or(core::Rejection::UnknownGroup)?;

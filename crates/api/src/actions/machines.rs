@@ -9,7 +9,8 @@ use forewarn_api_types::{
 };
 use forewarn_core as core;
 use forewarn_core::{
-    AddressWish, Command, Guid, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Request, Target,
+    AddressRequest, Command, Guid, MachineId, Name, NewMachine as NewCoreMachine, NewMembership, Region, Request,
+    Target,
 };
 use serde_json::json;
 
@@ -71,7 +72,8 @@ impl Actions {
 
     pub async fn delete_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::DeleteMachine)?;
-        self.start_on(permit, target, with, |machines| Request::Delete { machines, group: None }).await
+        let started = self.start_on(permit, target, with, |machines| Request::Delete { machines, group: None }).await;
+        self.or_repeated_deletion(started)
     }
 
     /// Simulates a hardware failure of a machine.
@@ -188,9 +190,9 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
         priority: new.priority.unwrap_or(MachinePriority::Regular).convert(),
         eviction: new.eviction_policy.unwrap_or(MachineEvictionPolicy::Deallocate).convert(),
         addresses: match new.addresses {
-            None => AddressWish::FromPool,
-            Some(given) if given.is_empty() => AddressWish::None,
-            Some(given) => AddressWish::Given(core_addresses(given)?),
+            None => AddressRequest::FromPool,
+            Some(given) if given.is_empty() => AddressRequest::None,
+            Some(given) => AddressRequest::Given(core_addresses(given)?),
         },
         terminate: new.terminate_notification.as_ref().map(terminate_profile).transpose()?,
         policy: new.policy.map(Convert::convert),
@@ -200,7 +202,7 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
     })
 }
 
-fn place_of(new: &NewMachine, region: &Region) -> Result<Place, ApiError> {
+fn place_of(new: &NewMachine, region: &Region) -> Result<NewMembership, ApiError> {
     let conflict = |field: &str, message: &str| {
         Err(ApiError::new(ErrorCode::ConflictingPlace, format!("The field '{field}' {message}.")).with_target(field))
     };
@@ -209,9 +211,9 @@ fn place_of(new: &NewMachine, region: &Region) -> Result<Place, ApiError> {
         (_, _, None) if new.role.is_some() => {
             conflict("role", "is only valid for instances of a cloud service. Omit it, or set 'cloudService'")
         }
-        (None, None, None) => Ok(Place::Standalone),
-        (Some(set), None, None) => Ok(Place::AvailabilitySet(found(set, GroupType::AvailabilitySet)?)),
-        (None, Some(set), None) => Ok(Place::FlexibleSet(found(set, GroupType::ScaleSet)?)),
+        (None, None, None) => Ok(NewMembership::Standalone),
+        (Some(set), None, None) => Ok(NewMembership::AvailabilitySet(found(set, GroupType::AvailabilitySet)?)),
+        (None, Some(set), None) => Ok(NewMembership::FlexibleSet(found(set, GroupType::ScaleSet)?)),
         (_, Some(_), _) => conflict("scaleSet", "conflicts with another group. A machine can be in only one group"),
         (Some(_), None, Some(_)) => {
             conflict("cloudService", "conflicts with 'availabilitySet'. A machine can be in only one group")
@@ -220,7 +222,7 @@ fn place_of(new: &NewMachine, region: &Region) -> Result<Place, ApiError> {
             let service = found(service, GroupType::CloudService)?;
             let in_name = new.name.0.rsplit_once("_IN_").map(|(role, _)| role);
             match new.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
-                Some(role) => Ok(Place::CloudService { service, role: role.into() }),
+                Some(role) => Ok(NewMembership::CloudService { service, role: role.into() }),
                 None => conflict("role", "is required unless the name has the form FrontEnd_IN_0"),
             }
         }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, NewMaintenance, Operation};
-use forewarn_core::{Name, Plan, Region, Request, Target};
+use forewarn_api_types::{
+    MaintenanceCause, MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, Operation, Time,
+};
+use forewarn_core::{Name, Plan, Region, Request, Target, current_or_next};
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
 use crate::convert::Convert;
 use crate::error::ApiError;
-use crate::names;
+use crate::{names, windows};
 
 impl Actions {
     pub async fn start_maintenance(&self, new: NewMaintenance) -> Result<Operation, ApiError> {
@@ -20,6 +22,19 @@ impl Actions {
         let event = new.event_id;
         let request = Request::Maintain { target, plan: plan_of(new) };
         self.start_operation(request, event, permit.note(name).with(detail)).await
+    }
+
+    /// The first time within the windows at which maintenance of this type can start. None: as soon as the notice allows.
+    pub fn find_window_start(
+        &self,
+        windows: &[MaintenanceWindow],
+        kind: MaintenanceType,
+    ) -> Result<Option<Time>, ApiError> {
+        let now = self.engine().now();
+        let notice = self.engine().snapshot().region.settings().notice_min(kind.convert());
+        let earliest = (now + notice).round_up_to_second();
+        let span = current_or_next(&windows::resolve(windows, now)?, earliest);
+        Ok(span.filter(|span| span.start > earliest).map(|span| Time(span.start.0)))
     }
 }
 

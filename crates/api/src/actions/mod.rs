@@ -39,7 +39,8 @@ use super::guard::check_role;
 use super::render::render_operation;
 use forewarn_access::{Role, random_guid};
 use forewarn_api_types::Operation;
-use forewarn_engine::{AllDone, Asked, Bundle, Done};
+use forewarn_engine::{AllDone, AuditEntry, Bundle, Done};
+use http::StatusCode;
 
 impl Actions {
     /// Checks that the caller may perform an action.
@@ -75,7 +76,7 @@ impl Actions {
     }
 
     /// An entry of the audit trail, made by the caller.
-    pub(super) fn audit(&self, note: AuditNote) -> Asked {
+    pub(super) fn audit(&self, note: AuditNote) -> AuditEntry {
         note.by(self.1.name.to_string())
     }
 
@@ -104,5 +105,21 @@ impl Actions {
                 format!("Operation {id} has already finished. See the history."),
             )),
         }
+    }
+
+    /// The result of a deletion. A repeated request may find its target gone because the first one deleted it; it gets the
+    /// operation of the first one.
+    fn or_repeated_deletion(&self, result: Result<Operation, ApiError>) -> Result<Operation, ApiError> {
+        result.or_else(|error| {
+            let is_gone = error.status == StatusCode::NOT_FOUND;
+            self.find_repeated_deletion().filter(|_| is_gone).ok_or(error)
+        })
+    }
+
+    fn find_repeated_deletion(&self) -> Option<Operation> {
+        let snapshot = self.engine().snapshot();
+        let operation = snapshot.region.operation(self.3?)?;
+        let is_deletion = matches!(operation.request, Request::Delete { .. });
+        is_deletion.then(|| render_operation(&snapshot.region, operation))
     }
 }

@@ -2,7 +2,9 @@
 
 use forewarn_api_types::Operation;
 use forewarn_core::settings::APPROVALS_MAX;
-use forewarn_core::{Approver, Command, EventId, OperationId, OperationState, Region, Rejection, Status, Within};
+use forewarn_core::{
+    ApprovalScope, Approver, Command, EventId, OperationId, OperationState, Region, Rejection, Status,
+};
 
 use crate::Actions;
 use crate::action::Action;
@@ -24,8 +26,11 @@ impl Actions {
         let permit = self.permit(Action::ApproveOperation)?;
         let pending = find_unapproved(&self.engine().snapshot().region, id)?;
         let by = Approver::Management(self.principal_name());
-        let approve =
-            |events: &[EventId]| Command::Approve { by: by.clone(), within: Within::Region, events: events.to_vec() };
+        let approve = |events: &[EventId]| Command::Approve {
+            by: by.clone(),
+            within: ApprovalScope::Region,
+            events: events.to_vec(),
+        };
         let commands: Vec<Command> = pending.chunks(APPROVALS_MAX).map(approve).collect();
         let snapshot = if commands.is_empty() {
             self.engine().snapshot()

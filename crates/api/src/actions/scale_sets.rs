@@ -120,9 +120,12 @@ impl Actions {
         if with.instances.is_empty() {
             return Err(ApiError::field("instances", "must name at least one instance"));
         }
-        let machines = members_of(&snapshot.region, &set, &with.instances)?;
         let note = permit.note(set.name.as_ref()).with(json!({ "instances": with.instances }));
-        self.start_operation(Request::Delete { machines, group: None }, with.event_id, note).await
+        let started = match members_of(&snapshot.region, &set, &with.instances) {
+            Ok(machines) => self.start_operation(Request::Delete { machines, group: None }, with.event_id, note).await,
+            Err(error) => Err(error),
+        };
+        self.or_repeated_deletion(started)
     }
 
     /// Starts one operation for the named instances, or for all running ones if none is named.
@@ -154,7 +157,7 @@ fn render(region: &Region, group: &core::Group) -> Result<ScaleSet, ApiError> {
 
 fn members_of(region: &Region, set: &core::Group, names: &[String]) -> Result<Vec<MachineId>, ApiError> {
     let machines = names::find_machines(region, names)?;
-    match machines.iter().find(|machine| machine.seat.group() != Some(set.id)) {
+    match machines.iter().find(|machine| machine.membership.group() != Some(set.id)) {
         Some(stranger) => Err(core::Rejection::NotAMember(stranger.name.clone()).into()),
         None => Ok(machines.iter().map(|machine| machine.id).collect()),
     }

@@ -1,4 +1,4 @@
-//! Handler health: since when, how often and when last each machine polled, and its last approval. Known across restarts.
+//! Handler health: when each machine first and last polled, how often, and its last approval. Kept across restarts.
 //!
 //! ```text
 //!  request record (memory, metadata) ─▶ records (memory) ─▶ API, portal

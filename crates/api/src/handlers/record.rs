@@ -7,7 +7,7 @@ use forewarn_metadata::requests::PollSummary;
 use forewarn_store::StoreError;
 use serde_json::{Value, json};
 
-/// A handler that was silent for longer than this begins anew: its polls are counted from the next one.
+/// A handler that was silent for longer than this starts over: its polls are counted from the next one.
 pub const SILENCE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A handler polls as long as it is not silent for three of its intervals, within these bounds. Handlers poll each second or
@@ -43,7 +43,7 @@ impl Tracked {
         Tracked { record, counted_since: None, counted: 0 }
     }
 
-    /// The record with everything that the request record says by now. None: the machine has never polled.
+    /// The record, updated with the current request record. None: the machine has never polled.
     pub fn advance(before: Option<Tracked>, seen: &PollSummary) -> Option<Tracked> {
         let (Some(first), Some(last)) = (seen.first_poll, seen.last_poll) else { return before };
         let continued = before.filter(|it| first.since(it.record.last_poll) <= SILENCE_MAX);

@@ -1,7 +1,7 @@
 //! Faults of the metadata endpoint as the API shows them.
 
 use forewarn_api_types::{Fault, FaultKind, FaultMethod};
-use forewarn_metadata::faults::{self, Kind, Method, Path};
+use forewarn_metadata::faults::{self, Method, Path};
 
 use crate::convert::Convert;
 
@@ -25,19 +25,19 @@ pub fn render_fault(fault: &faults::Fault) -> Fault {
     }
 }
 
-fn render_kind(kind: Kind) -> FaultKind {
+fn render_kind(kind: faults::FaultKind) -> FaultKind {
     match kind {
-        Kind::Status { status, retry_after_secs } => FaultKind::Status {
+        faults::FaultKind::Status { status, retry_after_secs } => FaultKind::Status {
             status: status.code(),
             retry_after_seconds: status.has_retry_after().then_some(retry_after_secs),
         },
-        Kind::Delay(delay) => FaultKind::Delay(delay),
-        Kind::SlowFirstCall(delay) => FaultKind::SlowFirstCall(delay),
-        Kind::Reset => FaultKind::Reset,
-        Kind::Truncated => FaultKind::Truncated,
-        Kind::Malformed => FaultKind::Malformed,
-        Kind::IncarnationRestart => FaultKind::IncarnationRestart,
-        Kind::EventsVanish => FaultKind::EventsVanish,
-        Kind::UnknownType => FaultKind::UnknownType,
+        faults::FaultKind::Delay(delay) => FaultKind::Delay(delay),
+        faults::FaultKind::SlowFirstCall(delay) => FaultKind::SlowFirstCall(delay),
+        faults::FaultKind::Reset => FaultKind::Reset,
+        faults::FaultKind::Truncated => FaultKind::Truncated,
+        faults::FaultKind::Malformed => FaultKind::Malformed,
+        faults::FaultKind::IncarnationRestart => FaultKind::IncarnationRestart,
+        faults::FaultKind::EventsVanish => FaultKind::EventsVanish,
+        faults::FaultKind::UnknownType => FaultKind::UnknownType,
     }
 }

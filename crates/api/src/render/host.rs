@@ -23,6 +23,7 @@ pub fn render_host(region: &Region, name: &Name) -> Host {
             Contact::Confirmed { .. } => Some(true),
             Contact::Lost { .. } => Some(false),
         },
+        agent: None,
         pool: host.pool.to_string(),
         labels: host.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
         memory_mib: host.memory_mib,

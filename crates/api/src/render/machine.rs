@@ -2,14 +2,14 @@
 
 use forewarn_api_types::Machine;
 use forewarn_core as core;
-use forewarn_core::{Region, Seat};
+use forewarn_core::{Membership, Region};
 
 use crate::convert::{Convert, render_addresses, render_details};
 
 pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
     let scope = region.scope(machine.scope);
-    let seat = |wanted: fn(&Seat) -> bool| {
-        let group = machine.seat.group().filter(|_| wanted(&machine.seat))?;
+    let membership = |wanted: fn(&Membership) -> bool| {
+        let group = machine.membership.group().filter(|_| wanted(&machine.membership))?;
         region.group(group).map(|group| group.name.to_string())
     };
     let (details, tags) = render_details(&machine.details);
@@ -23,16 +23,16 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         handler_connected: region.is_on(machine.scope),
         handler: None,
         incarnation: scope.map_or(0, |scope| scope.incarnation),
-        availability_set: seat(|seat| matches!(seat, Seat::AvailabilitySet(_))),
-        cloud_service: seat(|seat| matches!(seat, Seat::RoleInstance { .. })),
-        role: match &machine.seat {
-            Seat::RoleInstance { role, .. } => Some(role.to_string()),
-            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+        availability_set: membership(|membership| matches!(membership, Membership::AvailabilitySet(_))),
+        cloud_service: membership(|membership| matches!(membership, Membership::RoleInstance { .. })),
+        role: match &machine.membership {
+            Membership::RoleInstance { role, .. } => Some(role.to_string()),
+            Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => None,
         },
-        scale_set: seat(|seat| matches!(seat, Seat::Instance { .. })),
-        instance_id: match machine.seat {
-            Seat::Instance { number, .. } => number,
-            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::RoleInstance { .. } => None,
+        scale_set: membership(|membership| matches!(membership, Membership::Instance { .. })),
+        instance_id: match machine.membership {
+            Membership::Instance { number, .. } => number,
+            Membership::Standalone | Membership::AvailabilitySet(_) | Membership::RoleInstance { .. } => None,
         },
         latest_model_applied: latest_model_applied(region, machine),
         host: machine.host.as_deref().map(str::to_owned),
@@ -66,7 +66,7 @@ fn describe_problem(machine: &core::Machine) -> Option<String> {
 }
 
 fn latest_model_applied(region: &Region, machine: &core::Machine) -> Option<bool> {
-    let Seat::Instance { set, .. } = machine.seat else { return None };
+    let Membership::Instance { set, .. } = machine.membership else { return None };
     match &region.group(set)?.kind {
         core::GroupKind::ScaleSet(set) => Some(machine.model == set.model_version),
         core::GroupKind::AvailabilitySet | core::GroupKind::CloudService => None,

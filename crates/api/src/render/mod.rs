@@ -16,7 +16,7 @@ pub use group::{render_group, render_scale_set};
 pub use host::render_host;
 pub use machine::render_machine;
 pub use operation::{
-    render_events_of, render_kind, render_operation, render_operation_from_history, render_phase,
+    describe_request, render_events_of, render_kind, render_operation, render_operation_from_history, render_phase,
     render_whole_operation,
 };
-pub use rollout::{render_rollout, render_rollout_preview, render_wait};
+pub use rollout::{render_rollout, render_rollout_preview, render_rollout_with_forecast, render_wait};

@@ -54,7 +54,7 @@ pub fn render_whole_operation(region: &Region, operation: &core::Operation) -> O
 }
 
 /// The description of the request, or of the rollout behind it.
-fn describe_request(region: &Region, operation: &core::Operation) -> Option<String> {
+pub fn describe_request(region: &Region, operation: &core::Operation) -> Option<String> {
     let own = match &operation.request {
         Request::Maintain { plan, .. } => plan.description.as_ref(),
         Request::Drain(plan) => plan.description.as_ref(),

@@ -22,6 +22,7 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
         requested_by: rollout.by.to_string(),
         created: rollout.created.convert(),
         ended: rollout.ended_at().map(Convert::convert),
+        expected_end: None,
         stopped_by: match &rollout.state {
             RolloutState::Stopped { by, .. } => Some(by.to_string()),
             _ => None,
@@ -35,6 +36,23 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
         description: rollout.plan.description.as_ref().map(ToString::to_string),
         steps: rollout.steps.iter().map(|step| render_step(region, step)).collect(),
     }
+}
+
+/// A rollout with the expected times of the steps that have not ended.
+pub fn render_rollout_with_forecast(
+    region: &Region,
+    rollout: &core::Rollout,
+    forecast: &core::RolloutPreview,
+) -> types::Rollout {
+    let mut rendered = render_rollout(region, rollout);
+    let expected = &forecast.rollout.steps;
+    for ((step, now), later) in rendered.steps.iter_mut().zip(&rollout.steps).zip(expected) {
+        step.expected_start = later.started.filter(|_| now.started.is_none()).map(Convert::convert);
+        step.expected_end = later.ended.filter(|_| now.ended.is_none()).map(Convert::convert);
+    }
+    let ends = expected.iter().filter_map(|step| step.ended).max();
+    rendered.expected_end = ends.filter(|_| rollout.is_live() && forecast.is_complete).map(Convert::convert);
+    rendered
 }
 
 pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -> types::RolloutPreview {
@@ -88,6 +106,8 @@ fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep 
         operation: step.operation.map(Convert::convert),
         started: step.started.map(Convert::convert),
         ended: step.ended.map(Convert::convert),
+        expected_start: None,
+        expected_end: None,
         waiting_machines: waiting_machines(region, step),
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use forewarn_api_types::nearest::hint;
 use forewarn_api_types::span::span_text;
 use forewarn_api_types::{ActionOptions, FailureOptions, MaintenanceTarget, Operation, ScaleSetChange, Upgrade};
-use forewarn_core::{Approver, Command, EventId, Found, Guid, MachineId, OperationId, Region, Within};
-use forewarn_engine::{Advance, clock};
+use forewarn_core::{ApprovalScope, Approver, Command, EventId, Guid, MachineId, MachineLookup, OperationId, Region};
+use forewarn_engine::{Advance, ClockKind};
 
 use super::file::{FleetResource, Scenario};
 use super::runs::Reporter;
@@ -65,7 +65,7 @@ impl Run {
             FleetResource::ScaleSet(new) => set.is_some_and(|set| set.eq_ignore_ascii_case(&new.name.0)),
             FleetResource::Host(_) | FleetResource::AvailabilitySet(_) | FleetResource::CloudService(_) => false,
         });
-        in_file || region.machine_by_name(name, None) != Found::Nothing
+        in_file || region.machine_by_name(name, None) != MachineLookup::Nothing
     }
 
     pub async fn execute(mut self) {
@@ -160,11 +160,11 @@ impl Run {
         let region = &snapshot.region;
         let events = self.live_events(region, of, machine)?;
         let (by, within) = match by {
-            None => (Approver::Management(self.actions.principal_name()), Within::Region),
+            None => (Approver::Management(self.actions.principal_name()), ApprovalScope::Region),
             Some(guest) => {
                 let id = self.machine(region, guest)?;
                 let name = region.machine(id).map(|machine| machine.name.clone()).unwrap_or_default();
-                (Approver::Guest { machine: id, name }, Within::ScopeOf(id))
+                (Approver::Guest { machine: id, name }, ApprovalScope::ScopeOf(id))
             }
         };
         self.submit(Command::Approve { by, within, events }).await
@@ -205,10 +205,10 @@ impl Run {
     /// Waits on the scale of notice periods: a manual clock is advanced, a real wait is divided by the notice scale.
     async fn wait(&self, span: Duration) -> Result<(), Failure> {
         match self.actions.engine().clock_kind() {
-            clock::Kind::Manual => {
+            ClockKind::Manual => {
                 self.actions.engine().advance(Advance::By(span)).await.map(drop).map_err(|error| error.to_string())
             }
-            clock::Kind::Real => {
+            ClockKind::Real => {
                 let span = self.actions.engine().snapshot().region.settings().scaled(span);
                 self.report.unless_stopped(tokio::time::sleep(span)).await
             }
@@ -218,7 +218,7 @@ impl Run {
     /// Waits until an expectation holds, for at most `span`.
     async fn wait_until(&self, span: Duration, expectation: &Expectation) -> Result<(), Failure> {
         match self.actions.engine().clock_kind() {
-            clock::Kind::Manual => {
+            ClockKind::Manual => {
                 let end = self.actions.engine().now() + span;
                 while self.actions.engine().now() < end && !self.is_decided(expectation)? {
                     let next = Advance::To((self.actions.engine().now() + CLOCK_STEP).min(end));
@@ -227,7 +227,7 @@ impl Run {
                 self.expect(expectation, Duration::ZERO).await
             }
             // Deadlines are rounded up to whole seconds.
-            clock::Kind::Real => {
+            ClockKind::Real => {
                 let scaled = self.actions.engine().snapshot().region.settings().scaled(span);
                 self.expect(expectation, scaled + CLOCK_SLACK).await
             }
@@ -280,9 +280,9 @@ impl Run {
 
     fn machine(&self, region: &Region, name: &str) -> Result<MachineId, Failure> {
         match region.machine_by_name(name, None) {
-            Found::One(id) => Ok(id),
-            Found::Many(_) => Err(format!("more than one machine is named '{name}'")),
-            Found::Nothing => Err(format!("no machine is named '{name}'")),
+            MachineLookup::One(id) => Ok(id),
+            MachineLookup::Many(_) => Err(format!("more than one machine is named '{name}'")),
+            MachineLookup::Nothing => Err(format!("no machine is named '{name}'")),
         }
     }
 }

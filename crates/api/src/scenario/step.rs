@@ -111,7 +111,7 @@ pub enum EventState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineState {
-    /// It has asked for its document.
+    /// It has requested its document.
     Polling,
     Running,
     Stopped,

@@ -1,6 +1,6 @@
 //! Checks expectations against a region: they hold now, not yet, or can never hold.
 
-use forewarn_core::{Event, Found, MachineId, Operation, OperationState, Outcome, Power, Region, Status};
+use forewarn_core::{Event, MachineId, MachineLookup, Operation, OperationState, Outcome, Power, Region, Status};
 
 use super::step::{EventState, MachineState};
 
@@ -88,8 +88,8 @@ pub(super) fn judge_machine(
     state: MachineState,
 ) -> Verdict {
     let machine = match region.machine_by_name(name, None) {
-        Found::One(id) => region.machine(id),
-        Found::Many(_) | Found::Nothing => None,
+        MachineLookup::One(id) => region.machine(id),
+        MachineLookup::Many(_) | MachineLookup::Nothing => None,
     };
     let Some(machine) = machine else {
         return match state {

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use forewarn_core::Timestamp;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, StoreError};
 
+use super::event_message::Message;
 use super::hook::{DeliveryFailure, GivenUpRows, Hook};
 use super::keeper::store_error;
-use super::telling::Message;
 use super::{WebhookError, Webhooks, record};
-use forewarn_engine::{Asked, SubmitError};
+use forewarn_engine::{AuditEntry, SubmitError};
 
 /// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
 pub const GIVEN_UP_MAX: usize = 100;
@@ -138,7 +138,7 @@ impl Webhooks {
     }
 
     /// Queues messages for resending, all of them if no IDs are given. Returns their number.
-    pub async fn resend(&self, name: &str, ids: Option<&[String]>, audit: Asked) -> Result<usize, WebhookError> {
+    pub async fn resend(&self, name: &str, ids: Option<&[String]>, audit: AuditEntry) -> Result<usize, WebhookError> {
         let _guard = self.lock().await;
         let hook: Arc<Hook> = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         let all = self.list_given_up(&hook).await?;

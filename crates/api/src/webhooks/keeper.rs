@@ -15,17 +15,17 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::event_message;
 use super::given_up;
 use super::hook::{GivenUpRows, HookStatus, Position};
 use super::runner::Runner;
 use super::sender::{SendError, Sender};
-use super::telling;
 use super::{
     BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX, WebhookError, record,
 };
 use crate::metrics::ApiMetrics;
 use forewarn_access::random_guid;
-use forewarn_engine::{Asked, Bundle, Engine, SubmitError};
+use forewarn_engine::{AuditEntry, Bundle, Engine, SubmitError};
 
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all webhooks fit one page of the store");
 
@@ -121,7 +121,11 @@ impl Webhooks {
         self.attach(vec![position], None).await
     }
 
-    pub(super) async fn attach(&self, attachments: Vec<Attachment>, audit: Option<Asked>) -> Result<(), SubmitError> {
+    pub(super) async fn attach(
+        &self,
+        attachments: Vec<Attachment>,
+        audit: Option<AuditEntry>,
+    ) -> Result<(), SubmitError> {
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
         self.engine.submit_all(Bundle { commands: Vec::new(), asked: audit, attach }).await.map(drop)
     }
@@ -176,7 +180,7 @@ impl HookChange {
 
 impl Webhooks {
     /// Creates a webhook that reports changes from now on.
-    pub async fn add(&self, new: NewHook, audit: Asked) -> Result<Arc<Hook>, WebhookError> {
+    pub async fn add(&self, new: NewHook, audit: AuditEntry) -> Result<Arc<Hook>, WebhookError> {
         let _guard = self.lock().await;
         if self.find(&new.name).is_some() {
             return Err(WebhookError::Exists(new.name));
@@ -199,7 +203,7 @@ impl Webhooks {
         Ok(hook)
     }
 
-    pub async fn change(&self, name: &str, change: HookChange, audit: Asked) -> Result<Arc<Hook>, WebhookError> {
+    pub async fn change(&self, name: &str, change: HookChange, audit: AuditEntry) -> Result<Arc<Hook>, WebhookError> {
         let _guard = self.lock().await;
         let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         let definition = change.apply_to(Definition::clone(&hook.definition()));
@@ -208,7 +212,7 @@ impl Webhooks {
         Ok(hook)
     }
 
-    pub async fn remove(&self, name: &str, audit: Asked) -> Result<(), WebhookError> {
+    pub async fn remove(&self, name: &str, audit: AuditEntry) -> Result<(), WebhookError> {
         let _guard = self.lock().await;
         let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         self.attach(record::remove(name, &hook.given_up_rows().kept), Some(audit)).await?;
@@ -222,7 +226,7 @@ impl Webhooks {
         let topics = WebhookTopic::ALL.iter().filter(|topic| filter.covers(**topic));
         let query = HistoryQuery {
             after: Some(status.position.after),
-            kinds: topics.flat_map(|topic| telling::row_kinds(*topic)).copied().collect(),
+            kinds: topics.flat_map(|topic| event_message::row_kinds(*topic)).copied().collect(),
             limit: Some(BEHIND_MAX),
             ..HistoryQuery::default()
         };
@@ -232,7 +236,7 @@ impl Webhooks {
     /// Sends a test message once, even if delivery is paused.
     pub async fn send_test(&self, hook: &Hook) -> Result<StatusCode, SendError> {
         let definition = hook.definition();
-        let message = telling::test_message(&definition.name, random_guid(), self.engine.now());
+        let message = event_message::test_message(&definition.name, random_guid(), self.engine.now());
         self.sender.send(&definition.url, &definition.secret, &message).await
     }
 }

@@ -1,7 +1,7 @@
 //! Webhooks: deliver changes of events to other programs as signed CloudEvents over HTTP.
 //!
 //! ```text
-//!   commit ─▶ history ─▶ runner: rows after the position ─▶ telling ─▶ sender ─▶ receiver
+//!   commit ─▶ history ─▶ runner: rows after the position ─▶ event_message ─▶ sender ─▶ receiver
 //!                          ▲           │ delivered or given up
 //!                          └ position ◀┘ (an attachment of the region, saved in batches)
 //! ```
@@ -12,6 +12,7 @@
 //!
 //! A receiver that is down delays only its own webhook.
 
+mod event_message;
 mod filter;
 mod given_up;
 mod hook;
@@ -22,7 +23,6 @@ mod rollout_message;
 mod runner;
 mod secret;
 mod sender;
-mod telling;
 
 use std::time::Duration;
 

@@ -12,9 +12,9 @@ use forewarn_wire::document::Kind;
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
+use super::event_message::Message;
 use super::given_up::GivenUp;
 use super::hook::Position;
-use super::telling::Message;
 use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
 /// Prefixes of attachment names.

@@ -1,4 +1,4 @@
-//! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `telling`.
+//! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
 use forewarn_api_types::Time;
 use forewarn_core::{GroupId, Guid, OperationResult, Region, Request};
@@ -7,7 +7,7 @@ use forewarn_wire::cloudevent::{self, Notification};
 use forewarn_wire::guid;
 use serde_json::{Map, Value, json};
 
-use super::telling::Message;
+use super::event_message::Message;
 use crate::render::render_rollout;
 
 /// The message for a row, or None if the row is about something else.

@@ -17,10 +17,10 @@ use forewarn_store::{HistoryQuery, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::event_message::{self, Message};
 use super::given_up::{self, GivenUp};
 use super::hook::{Delivery, DeliveryFailure, Hook};
 use super::sender::SendError;
-use super::telling::{self, Message};
 use super::{Definition, Webhooks};
 
 /// Rows that are read at once.
@@ -165,8 +165,10 @@ impl Runner {
         let (reader, snapshot) = (self.webhooks.engine().reader(), self.webhooks.engine().snapshot());
         let read = tokio::task::spawn_blocking(move || {
             let rows = reader.history(&query)?.into_iter();
-            rows.map(|row| Ok((row.number, telling::message(&*reader, &snapshot.region, &row, &definition.filter)?)))
-                .collect()
+            rows.map(|row| {
+                Ok((row.number, event_message::message(&*reader, &snapshot.region, &row, &definition.filter)?))
+            })
+            .collect()
         });
         read.await.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }

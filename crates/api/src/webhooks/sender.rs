@@ -23,8 +23,8 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::event_message::Message;
 use super::receiver_url::ReceiverScheme;
-use super::telling::Message;
 use super::{ReceiverUrl, SigningSecret};
 use forewarn_access::tls;
 

@@ -15,7 +15,7 @@ pub enum ClockCommand {
         #[arg(value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
         seconds: u64,
     },
-    /// Move a manual clock forward to a time.
+    /// Set a manual clock to a later time.
     Set {
         /// Time to set, such as '2026-07-28 10:00:00', 10:00 or +2h.
         #[arg(value_name = "TIME", value_parser = moment::future)]

@@ -26,7 +26,7 @@ pub struct EtcdArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Show the leader, the progress of each node and the health of etcd.
+    /// Show the leader, the progress and clock of each node, and the health of etcd.
     Status,
     /// Hand over the leadership to another node.
     StepDown,
@@ -36,6 +36,8 @@ pub enum ClusterCommand {
         #[arg(value_name = "NODE")]
         node: String,
     },
+    /// Give the region the rules in the leader's configuration, such as notice_scale.
+    ApplyRules,
     /// Create a key for the secrets of a region, for --cluster-key.
     Key {
         /// New file for the key; copy it to every server.

@@ -8,11 +8,11 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum GroupCommand {
-    /// List them, optionally of one resource group.
+    /// List groups.
     List(GroupFilter),
-    /// Show the details of one.
+    /// Show the details of a group.
     Show(ResourceName),
-    /// Create one; machines join it when they are created.
+    /// Create a group; machines join it when they are created.
     Create(CreateGroupArgs),
     /// Change which events are approved automatically.
     Update {
@@ -21,11 +21,11 @@ pub enum GroupCommand {
         #[command(flatten)]
         policy: PolicyArgs,
     },
-    /// Delete one, and its machines after their notice period if --with-machines is given.
+    /// Delete a group; with --with-machines, also its machines after their notice period.
     Delete {
         #[command(flatten)]
         group: ResourceName,
-        /// Delete its machines too; without this option, only an empty one is deleted.
+        /// Delete the machines too; without this option, a group with machines is not deleted.
         #[arg(long)]
         with_machines: bool,
         #[command(flatten)]

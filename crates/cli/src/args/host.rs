@@ -36,7 +36,7 @@ pub enum ManageHostCommand {
     Delete(HostName),
     /// Move all machines away from a host, with notice.
     Drain(Box<DrainArgs>),
-    /// List the libvirt domains of this host, or register them as machines.
+    /// List the libvirt domains of a host or the QEMU machines of this one, or register them as machines.
     Import(ImportArgs),
     /// Stop draining a host, or make a drained host available again.
     Undrain(HostName),
@@ -59,7 +59,8 @@ pub enum ManageHostCommand {
 
 #[derive(Debug, clap::Args)]
 pub struct HostJoinArgs {
-    /// Address of the server's management API, such as https://forewarn.example:8171.
+    /// Address of the server's management API, such as https://forewarn.example:8171, or of several servers of a cluster,
+    /// separated by commas.
     #[arg(value_name = "URL")]
     pub server: String,
     /// File with the certificate authority of the server (PEM) [default: the authorities of the system, or the
@@ -82,12 +83,21 @@ pub struct HostRunArgs {
     /// Address for health checks and metrics.
     #[arg(long, value_name = "ADDR", value_parser = parse::socket)]
     pub health: Option<SocketAddr>,
-    /// Driver of the machines: libvirt, simulated or none [default: libvirt].
+    /// Driver of the machines: libvirt, qemu, simulated or none [default: libvirt].
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<String>,
     /// Socket of this host's libvirtd [default: /run/libvirt/libvirt-sock].
     #[arg(long, value_name = "FILE")]
     pub libvirt_socket: Option<PathBuf>,
+    /// TOML file that names the machines of the qemu driver.
+    #[arg(long, value_name = "FILE")]
+    pub driver_machines: Option<PathBuf>,
+    /// How guests are identified: by address, or by network interface (mark) [default: address].
+    #[arg(long, value_name = "address|mark")]
+    pub guests_by: Option<String>,
+    /// Bits of packet marks that stand for guests [default: 0x7ff00000].
+    #[arg(long, value_name = "MASK")]
+    pub mark_mask: Option<String>,
     /// Omit the _ before resource names in api-version 2017-03-01; must match the setting of the server.
     #[arg(long)]
     pub plain_names: bool,
@@ -118,9 +128,13 @@ pub struct ImportArgs {
     /// Select domains with this label in their metadata.
     #[arg(long, value_name = "KEY=VALUE")]
     pub selector: Option<String>,
-    /// Socket of libvirtd.
-    #[arg(long, value_name = "FILE", default_value = "/run/libvirt/libvirt-sock")]
-    pub libvirt_socket: std::path::PathBuf,
+    /// Socket of a libvirtd on this computer [default: the domains that the host's agent reports; without an agent,
+    /// /run/libvirt/libvirt-sock].
+    #[arg(long, value_name = "FILE")]
+    pub libvirt_socket: Option<PathBuf>,
+    /// TOML file of the qemu driver; its machines are listed instead of domains.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["libvirt_socket", "selector"])]
+    pub driver_machines: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -122,9 +122,9 @@ fn describe_group(command: clap::Command, noun: &str) -> clap::Command {
     let about = |verb: &str| match verb {
         "list" => format!("List {noun}s"),
         "show" => format!("Show the details of a {noun}"),
-        "create" => format!("Create a {noun}; machines join when they are created"),
+        "create" => format!("Create a {noun}; machines join it when they are created"),
         "update" => format!("Change which events of a {noun} are approved automatically"),
-        _ => format!("Delete a {noun} and its machines, after their notice period"),
+        _ => format!("Delete a {noun}; with --with-machines, also its machines after their notice period"),
     };
     command.mut_subcommands(|verb| {
         let text = about(verb.get_name()).replace("a availability", "an availability");
@@ -182,7 +182,7 @@ pub enum Command {
     Health(HealthArgs),
     /// Show and manage the servers that share a region.
     Cluster(Client<ClusterCommand>),
-    /// Show or move the server's clock.
+    /// Show, advance or set the server's clock.
     Clock(Client<ClockCommand>),
     /// Show, rotate or issue tokens for the management API.
     #[command(subcommand)]
@@ -198,13 +198,20 @@ pub enum Command {
     Backup(BackupArgs),
     /// Restore a backup into an empty data directory.
     Restore(BackupArgs),
-    /// Export the data of a stopped server to a file.
+    /// Export the data of a server to a file.
     Export(ArchiveArgs),
     /// Import an exported file into an empty data directory.
     Import(ArchiveArgs),
     /// Generate shell completions and manual pages.
     #[command(subcommand)]
     Completions(CompletionsCommand),
+    /// Print the candidates for the last word of a command line, for the shells.
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        /// Words after the name of the program.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        words: Vec<String>,
+    },
     /// Print the help of a command or a topic.
     Help {
         /// Command, or a topic: connection, exit-codes.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forewarn_api_types::{NewMachine, NewRun, ResourceName, Run, RunStatus};
-use forewarn_core::{Found, MachineId, ScopeId, Timestamp};
+use forewarn_core::{MachineId, MachineLookup, ScopeId, Timestamp};
 use forewarn_server::{
     Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
@@ -164,7 +164,7 @@ impl<'a> CaseRun<'a> {
     fn wait_for_machine(&self) -> Result<MachineId, Failure> {
         let until = Instant::now() + FIRST_REQUEST_MAX;
         loop {
-            if let Found::One(id) = self.engine.snapshot().region.machine_by_name(self.case.subject, None) {
+            if let MachineLookup::One(id) = self.engine.snapshot().region.machine_by_name(self.case.subject, None) {
                 return Ok(id);
             }
             if Instant::now() > until {
@@ -264,7 +264,7 @@ impl<'a> CaseRun<'a> {
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
 
-    /// The events that the handler could see. Those of other event groups are not its business.
+    /// The events that the handler could see. Events of other event groups are left out.
     fn read_events(&self, monitor: &Monitor) -> Result<Vec<ObservedEvent>, Failure> {
         let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
         let mut rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
@@ -320,7 +320,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Several changes between two looks count as one, which costs less accuracy than the interval of the looks.
+    /// Several changes between two reads count as one. The error is smaller than the interval between reads.
     fn record_documents(&mut self, engine: &Engine) {
         let snapshot = engine.snapshot();
         let Some(scope) = snapshot.region.scope(self.scope) else { return };

@@ -58,7 +58,7 @@ struct ReportRow {
 
 impl TableRow for ReportRow {
     const HEADER: &'static [&'static str] =
-        &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"];
+        &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "FINDINGS"];
     const EMPTY: &'static str = "No case ran.";
 
     fn cells(&self) -> Vec<Cell> {

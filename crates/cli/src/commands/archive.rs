@@ -1,14 +1,15 @@
-//! `forewarn export` and `forewarn import`: all data of a data directory as lines of JSON, and back. The directory must not
-//! be in use.
+//! `forewarn export` and `forewarn import`: all data of a data directory as lines of JSON, and back. While a server uses the
+//! directory, a copy is exported.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use forewarn_store::archive::{self, Summary};
 use forewarn_store::{SqliteStore, StoreError};
 
+use super::backup::copy_database;
 use crate::args::ArchiveArgs;
 use crate::config::data_directory;
 use crate::failure::Failure;
@@ -29,7 +30,7 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
         let what = format!("{} already exists: choose another file name", args.file.display());
         return Err(Failure::Refused(what));
     }
-    let mut store = open(&directory)?;
+    let (mut store, _copy) = open_or_copy(&directory)?;
     let summary = if is_dash(&args.file) {
         archive::export(&mut store, BufWriter::new(io::stdout().lock())).map_err(store_failure)?
     } else {
@@ -77,6 +78,32 @@ pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
 
 fn is_dash(file: &Path) -> bool {
     file.as_os_str() == "-"
+}
+
+/// Opens the store, or a copy of it if a server uses it. The copy ends with the second value.
+fn open_or_copy(directory: &Path) -> Result<(SqliteStore, Option<TemporaryDirectory>), Failure> {
+    match SqliteStore::open(directory) {
+        Ok(store) => Ok((store, None)),
+        Err(StoreError::Message(text)) if text.contains(IN_USE) => {
+            // In the data directory, because the copy is as large and as secret as the data.
+            let copy = TemporaryDirectory(directory.join(format!("export-{}", std::process::id())));
+            let created = fs::DirBuilder::new().mode(0o700).create(&copy.0);
+            created.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", copy.0.display())))?;
+            copy_database(&directory.join(DATABASE), &copy.0.join(DATABASE))?;
+            let store = SqliteStore::open(&copy.0).map_err(store_failure)?;
+            Ok((store, Some(copy)))
+        }
+        Err(error) => Err(store_failure(error)),
+    }
+}
+
+/// A directory that is removed with this value.
+struct TemporaryDirectory(PathBuf);
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 fn open(directory: &Path) -> Result<SqliteStore, Failure> {

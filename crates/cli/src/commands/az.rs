@@ -243,7 +243,7 @@ fn write_all(dir: &Path, server: &ServerInfo, account: &Account) -> Result<(), F
     }
     write(dir, "clouds.config", &cloud(&server.https))?;
     let signs_in = json!([{ "client_id": account.client, "tenant": server.tenant, "client_secret": account.secret }]);
-    if write(dir, "service_principal_entries.json", &signs_in.to_string())? == Written::Changed {
+    if write(dir, "service_principal_entries.json", &signs_in.to_string())? == WriteResult::Changed {
         write(dir, "azureProfile.json", &profile(server, account).to_string())?;
         CACHES.iter().for_each(|name| drop(fs::remove_file(dir.join(name))));
     }
@@ -292,16 +292,16 @@ fn system_bundle(dir: &Path) -> String {
 }
 
 #[derive(PartialEq, Eq)]
-enum Written {
+enum WriteResult {
     Changed,
     Unchanged,
 }
 
 /// Replaces the file by one that only its owner can read.
-fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
+fn write(dir: &Path, name: &str, text: &str) -> Result<WriteResult, Failure> {
     let path = dir.join(name);
     if fs::read_to_string(&path).is_ok_and(|before| before == text) {
-        return Ok(Written::Unchanged);
+        return Ok(WriteResult::Unchanged);
     }
     let beside = dir.join(format!("{name}.new"));
     let written = || {
@@ -311,7 +311,7 @@ fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
         fs::rename(&beside, &path)
     };
     written().map_err(|error| cannot_write(&path, &error))?;
-    Ok(Written::Changed)
+    Ok(WriteResult::Changed)
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -32,14 +32,17 @@ pub fn backup(args: BackupArgs) -> Result<(), Failure> {
         let what = format!("{} already exists: choose another file name", args.file.display());
         return Err(Failure::Refused(what));
     }
-    let beside = PathBuf::from(format!("{}.part-{}", args.file.display(), std::process::id()));
-    let copied = copy(&database, &beside, &args.file);
-    if copied.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    copied?;
+    copy_database(&database, &args.file)?;
     output::print_stderr(&format!("Backed up {} to {}", directory.display(), args.file.display()));
     Ok(())
+}
+
+/// Copies a database that a server may be using.
+pub fn copy_database(database: &Path, file: &Path) -> Result<(), Failure> {
+    let beside = PathBuf::from(format!("{}.part-{}", file.display(), std::process::id()));
+    copy(database, &beside, file).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
 }
 
 /// Copies to a private file that is renamed once complete.

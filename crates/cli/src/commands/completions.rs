@@ -1,29 +1,32 @@
-//! `forewarn completions`: shell completions and manual pages, generated from the command line.
+//! `forewarn completions`: shell completions and manual pages. `forewarn __complete`: what the shells ask for.
 
 use std::fs;
 use std::path::Path;
 
-use clap_complete::Shell;
-
-use crate::args::{CompletionsCommand, EXIT_CODES, command_line, complete_command_line};
+use crate::args::{CompletionsCommand, EXIT_CODES, command_line};
+use crate::completion;
 use crate::failure::Failure;
 use crate::output;
 
-const NAME: &str = "forewarn";
-
 pub fn run(command: CompletionsCommand) -> Result<(), Failure> {
     match command {
-        CompletionsCommand::Bash => print_script(Shell::Bash),
-        CompletionsCommand::Zsh => print_script(Shell::Zsh),
-        CompletionsCommand::Fish => print_script(Shell::Fish),
+        CompletionsCommand::Bash => print_script(completion::BASH),
+        CompletionsCommand::Zsh => print_script(completion::ZSH),
+        CompletionsCommand::Fish => print_script(completion::FISH),
         CompletionsCommand::Man { directory } => write_manual(&directory),
     }
 }
 
-fn print_script(shell: Shell) -> Result<(), Failure> {
-    let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut complete_command_line(), NAME, &mut bytes);
-    output::print_line(String::from_utf8_lossy(&bytes).trim_end())
+fn print_script(script: &str) -> Result<(), Failure> {
+    output::print_line(script.trim_end())
+}
+
+/// Prints the candidates for the last word: a word, a tab and its description per line.
+pub fn complete(words: &[String]) -> Result<(), Failure> {
+    for candidate in completion::complete(words) {
+        output::print_line(&format!("{}\t{}", candidate.word, candidate.description))?;
+    }
+    Ok(())
 }
 
 /// One page per command: forewarn.1, forewarn-vm.1, forewarn-vm-restart.1 and so on. The first also lists the exit codes.

@@ -117,7 +117,7 @@ fn describe_policy(group: &Group) -> String {
 
 impl TableRow for Group {
     const HEADER: &'static [&'static str] =
-        &["NAME", "RESOURCE GROUP", "MACHINES", "LISTENS", "UPDATE DOMAINS", "FAULT DOMAINS"];
+        &["NAME", "RESOURCE GROUP", "MACHINES", "HANDLER", "UPDATE DOMAINS", "FAULT DOMAINS"];
     const EMPTY: &'static str = "There are no groups.";
 
     fn cells(&self) -> Vec<Cell> {

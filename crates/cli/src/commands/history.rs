@@ -37,7 +37,7 @@ fn is_filtered(args: &HistoryArgs) -> bool {
 }
 
 impl TableRow for HistoryRow {
-    const HEADER: &'static [&'static str] = &["TIME", "WHAT", "MACHINES", "BY", "EVENT"];
+    const HEADER: &'static [&'static str] = &["TIME", "CHANGE", "MACHINES", "ACTOR", "EVENT"];
     const EMPTY: &'static str = "There is no history.";
 
     fn cells(&self) -> Vec<Cell> {

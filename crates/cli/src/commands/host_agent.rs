@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use forewarn_connect::{Trust, parse_server};
-use forewarn_host::doctor::{Verdict, examine};
+use forewarn_connect::{Trust, parse_servers};
+use forewarn_host::doctor::{Facts, Verdict, examine};
 use forewarn_host::{
-    ConfigFile, DATA_DIRECTORY, HostConfig, HostDriver, Identity, LIBVIRT_SOCKET, RunningAgent, Timing,
+    ConfigFile, DATA_DIRECTORY, DriverOptions, HostConfig, HostDriver, Identity, JoinError, LIBVIRT_SOCKET,
+    RunningAgent, TapSettings, Timing,
 };
+use forewarn_server::{MarkMask, RebootMode};
 
 use super::login::find_authority;
 use crate::args::{Connection, HostJoinArgs, HostRunArgs, LoginArgs};
@@ -17,24 +19,45 @@ use crate::serve::log_to_stderr;
 
 /// Makes a key, has it certified with a token, and stores both.
 pub fn join(connection: &Connection, args: &HostJoinArgs) -> Result<(), Failure> {
-    let server = parse_server(&args.server)?;
+    let servers = parse_servers(&args.server)?;
     let token = connection.token.clone().ok_or_else(|| {
         Failure::Usage(
             "a join token is required: pass the one that `forewarn host token NAME` printed with --token".into(),
         )
     })?;
-    let login = LoginArgs {
-        server: server.clone(),
-        name: None,
-        ca: args.ca.clone(),
-        fingerprint: args.fingerprint.clone(),
-        token: None,
-    };
-    let trust = find_authority(&server, &login)?.map_or(Trust::System(None), Trust::Only);
-    let joined = forewarn_host::join(&data(connection, &ConfigFile::default()), &server, &trust, &token);
-    let identity = joined.map_err(|error| Failure::Refused(format!("{error:#}")))?;
+    let dir = data(connection, &ConfigFile::default());
+    let identity = join_first(&servers, args, &dir, &token)?;
     let text = format!("Joined {} as host {}. Start the agent with: forewarn host run", identity.server, identity.host);
     output::print_line(&output::escape(&text))
+}
+
+/// Joins the first server that can be reached. One that refuses the token ends the search: the others know the same tokens.
+fn join_first(servers: &[String], args: &HostJoinArgs, dir: &Path, token: &str) -> Result<Identity, Failure> {
+    let mut problem = Failure::Usage("no server was given".into());
+    for server in servers {
+        let login = LoginArgs {
+            server: server.clone(),
+            name: None,
+            ca: args.ca.clone(),
+            fingerprint: args.fingerprint.clone(),
+            token: None,
+        };
+        let authority = match find_authority(server, &login) {
+            Ok(authority) => authority,
+            Err(failure @ Failure::Unreachable(_)) => {
+                problem = failure;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        let trust = authority.map_or(Trust::System(None), Trust::Only);
+        match forewarn_host::join(dir, server, &trust, token) {
+            Ok(identity) => return Ok(identity),
+            Err(JoinError::Unavailable(error)) => problem = Failure::Refused(format!("{error:#}")),
+            Err(JoinError::Failed(error)) => return Err(Failure::Refused(format!("{error:#}"))),
+        }
+    }
+    Err(problem)
 }
 
 pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
@@ -46,15 +69,23 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
     let word = args.driver.clone().or(file.driver.clone()).unwrap_or_else(|| "libvirt".into());
     let socket = libvirt_socket(args.libvirt_socket.as_ref(), &file);
     let driver = HostDriver::parse(&word).map_err(usage)?;
-    let driver = driver.open(&identity.host, &data, socket, file.pools.clone());
+    let taps = tap_settings(args, &file, driver, &socket).map_err(Failure::Usage)?;
+    let options = DriverOptions {
+        socket,
+        pools: file.pools.clone(),
+        machines: args.driver_machines.clone().or(file.driver_machines.clone()),
+    };
+    let driver = driver.open(&identity.host, &data, options);
     let driver = driver.map_err(|error| Failure::Refused(format!("{error:#}")))?;
     let listeners = if args.metadata.is_empty() { &file.metadata } else { &args.metadata };
     let config = HostConfig {
         data,
         metadata: config::parse_listeners(listeners).map_err(Failure::Usage)?,
+        taps,
         health: args.health.or(file.health),
         plain_names: args.plain_names || file.plain_names,
         rate_limit: file.rate_limit,
+        reboot: reboot_mode(file.reboot.as_deref()).map_err(Failure::Usage)?,
         timing: Timing::default(),
     };
     let announce = |agent: &RunningAgent| {
@@ -66,11 +97,40 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
     forewarn_host::run(config, driver, announce).map_err(|error| Failure::Refused(format!("{error:#}")))
 }
 
+fn reboot_mode(word: Option<&str>) -> Result<RebootMode, String> {
+    match word.unwrap_or("hard") {
+        "hard" => Ok(RebootMode::Hard),
+        "graceful" => Ok(RebootMode::Graceful),
+        other => Err(format!("invalid way to restart machines '{other}': use hard or graceful")),
+    }
+}
+
+/// How guests are identified by their network interfaces; None for identification by address.
+fn tap_settings(
+    args: &HostRunArgs,
+    file: &ConfigFile,
+    driver: HostDriver,
+    socket: &Path,
+) -> Result<Option<TapSettings>, String> {
+    let mask = args.mark_mask.as_ref().or(file.mark_mask.as_ref()).map(|text| text.parse()).transpose()?;
+    match args.guests_by.as_deref().or(file.guests_by.as_deref()).unwrap_or("address") {
+        "address" => Ok(None),
+        "mark" if matches!(driver, HostDriver::Simulated | HostDriver::Qemu) => {
+            Err("--guests-by mark needs libvirt, which knows the network interfaces of machines: use --driver libvirt"
+                .into())
+        }
+        "mark" => Ok(Some(TapSettings { mask: mask.unwrap_or(MarkMask::DEFAULT), libvirt_socket: socket.to_owned() })),
+        other => Err(format!("invalid way to identify guests '{other}': use address or mark")),
+    }
+}
+
 /// Checks this computer. Fails if something must be fixed before an agent can work.
 pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref()).unwrap_or_default();
     let socket = libvirt_socket(args.libvirt_socket.as_ref(), &file);
-    let findings = examine(&forewarn_host::gather(&data(connection, &file), &socket));
+    let guests_by = args.guests_by.as_deref().or(file.guests_by.as_deref());
+    let facts = forewarn_host::gather(&data(connection, &file), &socket);
+    let findings = examine(&Facts { needs_marks: guests_by == Some("mark"), ..facts });
     let rows = findings.iter().map(|finding| {
         let color = match finding.verdict {
             Verdict::Good => None,

@@ -1,7 +1,11 @@
-//! `forewarn host import`: registers the domains of this host's libvirtd as machines.
+//! `forewarn host import`: registers the domains of a host as machines. The host's agent reports them; without one, they are read
+//! from the libvirtd of this computer. The machines of the QEMU driver are read from its file.
 
-use forewarn_api_types::Machine;
-use forewarn_server::{DomainDescription, read_domains};
+use std::path::Path;
+
+use forewarn_api_types::{Host, HostDomain, Machine, Page};
+use forewarn_host::{LIBVIRT_SOCKET, to_host_domain};
+use forewarn_server::{QemuMachine, is_listening, read_domains, read_qemu_machines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -42,15 +46,11 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
         Ok((key.to_owned(), value.to_owned()))
     };
     let selector = args.selector.as_deref().map(parse).transpose()?;
-    let domains = read_domains(&args.libvirt_socket).map_err(|error| Failure::Unreachable(format!("{error:#}")))?;
+    let found = find(api, args, selector)?;
     let machines = api.list(Call::api(&["machines"]))?.iter().map(decode).collect::<Result<Vec<Machine>, _>>()?;
     let is_known = |vm_id: &str| machines.iter().any(|machine| machine.vm_id.to_string().eq_ignore_ascii_case(vm_id));
     let mut rows = Vec::new();
-    for domain in domains {
-        if selector.as_ref().is_some_and(|(key, value)| !domain.has_label(key, value)) {
-            continue;
-        }
-        let mut row = describe(&domain);
+    for mut row in found {
         if is_known(&row.vm_id) {
             row.state = "managed".into();
         } else if args.adopt {
@@ -62,14 +62,59 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
     output::print_list::<DomainRow>(&rows, output)
 }
 
-fn describe(domain: &DomainDescription) -> DomainRow {
+/// The machines of the QEMU driver's file, or the selected domains of the host.
+fn find(api: &Api, args: &ImportArgs, selector: Option<(String, String)>) -> Result<Vec<DomainRow>, Failure> {
+    if let Some(file) = &args.driver_machines {
+        let machines = read_qemu_machines(file).map_err(|error| Failure::Usage(format!("{error:#}")))?;
+        return Ok(machines.iter().map(describe_qemu).collect());
+    }
+    let domains = list_domains(api, args)?;
+    let is_selected =
+        |domain: &&HostDomain| selector.as_ref().is_none_or(|(key, value)| domain.labels.get(key) == Some(value));
+    Ok(domains.iter().filter(is_selected).map(describe).collect())
+}
+
+/// The domains that the host's agent has reported, or those of the libvirtd of this computer.
+fn list_domains(api: &Api, args: &ImportArgs) -> Result<Vec<HostDomain>, Failure> {
+    let host = args.host.name();
+    let socket = match &args.libvirt_socket {
+        Some(socket) => socket.as_path(),
+        None if has_agent(api, host)? => {
+            let reported = api.get(&Call::api(&["hosts", host, "domains"]))?;
+            return decode::<Page<HostDomain>>(&reported).map(|page| page.value);
+        }
+        None => Path::new(LIBVIRT_SOCKET),
+    };
+    let domains = read_domains(socket).map_err(|error| Failure::Unreachable(format!("{error:#}")))?;
+    Ok(domains.iter().map(to_host_domain).collect())
+}
+
+fn has_agent(api: &Api, host: &str) -> Result<bool, Failure> {
+    let hosts = api.list(Call::api(&["hosts"]))?;
+    let hosts = hosts.iter().map(decode).collect::<Result<Vec<Host>, _>>()?;
+    Ok(hosts.iter().any(|known| known.name == host && known.reachable.is_some()))
+}
+
+fn describe_qemu(machine: &QemuMachine) -> DomainRow {
+    DomainRow {
+        name: machine.name.clone(),
+        vm_id: machine.vm_id.to_string(),
+        power: if is_listening(machine) { "Running" } else { "Stopped" }.into(),
+        memory_mib: machine.memory_mib,
+        macs: Vec::new(),
+        addresses: machine.addresses.iter().map(ToString::to_string).collect(),
+        state: "found".into(),
+    }
+}
+
+fn describe(domain: &HostDomain) -> DomainRow {
     DomainRow {
         name: domain.name.clone(),
-        vm_id: domain.vm_id.to_string(),
-        power: if domain.is_active { "Running" } else { "Stopped" }.into(),
+        vm_id: domain.vm_id.clone(),
+        power: if domain.active { "Running" } else { "Stopped" }.into(),
         memory_mib: domain.memory_mib,
         macs: domain.macs.clone(),
-        addresses: domain.addresses.iter().map(ToString::to_string).collect(),
+        addresses: domain.addresses.clone(),
         state: "found".into(),
     }
 }

@@ -88,6 +88,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),
+        Command::Complete { words } => completions::complete(&words),
         Command::Help { words } => help::run(&words),
         Command::Version => output::print_line(&format!("forewarn {}", env!("CARGO_PKG_VERSION"))),
     }

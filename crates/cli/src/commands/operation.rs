@@ -68,7 +68,7 @@ fn show(value: &Value, output: Output) -> Result<(), Failure> {
 }
 
 impl TableRow for Operation {
-    const HEADER: &'static [&'static str] = &["ID", "WHAT", "STATE", "WAITS FOR", "REQUESTED", "BY"];
+    const HEADER: &'static [&'static str] = &["ID", "OPERATION", "STATE", "WAITS FOR", "REQUESTED", "REQUESTED BY"];
     const EMPTY: &'static str = "There are no operations.";
 
     fn cells(&self) -> Vec<Cell> {

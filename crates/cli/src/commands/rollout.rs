@@ -282,6 +282,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
     lines.push(("requested by", rollout.requested_by.clone()));
     lines.push(("created", format_time(rollout.created)));
     lines.extend(rollout.ended.map(|at| ("ended", format_time(at))));
+    lines.extend(rollout.expected_end.map(|at| ("expected end", format_time(at))));
     lines.push(("in parallel", rollout.parallel.to_string()));
     lines.extend(rollout.max_unavailable.map(|max| ("max unavailable", max.to_string())));
     lines.push(("failures", format!("{} of at most {}", rollout.failures, rollout.max_failures)));
@@ -291,7 +292,11 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
 }
 
 fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
-    let time = |at: Option<Time>| Cell::new(at.map_or_else(String::new, format_time));
+    let time = |at: Option<Time>, expected: Option<Time>| match (at, expected) {
+        (Some(at), _) => Cell::new(format_time(at)),
+        (None, Some(expected)) => Cell::new(format!("about {}", format_time(expected))),
+        (None, None) => Cell::new(""),
+    };
     let rows: Vec<Vec<Cell>> = steps
         .iter()
         .map(|step| {
@@ -299,8 +304,8 @@ fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
             vec![
                 Cell::new(name_step(step)),
                 state_cell(step.state),
-                time(step.started),
-                time(step.ended),
+                time(step.started, step.expected_start),
+                time(step.ended, step.expected_end),
                 Cell::new(waiting),
             ]
         })
@@ -321,7 +326,7 @@ fn state_cell(state: RolloutStepPhase) -> Cell {
 }
 
 impl TableRow for Rollout {
-    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATE", "STEPS", "FAILED", "CREATED", "BY"];
+    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATE", "STEPS", "FAILED", "CREATED", "REQUESTED BY"];
     const EMPTY: &'static str = "There are no rollouts.";
 
     fn cells(&self) -> Vec<Cell> {

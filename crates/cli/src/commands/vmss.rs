@@ -219,7 +219,7 @@ fn set_facts(set: &ScaleSet) -> Vec<String> {
 
 impl TableRow for ScaleSet {
     const HEADER: &'static [&'static str] =
-        &["NAME", "RESOURCE GROUP", "CAPACITY", "INSTANCES", "MODE", "UPGRADE", "PRIORITY", "NOTICE", "LISTENS"];
+        &["NAME", "RESOURCE GROUP", "CAPACITY", "INSTANCES", "MODE", "UPGRADE", "PRIORITY", "NOTICE", "HANDLER"];
     const EMPTY: &'static str = "There are no scale sets.";
 
     fn cells(&self) -> Vec<Cell> {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockKind, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice,
-    ListenAddress, ManagementTls, StoreChoice,
+    Auth, ClockSetting, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice,
+    ListenAddress, ManagementTls, QemuChoice, StoreChoice,
 };
 
 use super::oidc::OidcChoices;
@@ -36,8 +36,9 @@ pub struct Choices {
     pub driver_arguments: Vec<String>,
     pub driver_command_timeout: Duration,
     pub libvirt: LibvirtChoice,
-    pub libvirt_host: Option<String>,
+    pub driver_host: Option<String>,
     pub libvirt_peers: Option<PathBuf>,
+    pub driver_machines: Option<PathBuf>,
     pub impacts: Impacts,
     pub log: LogFormat,
     pub log_level: String,
@@ -58,6 +59,7 @@ pub enum DriverMode {
     Simulated,
     Command,
     Libvirt,
+    Qemu,
     Agents,
 }
 
@@ -89,8 +91,9 @@ impl Default for Choices {
             driver_arguments: Vec::new(),
             driver_command_timeout: Duration::from_secs(10 * 60),
             libvirt: LibvirtChoice::default(),
-            libvirt_host: None,
+            driver_host: None,
             libvirt_peers: None,
+            driver_machines: None,
             impacts: Impacts::default(),
             log: LogFormat::Text,
             log_level: "info".into(),
@@ -194,13 +197,13 @@ impl Choices {
         )))
     }
 
-    fn clock_kind(&self) -> Result<ClockKind, ConfigError> {
+    fn clock_kind(&self) -> Result<ClockSetting, ConfigError> {
         match (self.clock, self.clock_start) {
-            (ClockMode::Real, None) => Ok(ClockKind::Real),
+            (ClockMode::Real, None) => Ok(ClockSetting::Real),
             (ClockMode::Real, Some(_)) => Err(ConfigError(
                 "clock_start requires a manual clock: set clock to manual, or remove clock_start".into(),
             )),
-            (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(to_rules_time).transpose()? }),
+            (ClockMode::Manual, start) => Ok(ClockSetting::Manual { start: start.map(to_rules_time).transpose()? }),
         }
     }
 
@@ -252,8 +255,21 @@ impl Choices {
             (DriverMode::Libvirt, None) => {
                 let peers = self.libvirt_peers.as_deref().map(forewarn_server::read_peers).transpose();
                 let peers = peers.map_err(|error| ConfigError(format!("{error:#}")))?.unwrap_or_default();
-                let host = self.libvirt_host.clone().unwrap_or_else(|| self.libvirt.host.clone());
+                let host = self.driver_host.clone().unwrap_or_else(|| self.libvirt.host.clone());
                 Ok(DriverChoice::Libvirt(LibvirtChoice { host, peers, ..self.libvirt.clone() }))
+            }
+            (DriverMode::Qemu, Some(_)) => {
+                Err(ConfigError("driver.kind is qemu, but driver.command is set: remove one of them".into()))
+            }
+            (DriverMode::Qemu, None) => {
+                let machines = self.driver_machines.clone().ok_or_else(|| {
+                    ConfigError(
+                        "the qemu driver needs a file that names its machines: add --driver-machines FILE".into(),
+                    )
+                })?;
+                forewarn_server::read_qemu_machines(&machines).map_err(|error| ConfigError(format!("{error:#}")))?;
+                let host = self.driver_host.clone().unwrap_or_else(|| self.libvirt.host.clone());
+                Ok(DriverChoice::Qemu(QemuChoice { host, machines, reboot: self.libvirt.reboot }))
             }
             (DriverMode::Command, Some(program)) => {
                 executable::check(program)?;

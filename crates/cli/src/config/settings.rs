@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use forewarn_server::RebootMode;
+use forewarn_server::{GuestsBy, RebootMode};
 use toml::Value;
 
 use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
@@ -175,6 +175,14 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of connections of one guest to the metadata listeners",
         |c, v| { c.config.connections_per_source = number(one(v)?, 1, 65_536)? as usize; Ok(()) },
         |c| Some((c.config.connections_per_source as u32).into())),
+    setting!("guests_by", "guests-by", One, "address|mark",
+        "How guests on a bridge are identified: by address, or by network interface (needs the libvirt driver and nft)",
+        |c, v| { c.config.guests_by = one_of(one(v)?, GUESTS_BY)?; Ok(()) },
+        |c| Some(render_word(GUESTS_BY, c.config.guests_by))),
+    setting!("mark_mask", "mark-mask", One, "MASK",
+        "Bits of packet marks that stand for guests",
+        |c, v| { c.config.mark_mask = one(v)?.parse().map_err(|_| "at least 8 adjacent bits, such as 0x7ff00000")?; Ok(()) },
+        |c| Some(c.config.mark_mask.to_string().into())),
     setting!("held_per_source", "held-per-source", One, "N",
         "Maximum number of requests of one guest held by wait=",
         |c, v| { c.config.held_per_source = number(one(v)?, 1, 65_536)? as usize; Ok(()) },
@@ -240,7 +248,7 @@ pub static SETTINGS: &[Setting] = &[
         "Log level: error, warn, info, debug or trace; or per module, such as info,forewarn_arm=debug",
         |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
         |c| Some(c.log_level.clone().into())),
-    setting!("driver.kind", "driver", One, "simulated|command|libvirt|agents",
+    setting!("driver.kind", "driver", One, "simulated|command|libvirt|qemu|agents",
         "Driver that carries out events; command if driver.command is set",
         |c, v| { c.driver = Some(one_of(one(v)?, DRIVERS)?); Ok(()) },
         |c| Some(render_word(DRIVERS, c.driver_mode()))),
@@ -256,15 +264,15 @@ pub static SETTINGS: &[Setting] = &[
         "Time after which the driver command is killed and the operation fails",
         1, 30 * DAYS, driver_command_timeout),
     setting!("driver.host", "driver-host", One, "NAME",
-        "Name of this host for the libvirt driver; by default the host name",
-        |c, v| { c.libvirt_host = Some(name(one(v)?)?); Ok(()) },
-        |c| Some(c.libvirt_host.clone()?.into())),
+        "Name of this host for the libvirt or qemu driver; by default the host name",
+        |c, v| { c.driver_host = Some(name(one(v)?)?); Ok(()) },
+        |c| Some(c.driver_host.clone()?.into())),
     setting!("driver.libvirt_socket", "libvirt-socket", One, "FILE",
         "Socket of this host's libvirtd",
         |c, v| { c.libvirt.socket = path(v)?; Ok(()) },
         |c| Some(c.libvirt.socket.display().to_string().into())),
     setting!("driver.reboot", "driver-reboot", One, "hard|graceful",
-        "How the libvirt driver restarts machines: by reset, or by shutdown and start",
+        "How the libvirt or qemu driver restarts machines: by reset, or by shutdown and start",
         |c, v| { c.libvirt.reboot = one_of(one(v)?, REBOOTS)?; Ok(()) },
         |c| Some(render_word(REBOOTS, c.libvirt.reboot))),
     setting!("driver.pools", "driver-pool", Many, "NAME",
@@ -275,6 +283,10 @@ pub static SETTINGS: &[Setting] = &[
         "TOML file that describes other libvirt hosts",
         |c, v| { c.libvirt_peers = Some(path(v)?); Ok(()) },
         |c| Some(c.libvirt_peers.as_ref()?.display().to_string().into())),
+    setting!("driver.machines", "driver-machines", One, "FILE",
+        "TOML file that names the machines of the qemu driver",
+        |c, v| { c.driver_machines = Some(path(v)?); Ok(()) },
+        |c| Some(c.driver_machines.as_ref()?.display().to_string().into())),
     span_setting!("driver.impacts.live_migration", "impact-live-migration",
         "Duration of a simulated live migration", 0, 30 * DAYS, impacts.live_migration),
     span_setting!("driver.impacts.freeze", "impact-freeze",
@@ -309,9 +321,11 @@ const DRIVERS: &[(&str, DriverMode)] = &[
     ("simulated", DriverMode::Simulated),
     ("command", DriverMode::Command),
     ("libvirt", DriverMode::Libvirt),
+    ("qemu", DriverMode::Qemu),
     ("agents", DriverMode::Agents),
 ];
 
+const GUESTS_BY: &[(&str, GuestsBy)] = &[("address", GuestsBy::Address), ("mark", GuestsBy::Mark)];
 const REBOOTS: &[(&str, RebootMode)] = &[("hard", RebootMode::Hard), ("graceful", RebootMode::Graceful)];
 
 fn render_word<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {

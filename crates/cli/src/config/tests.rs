@@ -28,12 +28,12 @@ fn outcome(file: Option<PathBuf>, environment: &[(&str, &str)], flags: &str, key
         Err(wrong) => wrong.0,
         Ok(resolved) => match resolved.choices.to_config() {
             Err(wrong) => wrong.0,
-            Ok(_) => shown(&resolved.choices, key),
+            Ok(_) => render_setting(&resolved.choices, key),
         },
     }
 }
 
-fn shown(choices: &Choices, key: &str) -> String {
+fn render_setting(choices: &Choices, key: &str) -> String {
     let setting = settings::by_key(key).unwrap();
     (setting.show)(choices).map_or("not set".into(), |value| value.to_string())
 }
@@ -73,6 +73,8 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("rate-limit", "5/s", "rate_limit", r#""5/s""#),
         ("rate-limit", "off", "rate_limit", r#""off""#),
         ("connections-per-source", "128", "connections_per_source", "128"),
+        ("guests-by", "mark", "guests_by", r#""mark""#),
+        ("mark-mask", "0xff", "mark_mask", r#""0x000000ff""#),
         ("held-per-source", "2", "held_per_source", "2"),
         ("management-tls", "127.0.0.1:443", "management_tls", r#""127.0.0.1:443""#),
         ("management-tls", "off", "management_tls", r#""off""#),

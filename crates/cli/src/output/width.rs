@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
-/// Width of a terminal that does not tell.
+/// Width of a terminal that does not report one.
 const COLUMNS_DEFAULT: usize = 80;
 
 /// The columns of a terminal.

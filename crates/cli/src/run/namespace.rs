@@ -74,7 +74,7 @@ fn unshare() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-#[allow(unsafe_code, reason = "rustix offers no safe form; what makes it unsafe is not used")]
+#[allow(unsafe_code, reason = "rustix has no safe form of it; the unsafe flags are not used")]
 fn unshare_into(namespaces: UnshareFlags) -> io::Result<()> {
     // SAFETY: unsharing the file descriptor table would be unsafe. `FILES` is never passed, and the process has one
     // thread.

@@ -108,7 +108,7 @@ fn become_program(args: &RunArgs, ready: &Ready) -> Failure {
     Failure::NotRun(code, format!("cannot run '{}': {error}", program.display()))
 }
 
-/// Whether a variable of ours holds a secret. The program is a handler under test: it must get by with what a guest has.
+/// Whether a variable of ours holds a secret. The program is a handler under test, and a guest has none.
 fn is_secret(name: &OsStr) -> bool {
     let words = ["TOKEN", "SECRET", "PASSWORD", "KEY"];
     let name = name.to_string_lossy();

@@ -165,7 +165,7 @@ fn a_handler_that_never_approves_passes_only_where_that_is_meant() {
 }
 
 #[test]
-fn a_handler_with_wrong_requests_is_told_the_right_one() {
+fn a_handler_with_wrong_requests_is_shown_the_right_one() {
     if !can_run(PYTHON) {
         return;
     }

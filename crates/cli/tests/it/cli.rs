@@ -1,10 +1,10 @@
 //! The binary as users run it: a server in one process, commands in others.
 
-use std::io::BufReader;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::support;
-use crate::support::{Server, check, clean_command, document, expect, read_until, text, transcript};
+use crate::support::{FOREWARN, Server, check, clean_command, document, expect, read_until, text, transcript};
 use forewarn_test_support::{Need, can_run};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
@@ -523,18 +523,21 @@ fn the_token_in_the_data_directory_grants_access() {
 }
 
 #[test]
-fn a_store_is_exported_and_imported_while_no_server_runs() {
+fn a_store_is_exported_at_any_time_and_imported_while_no_server_runs() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
     let (first, second, archive) = (at("first"), at("second"), at("all.jsonl"));
     let server = Server::start_with(&format!("--no-auth --data {first}"));
     check(&server, "vm register web_1 --address 10.1.2.3", 0, "…", "");
-    check(
-        &server,
-        &format!("export {archive} --data {first}"),
-        1,
-        "",
-        "forewarn: a server is using [..]/first: stop it first",
+    let online = at("online.jsonl");
+    check(&server, &format!("export {online} --data {first}"), 0, "", "Exported [..] records[..] history rows");
+    assert!(std::fs::read_to_string(&online).unwrap().contains("web_1"));
+    assert!(
+        std::fs::read_dir(&first).unwrap().all(|file| !file
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with("export-"))
     );
     drop(server);
     let run = |words: String| clean_command().args(words.split_whitespace()).output().unwrap();
@@ -554,6 +557,42 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
     expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: no data found in [..]");
     let server = Server::start_with(&format!("--no-auth --data {second}"));
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1[..]10.1.2.3[..]", "");
+}
+
+#[test]
+fn an_export_into_a_closed_pipe_ends_without_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().display();
+    let server = Server::start_with(&format!("--no-auth --data {data}"));
+    // More than a pipe holds.
+    check(&server, "vmss create web --instance-count 500", 0, "…", "");
+    drop(server);
+    let script = format!("set -o pipefail; {FOREWARN} export - --data {data} | head -n 1");
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{output:?}");
+    assert_eq!(text(&output.stdout).lines().count(), 1);
+}
+
+#[test]
+fn the_server_logs_events_approvals_and_operations() {
+    let (server, mut log) = Server::start_logged(support::THROW_AWAY);
+    check(&server, "vm register web_0 --no-address", 0, "…", "");
+    server.document("web_0");
+    check(&server, "vm restart web_0 --no-wait --event-id 602d9444-d2cd-49c7-8624-8643e7171297", 0, "…", "");
+    check(&server, "events approve 602d", 0, "…", "");
+    check(&server, "clock advance 10m", 0, "…", "");
+    let mut expected =
+        ["Reboot scheduled", "event approved", "event started", "event completed", "operation succeeded"]
+            .into_iter()
+            .peekable();
+    while let Some(message) = expected.peek() {
+        let mut line = String::new();
+        assert!(log.read_line(&mut line).unwrap() > 0, "the log ended before {message:?}");
+        if line.contains(message) {
+            assert!(line.contains("INFO") && line.contains("web_0") || line.contains("operation"), "{line}");
+            expected.next();
+        }
+    }
 }
 
 #[test]

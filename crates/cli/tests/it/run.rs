@@ -7,11 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::transcript::{self, lines_match};
 use crate::support::{FOREWARN, Server, clean_command, document, text};
-use forewarn_test_support::{Need, can_run};
+use forewarn_test_support::{Need, can_run, until};
 
 /// Every test of this file runs programs in a network of their own.
 const NEEDS: &[Need] =
@@ -30,21 +29,6 @@ enum User {
 }
 
 const USERS: [User; 2] = [User::Ours, User::Unprivileged];
-
-/// Time limit, generous enough for a busy machine.
-const WAIT_MAX: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(10);
-
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        match ask() {
-            Some(answer) => return answer,
-            None => assert!(begun.elapsed() < WAIT_MAX, "timed out waiting for {what}"),
-        }
-        std::thread::sleep(STEP);
-    }
-}
 
 /// `forewarn` for a user; the binary is copied where that user cannot reach it.
 struct Forewarn {
@@ -393,9 +377,9 @@ fn an_existing_server_can_be_used() {
     let forewarn = Forewarn::of(User::Unprivileged);
     let named = format!("--server {}", server.management);
     expect(&forewarn.sh(&format!("{named} --vm web_1"), DOCUMENT), 0, "{\"DocumentIncarnation\":1,\"Events\":[]}", "");
-    let listens = text(&server.run("vm list").stdout);
-    let listening = |name: &str| listens.lines().any(|line| line.starts_with(name) && line.contains("yes"));
-    assert!(listening("web_1") && !listening("web_2"), "{listens}");
+    let list = text(&server.run("vm list").stdout);
+    let has_handler = |name: &str| list.lines().any(|line| line.starts_with(name) && line.contains("yes"));
+    assert!(has_handler("web_1") && !has_handler("web_2"), "{list}");
 
     expect(
         &forewarn.sh(&format!("{named} --vm web_9"), "echo never"),

@@ -11,7 +11,7 @@ use forewarn_client::{
 };
 use forewarn_core::{Command, Guid, MachineId, Request, Timestamp};
 use forewarn_engine::Advance;
-use forewarn_server::{ClockKind, Running};
+use forewarn_server::{ClockSetting, Running};
 use forewarn_testing::harness;
 
 /// Wed, 01 Jan 2020 00:00:00 GMT
@@ -26,7 +26,7 @@ struct World {
 
 impl World {
     async fn new() -> World {
-        let config = harness::config(ClockKind::Manual { start: Some(START) });
+        let config = harness::config(ClockSetting::Manual { start: Some(START) });
         World { running: harness::start(config).await }
     }
 

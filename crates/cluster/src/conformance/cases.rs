@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::sample::{append, append_many, beat, lead, leader, member, noise, record};
 use super::{Case, Server};
 use crate::contract::{
-    Appended, Beat, Beaten, Conflict, Created, Log, LogError, READ_ENTRIES_MAX, Sighting, TakenOver, Token, Truncated,
+    AppendResult, Beat, BeatResult, Conflict, Created, Log, LogError, READ_ENTRIES_MAX, Sighting, TakeoverResult,
+    Token, TruncateResult,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Hash, Position};
@@ -55,10 +56,10 @@ fn read_all(log: &mut dyn Log, mut from: u64) -> Vec<Entry> {
     }
 }
 
-fn conflict(answer: Appended) -> Conflict {
+fn conflict(answer: AppendResult) -> Conflict {
     match answer {
-        Appended::Conflict(conflict) => *conflict,
-        Appended::Done => panic!("a commit was accepted that must be refused"),
+        AppendResult::Conflict(conflict) => *conflict,
+        AppendResult::Done => panic!("a commit was accepted that must be refused"),
     }
 }
 
@@ -136,11 +137,11 @@ fn a_takeover_needs_an_unchanged_leader_and_beat(server: &Server<'_>) {
     let token = lead(&mut *first, "a");
     let seen = second.read(1).expect("read").view.sighting();
     send_beat(&mut *first, token, &beat(0));
-    assert_eq!(second.take_over(seen, &leader("b")), Ok(TakenOver::Lost), "the leader has sent a beat");
+    assert_eq!(second.take_over(seen, &leader("b")), Ok(TakeoverResult::Lost), "the leader has sent a beat");
     let seen = second.read(1).expect("read").view.sighting();
-    let TakenOver::Won(new) = second.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
+    let TakeoverResult::Won(new) = second.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
     assert!(new > token);
-    assert_eq!(first.take_over(seen, &leader("c")), Ok(TakenOver::Lost), "there is another leader");
+    assert_eq!(first.take_over(seen, &leader("c")), Ok(TakeoverResult::Lost), "there is another leader");
     assert_eq!(first.read(1).expect("read").view.leader, Some((new, leader("b"))));
 }
 
@@ -152,7 +153,7 @@ fn beats_are_fenced_and_return_the_head(server: &Server<'_>) {
     let view = new.read(1).expect("read").view;
     assert_eq!(view.beat, Some(beat(2)));
     lead(&mut *new, "b");
-    assert_eq!(old.beat(first, view.beat_version, &beat(3)), Ok(Beaten::Deposed));
+    assert_eq!(old.beat(first, view.beat_version, &beat(3)), Ok(BeatResult::Deposed));
     let after = new.read(1).expect("read").view;
     assert_eq!((after.beat, after.beat_version), (Some(beat(2)), view.beat_version));
 }
@@ -163,7 +164,7 @@ fn beats_arrive_in_order(server: &Server<'_>) {
     let token = lead(&mut *log, "a");
     send_beat(&mut *log, token, &beat(1));
     let version = log.read(1).expect("read").view.beat_version;
-    assert_eq!(log.beat(token, 0, &beat(0)), Ok(Beaten::Overtaken { version }));
+    assert_eq!(log.beat(token, 0, &beat(0)), Ok(BeatResult::Overtaken { version }));
     assert_eq!(log.read(1).expect("read").view.beat, Some(beat(1)));
     send_beat(&mut *log, token, &beat(2));
     assert_eq!(log.read(1).expect("read").view.beat, Some(beat(2)));
@@ -173,7 +174,7 @@ fn beats_arrive_in_order(server: &Server<'_>) {
 fn send_beat(log: &mut dyn Log, token: Token, beat: &Beat) -> Option<Position> {
     let before = log.read(1).expect("read").view.beat_version;
     match log.beat(token, before, beat).expect("beat") {
-        Beaten::Done { version, head } => {
+        BeatResult::Done { version, head } => {
             assert!(version > before);
             head
         }
@@ -192,7 +193,7 @@ fn only_the_leader_can_resign(server: &Server<'_>) {
     assert_eq!((view.leader.clone(), view.sighting().leader_version), (None, 0));
     let start = Position::START;
     conflict(new.append(second, &start, &record(&start, b"late")).expect("append"));
-    assert!(matches!(old.take_over(view.sighting(), &leader("a")), Ok(TakenOver::Won(_))));
+    assert!(matches!(old.take_over(view.sighting(), &leader("a")), Ok(TakeoverResult::Won(_))));
 }
 
 fn members_report_their_progress(server: &Server<'_>) {
@@ -210,11 +211,11 @@ fn truncation_removes_the_beginning_and_is_fenced(server: &Server<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let head = append_many(&mut *old, first, 5);
-    assert_eq!(old.truncate(first, 2), Ok(Truncated::Done));
+    assert_eq!(old.truncate(first, 2), Ok(TruncateResult::Done));
     let revisions = |log: &mut dyn Log| -> Vec<u64> { read_all(log, 1).iter().map(|entry| entry.revision).collect() };
     assert_eq!(revisions(&mut *new), [3, 4, 5]);
     lead(&mut *new, "b");
-    assert_eq!(old.truncate(first, 4), Ok(Truncated::Deposed));
+    assert_eq!(old.truncate(first, 4), Ok(TruncateResult::Deposed));
     assert_eq!(revisions(&mut *new), [3, 4, 5]);
     assert_eq!(new.read(1).expect("read").view.head, Some(head));
 }
@@ -231,7 +232,7 @@ fn records_over_one_megabyte_survive(server: &Server<'_>) {
     assert_eq!(entries[2].position(), head);
     let refused = conflict(writer.append(token, &Position::START, &record(&Position::START, &large)).expect("append"));
     assert!(refused.rival.is_some_and(|rival| rival.record.payload == large));
-    assert_eq!(writer.truncate(token, 1), Ok(Truncated::Done));
+    assert_eq!(writer.truncate(token, 1), Ok(TruncateResult::Done));
     assert_eq!(read_all(&mut *reader, 1)[1].position(), head);
 }
 
@@ -301,7 +302,7 @@ fn regions_are_separate(server: &Server<'_>) {
     assert!(other.roster().expect("roster").members.is_empty());
     other.create(&Position::START).expect("create");
     let seen = Sighting { leader_version: 0, beat_version: 0 };
-    let TakenOver::Won(Token(_)) = other.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
+    let TakeoverResult::Won(Token(_)) = other.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
     append_many(&mut *ours, token, 0);
     assert_eq!(ours.read(1).expect("read").entries.len(), 2);
 }

@@ -1,6 +1,6 @@
 //! Sample values for the cases.
 
-use crate::contract::{Appended, Beat, Leader, Log, Member, TakenOver, Token};
+use crate::contract::{AppendResult, Beat, Leader, Log, Member, TakeoverResult, Token};
 use crate::record::{Entry, Nonce, Position, Record, RecordKind};
 
 pub fn leader(node: &str) -> Leader {
@@ -43,15 +43,15 @@ pub fn lead(log: &mut dyn Log, node: &str) -> Token {
     log.create(&Position::START).expect("create");
     let seen = log.read(1).expect("read").view.sighting();
     match log.take_over(seen, &leader(node)).expect("take over") {
-        TakenOver::Won(token) => token,
-        TakenOver::Lost => panic!("the takeover was refused although nothing has changed"),
+        TakeoverResult::Won(token) => token,
+        TakeoverResult::Lost => panic!("the takeover was refused although nothing has changed"),
     }
 }
 
 /// Appends a record that must be accepted.
 pub fn append(log: &mut dyn Log, token: Token, after: &Position, payload: &[u8]) -> Position {
     let record = record(after, payload);
-    assert_eq!(log.append(token, after, &record).expect("append"), Appended::Done);
+    assert_eq!(log.append(token, after, &record).expect("append"), AppendResult::Done);
     Entry { revision: after.revision + 1, record }.position()
 }
 

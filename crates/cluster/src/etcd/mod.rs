@@ -26,8 +26,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use crate::contract::{
-    Appended, Backend, BackendStatus, Beat, Beaten, Conflict, Created, Leader, Log, LogError, Member, READ_ENTRIES_MAX,
-    Roster, Sighting, Tail, TakenOver, Token, Truncated, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
+    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::{
     DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, encode_beat,
@@ -101,6 +101,17 @@ impl EtcdLog {
         self.run(async |connection| connection.read_secret(name).await)
     }
 
+    /// Replaces a sealed secret of the region if it is still the given one. Returns whether it was.
+    pub fn replace_secret(&mut self, name: &str, before: &[u8], sealed: &[u8]) -> Result<bool, LogError> {
+        self.run(async |connection| {
+            let key = connection.keys.secret(name);
+            let compare = vec![is_value(key.clone(), before)];
+            let success = vec![put(key, sealed)];
+            let answer = connection.txn(TxnRequest { compare, success, failure: Vec::new() }).await?;
+            Ok(answer.succeeded)
+        })
+    }
+
     fn run<T>(&mut self, work: impl AsyncFnOnce(&mut EtcdConnection) -> Result<T, LogError>) -> Result<T, LogError> {
         let EtcdLog { runtime, connection } = self;
         match runtime {
@@ -132,11 +143,11 @@ impl Log for EtcdLog {
         self.run(async |etcd| etcd.follow(from, wait).await)
     }
 
-    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError> {
         self.run(async |etcd| etcd.append(token, expected, record).await)
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError> {
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
         self.run(async |etcd| {
             let keys = &etcd.keys;
             let compare = vec![is_version(keys.leader(), token.0), is_version(keys.beat(), after_version)];
@@ -145,15 +156,15 @@ impl Log for EtcdLog {
             let mut answer = etcd.txn(TxnRequest { compare, success, failure }).await?;
             if answer.succeeded {
                 let version = answer.revision.unsigned_abs();
-                return Ok(Beaten::Done { version, head: position_of(answer.next_key())? });
+                return Ok(BeatResult::Done { version, head: position_of(answer.next_key())? });
             }
             let view = view_of(&mut answer)?;
             let is_current = view.token() == Some(token);
-            Ok(if is_current { Beaten::Overtaken { version: view.beat_version } } else { Beaten::Deposed })
+            Ok(if is_current { BeatResult::Overtaken { version: view.beat_version } } else { BeatResult::Deposed })
         })
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError> {
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
         self.run(async |etcd| {
             let compare = vec![
                 is_version(etcd.keys.leader(), seen.leader_version),
@@ -161,7 +172,11 @@ impl Log for EtcdLog {
             ];
             let success = vec![put(etcd.keys.leader(), encode_leader(leader))];
             let answer = etcd.txn(TxnRequest { compare, success, failure: Vec::new() }).await?;
-            Ok(if answer.succeeded { TakenOver::Won(Token(answer.revision.unsigned_abs())) } else { TakenOver::Lost })
+            Ok(if answer.succeeded {
+                TakeoverResult::Won(Token(answer.revision.unsigned_abs()))
+            } else {
+                TakeoverResult::Lost
+            })
         })
     }
 
@@ -193,7 +208,7 @@ impl Log for EtcdLog {
         self.run(async |etcd| etcd.txn(always(vec![delete(etcd.keys.member(name))])).await.map(drop))
     }
 
-    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+    fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError> {
         self.run(async |etcd| etcd.truncate(token, through).await)
     }
 
@@ -305,7 +320,7 @@ impl EtcdConnection {
         Ok(())
     }
 
-    async fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+    async fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError> {
         if record.payload.len() > PAYLOAD_BYTES_MAX {
             let length = record.payload.len();
             return Err(LogError::Refused(format!("a payload of {length} bytes is over {PAYLOAD_BYTES_MAX}")));
@@ -314,27 +329,27 @@ impl EtcdConnection {
         let value = self.store_parts(token, revision, record.nonce, encode_record(record)).await?;
         let keys = &self.keys;
         let head = Entry { revision, record: record.clone() }.position();
-        let compare = vec![is_version(keys.leader(), token.0), is_value(keys.head(), &encode_position(expected))];
+        let compare = vec![is_version(keys.leader(), token.0), is_value(keys.head(), encode_position(expected))];
         let success = vec![put(keys.head(), encode_position(&head)), put(keys.log(revision), value)];
         let failure = vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get(keys.log(revision))];
         let mut answer = self.txn(TxnRequest { compare, success, failure }).await?;
         if answer.succeeded {
-            return Ok(Appended::Done);
+            return Ok(AppendResult::Done);
         }
         let view = view_of(&mut answer)?;
         let rival = match answer.next_key() {
             Some(record) => Some(self.entry_of(record, answer.revision).await?),
             None => None,
         };
-        Ok(Appended::Conflict(Box::new(Conflict { view, rival })))
+        Ok(AppendResult::Conflict(Box::new(Conflict { view, rival })))
     }
 
-    async fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+    async fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError> {
         let deletions =
             vec![delete_range(self.keys.log_before(through + 1)), delete_range(self.keys.parts_before(through + 1))];
         let answer = self.fenced(token, deletions).await?;
         if !answer.succeeded {
-            return Ok(Truncated::Deposed);
+            return Ok(TruncateResult::Deposed);
         }
         if let Some(revision) = self.compact_to.replace(answer.revision) {
             // Another program may have compacted further: then there is nothing to do.
@@ -344,7 +359,7 @@ impl EtcdConnection {
                 tracing::debug!(%error, revision, "etcd was not compacted");
             }
         }
-        Ok(Truncated::Done)
+        Ok(TruncateResult::Done)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn is_version(key: Vec<u8>, version: u64) -> Compare {
     Compare { target: TARGET_MOD, key, target_union: Some(target) }
 }
 
-pub fn is_value(key: Vec<u8>, value: &str) -> Compare {
+pub fn is_value(key: Vec<u8>, value: impl Into<Vec<u8>>) -> Compare {
     Compare { target: TARGET_VALUE, key, target_union: Some(CompareTarget::Value(value.into())) }
 }
 

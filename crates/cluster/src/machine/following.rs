@@ -3,7 +3,7 @@
 use super::chain::{Chain, compare};
 use super::leading::Holding;
 use super::{Call, Delivery, Loss, Machine, Moment, Role, SeenBeat, Step};
-use crate::contract::{Leader, Tail, TakenOver, View};
+use crate::contract::{Leader, Tail, TakeoverResult, View};
 use crate::request::Request;
 
 impl Machine {
@@ -104,10 +104,10 @@ impl Machine {
         self.note_failure(sent_at);
     }
 
-    pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakenOver) {
+    pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakeoverResult) {
         match taken {
-            TakenOver::Won(token) => self.role = Role::Holding(Box::new(Holding::new(token, now, self.seen_beat))),
-            TakenOver::Lost => self.silence.reset(),
+            TakeoverResult::Won(token) => self.role = Role::Holding(Box::new(Holding::new(token, now, self.seen_beat))),
+            TakeoverResult::Lost => self.silence.reset(),
         }
     }
 }

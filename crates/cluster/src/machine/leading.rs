@@ -1,7 +1,7 @@
 //! The leader's part of the state machine: beats, the opening record, commits and their outcome, truncation, resignation.
 
 use super::{Call, Delivery, Divergence, Lead, Loss, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step};
-use crate::contract::{Appended, Beat, Beaten, Conflict, LogError, Roster, Token, Truncated};
+use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, Roster, Token, TruncateResult};
 use crate::record::{Entry, Nonce, Record, RecordKind};
 use crate::request::Request;
 
@@ -10,7 +10,7 @@ use crate::request::Request;
 pub struct Holding {
     token: Token,
     stage: Stage,
-    /// The last beat of the leader before.
+    /// The last beat of the previous leader.
     inherited: Option<SeenBeat>,
     /// The application knows that this server leads.
     is_announced: bool,
@@ -207,7 +207,7 @@ impl Machine {
         Step::Wait(holding.beat_at.min(holding.roster_at).min(report_at).min(contact))
     }
 
-    /// Gives the leadership up if it is of no use. Returns whether it did.
+    /// Resigns if the leadership is of no use. Returns whether it did.
     fn resign_if_useless(&mut self, now: Moment) -> bool {
         let Role::Holding(holding) = &mut self.role else { return false };
         let cannot_beat = holding.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
@@ -255,10 +255,10 @@ impl Machine {
         Record { kind, term, previous: self.position.hash, nonce, payload }
     }
 
-    pub(super) fn take_appended(&mut self, now: Moment, appended: Appended) {
+    pub(super) fn take_appended(&mut self, now: Moment, appended: AppendResult) {
         match appended {
-            Appended::Done => self.take_done(now),
-            Appended::Conflict(conflict) => self.take_conflict(now, &conflict),
+            AppendResult::Done => self.take_done(now),
+            AppendResult::Conflict(conflict) => self.take_conflict(now, &conflict),
         }
     }
 
@@ -315,7 +315,7 @@ impl Machine {
         }
     }
 
-    /// Decides what has become of a commit that the log refused.
+    /// Decides the outcome of a commit that the log refused.
     fn settle(&mut self, now: Moment, commit: Commit, conflict: &Conflict, is_ours: bool) {
         let holds = |nonce: Nonce| conflict.rival.as_ref().is_some_and(|rival| rival.record.nonce == nonce);
         let is_empty = commit.empty.as_ref().is_some_and(|empty| holds(empty.nonce));
@@ -391,20 +391,20 @@ impl Machine {
         holding.cannot_append = now >= since + failing_max;
     }
 
-    pub(super) fn take_beaten(&mut self, sent_at: Moment, beaten: Beaten) {
+    pub(super) fn take_beaten(&mut self, sent_at: Moment, beaten: BeatResult) {
         let position = self.position;
         let Role::Holding(holding) = &mut self.role else { return };
         let head = match beaten {
-            Beaten::Done { version, head } => {
+            BeatResult::Done { version, head } => {
                 holding.beat_version = version;
                 head
             }
-            Beaten::Overtaken { version } => {
+            BeatResult::Overtaken { version } => {
                 holding.beat_version = version;
                 holding.beat_at = Moment::ZERO;
                 return;
             }
-            Beaten::Deposed => return self.take_deposed(),
+            BeatResult::Deposed => return self.take_deposed(),
         };
         holding.failing_since = None;
         holding.last_beat = Some(sent_at);
@@ -457,10 +457,10 @@ impl Machine {
         }
     }
 
-    pub(super) fn take_truncated(&mut self, truncated: Truncated) {
+    pub(super) fn take_truncated(&mut self, truncated: TruncateResult) {
         match truncated {
-            Truncated::Done => {}
-            Truncated::Deposed => self.take_deposed(),
+            TruncateResult::Done => {}
+            TruncateResult::Deposed => self.take_deposed(),
         }
     }
 }

@@ -134,9 +134,9 @@ struct SeenBeat {
 enum Role {
     Following,
     Holding(Box<Holding>),
-    /// Gives the leadership back, then follows.
+    /// Resigns, then follows.
     Resigning(Token),
-    /// Gives the leadership back, if there is one, then does nothing.
+    /// Resigns, if it leads, then does nothing.
     Stopped(Option<Token>),
 }
 

@@ -36,7 +36,7 @@ struct Seen {
 }
 
 impl Silence {
-    /// Takes note of a good read.
+    /// Records a successful read.
     pub fn observe(&mut self, now: Moment, view: &View, settings: &Settings) {
         let sighting = view.sighting();
         let leader = view.leader.as_ref().map(|(token, leader)| (token.0, leader.nonce.session));

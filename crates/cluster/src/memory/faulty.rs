@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::contract::{
-    Appended, Backend, Beat, Beaten, Created, Leader, Log, LogError, Member, Roster, Sighting, Tail, TakenOver, Token,
-    Truncated,
+    AppendResult, Backend, Beat, BeatResult, Created, Leader, Log, LogError, Member, Roster, Sighting, Tail,
+    TakeoverResult, Token, TruncateResult,
 };
 use crate::record::{Position, Record};
 use crate::request::{Request, Response};
@@ -118,21 +118,21 @@ impl<L: Log> Log for FaultyLog<L> {
         }
     }
 
-    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError> {
         match self.call(Request::Append { token, expected: *expected, record: record.clone() })? {
             Response::Appended(appended) => Ok(appended),
             other => mismatch(other),
         }
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError> {
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
         match self.call(Request::Beat { token, after_version, beat: *beat })? {
             Response::Beaten(beaten) => Ok(beaten),
             other => mismatch(other),
         }
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError> {
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
         match self.call(Request::TakeOver { seen, leader: leader.clone() })? {
             Response::TakenOver(taken) => Ok(taken),
             other => mismatch(other),
@@ -158,7 +158,7 @@ impl<L: Log> Log for FaultyLog<L> {
         self.inner.remove(name)
     }
 
-    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+    fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError> {
         match self.call(Request::Truncate { token, through })? {
             Response::Truncated(truncated) => Ok(truncated),
             other => mismatch(other),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::contract::{
-    Appended, Backend, BackendStatus, Beat, Beaten, Conflict, Created, Leader, Log, LogError, Member, READ_ENTRIES_MAX,
-    Roster, Sighting, Tail, TakenOver, Token, Truncated, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
+    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Position, Record};
@@ -107,37 +107,37 @@ impl Log for MemoryLog {
         Ok(tail)
     }
 
-    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError> {
         if record.payload.len() > PAYLOAD_BYTES_MAX {
             return Err(LogError::Refused(format!("the payload has {} bytes", record.payload.len())));
         }
         Ok(self.change(|contents| contents.append(token, expected, record)))
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError> {
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
         Ok(self.change(|contents| {
             if contents.view.token() != Some(token) {
-                return Beaten::Deposed;
+                return BeatResult::Deposed;
             }
             if contents.view.beat_version != after_version {
-                return Beaten::Overtaken { version: contents.view.beat_version };
+                return BeatResult::Overtaken { version: contents.view.beat_version };
             }
             contents.version += 1;
             contents.view.beat = Some(*beat);
             contents.view.beat_version = contents.version;
-            Beaten::Done { version: contents.version, head: contents.view.head }
+            BeatResult::Done { version: contents.version, head: contents.view.head }
         }))
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError> {
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
         Ok(self.change(|contents| {
             if contents.view.sighting() != seen {
-                return TakenOver::Lost;
+                return TakeoverResult::Lost;
             }
             contents.version += 1;
             let token = Token(contents.version);
             contents.view.leader = Some((token, leader.clone()));
-            TakenOver::Won(token)
+            TakeoverResult::Won(token)
         }))
     }
 
@@ -167,13 +167,13 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+    fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError> {
         Ok(self.change(|contents| {
             if contents.view.token() != Some(token) {
-                return Truncated::Deposed;
+                return TruncateResult::Deposed;
             }
             contents.records = contents.records.split_off(&(through + 1));
-            Truncated::Done
+            TruncateResult::Done
         }))
     }
 
@@ -204,17 +204,17 @@ impl MemoryContents {
         Tail { view: self.view.clone(), entries: entries.collect() }
     }
 
-    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Appended {
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> AppendResult {
         let is_current = self.view.token() == Some(token);
         let is_expected = self.view.head == Some(*expected);
         if !is_current || !is_expected {
             let rival = self.entry(expected.revision + 1);
-            return Appended::Conflict(Box::new(Conflict { view: self.view.clone(), rival }));
+            return AppendResult::Conflict(Box::new(Conflict { view: self.view.clone(), rival }));
         }
         let entry = Entry { revision: expected.revision + 1, record: record.clone() };
         self.version += 1;
         self.view.head = Some(entry.position());
         self.records.insert(entry.revision, entry.record);
-        Appended::Done
+        AppendResult::Done
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use forewarn_cluster::machine::{Delivery, Identity, Loss, Machine, Moment, Outcome, Settings, Step};
 use forewarn_cluster::{
-    Appended, Entry, Leader, Log as _, LogError, MemoryLog, Nonce, Position, Record, RecordKind, Request, TakenOver,
-    Token,
+    AppendResult, Entry, Leader, Log as _, LogError, MemoryLog, Nonce, Position, Record, RecordKind, Request,
+    TakeoverResult, Token,
 };
 
 /// A machine, its log, and the time.
@@ -92,8 +92,8 @@ impl Bench {
         let leader = Leader { node: "b".into(), address: "b".into(), nonce };
         let seen = self.log.view().sighting();
         match self.log.take_over(seen, &leader).unwrap() {
-            TakenOver::Won(token) => token,
-            TakenOver::Lost => panic!("nothing has changed"),
+            TakeoverResult::Won(token) => token,
+            TakeoverResult::Lost => panic!("nothing has changed"),
         }
     }
 
@@ -103,7 +103,7 @@ impl Bench {
         let nonce = Nonce { session: 2, counter: 2 };
         let (kind, term, previous) = (RecordKind::Opening, head.term + 1, head.hash);
         let record = Record { kind, term, previous, nonce, payload: Vec::new() };
-        assert_eq!(self.log.append(token, &head, &record), Ok(Appended::Done));
+        assert_eq!(self.log.append(token, &head, &record), Ok(AppendResult::Done));
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use forewarn_cluster::machine::{Delivery, Outcome, Settings, Step};
 use forewarn_cluster::{
-    Appended, Beaten, Entry, Log as _, LogError, MemoryContents, MemoryLog, Position, Request, Response, TakenOver,
-    Truncated,
+    AppendResult, BeatResult, Entry, Log as _, LogError, MemoryContents, MemoryLog, Position, Request, Response,
+    TakeoverResult, TruncateResult,
 };
 
 use crate::checker::Checker;
@@ -343,21 +343,21 @@ impl World {
         let before = self.log.view();
         let result = run_at_once(request, self.log.clone());
         match (request, &result) {
-            (Request::Append { token, expected, record }, Ok(Response::Appended(Appended::Done))) => {
+            (Request::Append { token, expected, record }, Ok(Response::Appended(AppendResult::Done))) => {
                 let entry = Entry { revision: expected.revision + 1, record: record.clone() };
                 self.checker.appended(&before, token.0, entry)?;
             }
-            (Request::Truncate { through, .. }, Ok(Response::Truncated(Truncated::Done))) => {
+            (Request::Truncate { through, .. }, Ok(Response::Truncated(TruncateResult::Done))) => {
                 self.summary.truncations += 1;
                 self.check_truncation(*through)?;
             }
-            (Request::Beat { beat, .. }, Ok(Response::Beaten(Beaten::Done { .. }))) => {
+            (Request::Beat { beat, .. }, Ok(Response::Beaten(BeatResult::Done { .. }))) => {
                 let last = before.beat.map_or(i64::MIN, |beat| beat.time_ms);
                 if beat.time_ms < last && !self.was_restored {
                     return Err(format!("invariant \"the region's time never falls\": {} after {last}", beat.time_ms));
                 }
             }
-            (Request::TakeOver { .. }, Ok(Response::TakenOver(TakenOver::Won(_)))) => {
+            (Request::TakeOver { .. }, Ok(Response::TakenOver(TakeoverResult::Won(_)))) => {
                 self.summary.takeovers += 1;
             }
             _ => {}
@@ -486,7 +486,7 @@ impl World {
         node.disk = disk;
     }
 
-    /// A client sends a request to a server that believes to lead.
+    /// A client sends a request to a server that believes that it leads.
     fn ask(&mut self) -> Result<(), String> {
         let wait = 20 + self.rng.below(400);
         self.at(self.now + wait, Event::Client);

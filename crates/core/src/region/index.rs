@@ -1,22 +1,25 @@
 //! Indexes of the region: by name, address, machine and time. Only `Region::insert` and `Region::remove` update
 //! them; they are never stored.
 
+use std::sync::Arc;
+
 use imbl::{OrdMap, OrdSet};
 
+use crate::collections::HashIndex;
 use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
-use crate::names::{NameHash, NameKey, same_name};
+use crate::names::{NameHash, NameKey, hash_address, hash_guid, same_name};
 use crate::region::Region;
 use crate::settings::{ENDED_RETENTION, ROLLOUT_RETENTION};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// Machines by name hash, so that a lookup reads only the names that match.
-    pub by_name: OrdSet<(NameHash, MachineId)>,
-    pub by_vm_id: OrdMap<Guid, MachineId>,
-    pub by_address: OrdMap<Address, MachineId>,
+    /// Machines by the hash of their name, VM ID and addresses. Every poll looks up one of them.
+    pub by_name: HashIndex,
+    pub by_vm_id: HashIndex,
+    pub by_address: HashIndex,
     pub groups_by_name: OrdMap<NameKey, GroupId>,
     pub members: OrdSet<(ScopeId, MachineId)>,
     pub on_host: OrdSet<(Name, MachineId)>,
@@ -76,6 +79,21 @@ impl Region {
             Entity::Operation(operation) => drop(self.operations.insert(operation.id, operation)),
             Entity::Rollout(rollout) => drop(self.rollouts.insert(rollout.id, rollout)),
         }
+    }
+
+    /// Inserts machines into a region that has none. Builds the indexes of all of them at once.
+    pub(super) fn load_machines(&mut self, machines: Vec<Arc<Machine>>) {
+        let (mut by_name, mut by_vm_id, mut by_address) = (Vec::new(), Vec::new(), Vec::new());
+        for machine in machines {
+            by_name.push((self.name_hash(&machine).0, machine.id));
+            by_vm_id.push((hash_guid(machine.vm_id), machine.id));
+            by_address.extend(machine.addresses.iter().map(|address| (hash_address(address), machine.id)));
+            self.index.place(&machine);
+            self.machines.insert(machine.id, machine);
+        }
+        self.index.by_name = HashIndex::build(by_name);
+        self.index.by_vm_id = HashIndex::build(by_vm_id);
+        self.index.by_address = HashIndex::build(by_address);
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
@@ -159,30 +177,23 @@ impl Region {
     fn index_machine(&mut self, machine: &Machine) {
         let hash = self.name_hash(machine);
         let index = &mut self.index;
-        index.by_name.insert((hash, machine.id));
-        index.by_vm_id.insert(machine.vm_id, machine.id);
-        index.members.insert((machine.scope, machine.id));
-        if machine.transit.is_some() {
-            index.in_transit.insert(machine.id);
-        }
+        index.by_name.insert(hash.0, machine.id);
+        index.by_vm_id.insert(hash_guid(machine.vm_id), machine.id);
         for address in &machine.addresses {
-            index.by_address.insert(address.clone(), machine.id);
+            index.by_address.insert(hash_address(address), machine.id);
         }
-        if let Some(host) = &machine.host {
-            index.on_host.insert((host.clone(), machine.id));
-            index.change_load(host, |load| load + 1);
-        }
+        index.place(machine);
     }
 
     fn unindex_machine(&mut self, machine: &Machine) {
         let hash = self.name_hash(machine);
         let index = &mut self.index;
-        index.by_name.remove(&(hash, machine.id));
-        index.by_vm_id.remove(&machine.vm_id);
+        index.by_name.remove(hash.0, machine.id);
+        index.by_vm_id.remove(hash_guid(machine.vm_id), machine.id);
         index.members.remove(&(machine.scope, machine.id));
         index.in_transit.remove(&machine.id);
         for address in &machine.addresses {
-            index.by_address.remove(address);
+            index.by_address.remove(hash_address(address), machine.id);
         }
         if let Some(host) = &machine.host {
             index.on_host.remove(&(host.clone(), machine.id));
@@ -236,29 +247,35 @@ impl Region {
     }
 
     /// The container in which a machine's name is unique: its cloud service or its resource group.
-    pub(crate) fn name_container<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
-        match seat {
-            Seat::RoleInstance { service, .. } => {
+    pub(crate) fn name_container<'a>(&'a self, home: &'a Home, membership: &Membership) -> &'a Name {
+        match membership {
+            Membership::RoleInstance { service, .. } => {
                 self.groups.get(service).map_or(&home.resource_group, |group| &group.name)
             }
-            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => &home.resource_group,
+            Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => {
+                &home.resource_group
+            }
         }
     }
 
     /// Whether another machine in the same container has this machine's name.
     pub(crate) fn is_name_taken(&self, machine: &Machine) -> bool {
         let hash = self.name_hash(machine);
-        let within = self.name_container(&machine.home, &machine.seat);
-        let alike = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
-        alike.filter_map(|(_, id)| self.machines.get(id)).any(|other| {
+        let within = self.name_container(&machine.home, &machine.membership);
+        let alike = self.index.by_name.get(hash.0);
+        alike.filter_map(|id| self.machines.get(&id)).any(|other| {
             same_name(&other.name, &machine.name)
-                && same_name(self.name_container(&other.home, &other.seat), within)
+                && same_name(self.name_container(&other.home, &other.membership), within)
                 && same_name(&other.home.subscription, &machine.home.subscription)
         })
     }
 
     fn name_hash(&self, machine: &Machine) -> NameHash {
-        NameHash::new(&machine.name, self.name_container(&machine.home, &machine.seat), &machine.home.subscription)
+        NameHash::new(
+            &machine.name,
+            self.name_container(&machine.home, &machine.membership),
+            &machine.home.subscription,
+        )
     }
 
     fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
@@ -308,6 +325,18 @@ impl Operation {
 }
 
 impl Index {
+    /// Adds a machine to its scope and its host.
+    fn place(&mut self, machine: &Machine) {
+        self.members.insert((machine.scope, machine.id));
+        if machine.transit.is_some() {
+            self.in_transit.insert(machine.id);
+        }
+        if let Some(host) = &machine.host {
+            self.on_host.insert((host.clone(), machine.id));
+            self.change_load(host, |load| load + 1);
+        }
+    }
+
     fn change_load(&mut self, host: &Name, change: fn(u32) -> u32) {
         let load = change(self.host_load.get(host).copied().unwrap_or(0));
         match load {
@@ -342,7 +371,7 @@ fn has_same_index_entries(before: &Entity, after: &Entity) -> bool {
             before.vm_id == after.vm_id
                 && before.name == after.name
                 && before.home == after.home
-                && before.seat == after.seat
+                && before.membership == after.membership
                 && before.scope == after.scope
                 && before.host == after.host
                 && before.transit.is_some() == after.transit.is_some()

@@ -19,13 +19,13 @@ pub(crate) enum AvailabilityGroup {
 
 impl Machine {
     pub(crate) fn availability_group(&self) -> AvailabilityGroup {
-        self.seat.group().map_or(AvailabilityGroup::Machine(self.id), AvailabilityGroup::Group)
+        self.membership.group().map_or(AvailabilityGroup::Machine(self.id), AvailabilityGroup::Group)
     }
 }
 
 impl Step {
     /// Why these machines cannot become unavailable together, for the first group whose limit they exceed.
-    /// `own_max` is the limit of the operation that asks.
+    /// `own_max` is the limit of the requesting operation.
     pub fn find_availability_limit(&self, machines: &[Arc<Machine>], own_max: Option<u32>) -> Option<Wait> {
         let mut groups: BTreeMap<AvailabilityGroup, BTreeSet<MachineId>> = BTreeMap::new();
         for machine in machines.iter().filter(|machine| machine.power == Power::Running) {
@@ -55,14 +55,17 @@ impl Step {
 
     /// The strictest limit of all operations in progress on this group.
     fn unavailable_max(&self, group: AvailabilityGroup, own_max: Option<u32>) -> u32 {
+        // Rollouts can have thousands of hosts, so they are compared with those of the group and not the other way round.
+        let members = self.members_of(group);
+        let hosts: BTreeSet<&Name> = members.iter().filter_map(|machine| machine.host.as_ref()).collect();
         let drains = self.region.index.drains.values().filter_map(|id| self.region.operations.get(id));
         let by_drains = drains.filter_map(|operation| match &operation.request {
-            Request::Drain(plan) if self.is_on_host(group, &plan.host) => Some(plan.unavailable_max),
+            Request::Drain(plan) if hosts.contains(&plan.host) => Some(plan.unavailable_max),
             _ => None,
         });
         let rollouts = self.region.live_rollouts().filter(|rollout| {
             rollout.steps.iter().any(|step| match &step.target {
-                StepTarget::Host(host) => self.is_on_host(group, host),
+                StepTarget::Host(host) => hosts.contains(host),
                 StepTarget::Domain { group: of, .. } => group == AvailabilityGroup::Group(*of),
             })
         });
@@ -79,10 +82,6 @@ impl Step {
             *domains.entry(machine.update_domain).or_default() += 1;
         }
         domains.into_values().max().unwrap_or(1)
-    }
-
-    fn is_on_host(&self, group: AvailabilityGroup, host: &Name) -> bool {
-        self.region.machines_on(host).any(|machine| machine.availability_group() == group)
     }
 
     /// Machines that have an event that has not ended, or whose host has failed or is unreachable. Machines that

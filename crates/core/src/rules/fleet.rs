@@ -16,17 +16,19 @@ impl Step {
         check_name("name", &new.name)?;
         check_home(&new.home)?;
         check_plain("zone", new.zone.as_deref().unwrap_or_default())?;
-        if let Place::CloudService { role, .. } = &new.place {
+        if let NewMembership::CloudService { role, .. } = &new.place {
             check_plain("role", role)?;
         }
-        let seat = match &new.place {
-            Place::Standalone => Seat::Standalone,
-            Place::AvailabilitySet(group) => Seat::AvailabilitySet(*group),
-            Place::FlexibleSet(set) => Seat::Instance { set: *set, number: None },
-            Place::CloudService { service, role } => Seat::RoleInstance { service: *service, role: role.clone() },
+        let membership = match &new.place {
+            NewMembership::Standalone => Membership::Standalone,
+            NewMembership::AvailabilitySet(group) => Membership::AvailabilitySet(*group),
+            NewMembership::FlexibleSet(set) => Membership::Instance { set: *set, number: None },
+            NewMembership::CloudService { service, role } => {
+                Membership::RoleInstance { service: *service, role: role.clone() }
+            }
         };
-        let group = seat.group().map(|id| self.group(id)).transpose()?;
-        check_kind(&seat, group.as_deref())?;
+        let group = membership.group().map(|id| self.group(id)).transpose()?;
+        check_kind(&membership, group.as_deref())?;
         self.check_seats(group.as_deref(), 1)?;
         if group.is_some() && new.policy.is_some() {
             return Err(Rejection::PolicyOnMember(new.name.clone()));
@@ -50,7 +52,7 @@ impl Step {
             name: new.name.clone(),
             home: new.home.clone(),
             scope,
-            seat,
+            membership,
             host: new.host.clone(),
             update_domain: new.update_domain.unwrap_or(update_domain),
             fault_domain,
@@ -75,12 +77,12 @@ impl Step {
 
     /// Adds a machine to the region. Used for registered machines and for instances of scale sets.
     pub fn add_machine(&mut self, machine: Machine) -> Result<(), Rejection> {
-        let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
+        let group = machine.membership.group().map(|id| self.group(id)).transpose()?;
         self.check_machine(&machine, group.as_deref())?;
         if self.region.is_name_taken(&machine) {
             return Err(Rejection::NameTaken(machine.name));
         }
-        if self.region.index.by_vm_id.contains_key(&machine.vm_id) {
+        if self.region.machine_by_vm_id(machine.vm_id).is_some() {
             return Err(Rejection::VmIdTaken);
         }
         if let Some(group) = group {
@@ -93,7 +95,7 @@ impl Step {
         self.replan = true;
         let machine = Arc::new(machine);
         self.put(Entity::Machine(machine.clone()));
-        self.record_fact(What::MachineAdded(machine));
+        self.record_fact(FactKind::MachineAdded(machine));
         Ok(())
     }
 
@@ -120,8 +122,7 @@ impl Step {
             return Err(Rejection::DomainRange { what: "fault domain", max: faults - 1 });
         }
         for (n, address) in machine.addresses.iter().enumerate() {
-            let owner = self.region.index.by_address.get(address).filter(|owner| **owner != machine.id);
-            if let Some(owner) = owner.and_then(|owner| self.region.machines.get(owner)) {
+            if let Some(owner) = self.region.machine_by_address(address).filter(|owner| owner.id != machine.id) {
                 return Err(Rejection::AddressTaken { address: address.clone(), by: owner.name.clone() });
             }
             if machine.addresses[..n].contains(address) {
@@ -131,11 +132,11 @@ impl Step {
         Ok(())
     }
 
-    pub fn resolve_addresses(&mut self, wish: &AddressWish) -> Result<Vec<Address>, Rejection> {
+    pub fn resolve_addresses(&mut self, wish: &AddressRequest) -> Result<Vec<Address>, Rejection> {
         match wish {
-            AddressWish::None => Ok(Vec::new()),
-            AddressWish::Given(addresses) => Ok(addresses.clone()),
-            AddressWish::FromPool => Ok(vec![self.take_pool_address()?]),
+            AddressRequest::None => Ok(Vec::new()),
+            AddressRequest::Given(addresses) => Ok(addresses.clone()),
+            AddressRequest::FromPool => Ok(vec![self.take_pool_address()?]),
         }
     }
 
@@ -148,7 +149,7 @@ impl Step {
             let turn = given.wrapping_add(n) % pool.count;
             let ip = u32::from(pool.first).wrapping_add(turn);
             let address = Address { network: pool.network.clone(), ip: std::net::Ipv4Addr::from(ip).into() };
-            if !self.region.index.by_address.contains_key(&address) {
+            if self.region.machine_by_address(&address).is_none() {
                 self.edit_meta(|meta| meta.pool_given = turn + 1);
                 return Ok(address);
             }
@@ -167,7 +168,7 @@ impl Step {
         let mut machine = (*before).clone();
         if let Some(host) = &change.host {
             machine.host = host.clone();
-            // The operator knows better than what hosts have reported.
+            // A change by an operator overrides the reports of hosts.
             machine.transit = None;
         }
         machine.update_domain = change.update_domain.unwrap_or(machine.update_domain);
@@ -204,7 +205,7 @@ impl Step {
     }
 
     fn check_change(&self, before: &Machine, machine: &Machine) -> Result<(), Rejection> {
-        let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
+        let group = machine.membership.group().map(|id| self.group(id)).transpose()?;
         if before.update_domain != machine.update_domain && self.region.events_of(machine.id).next().is_some() {
             return Err(Rejection::MachineBusy(machine.name.clone()));
         }
@@ -242,7 +243,7 @@ impl Step {
         let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
         self.delete(Key::Machine(machine.id));
         self.replan = true;
-        self.record_fact(What::MachineRemoved(machine.clone()));
+        self.record_fact(FactKind::MachineRemoved(machine.clone()));
         for event in events {
             if self.machines_of(&event).is_empty() {
                 self.end(event.id, Outcome::ResourceGone);
@@ -251,7 +252,7 @@ impl Step {
             }
         }
         self.unsettled.insert(machine.scope);
-        if machine.seat == Seat::Standalone {
+        if machine.membership == Membership::Standalone {
             self.remember_document(machine.scope);
             self.delete(Key::Scope(machine.scope));
         }
@@ -302,15 +303,19 @@ impl Step {
     }
 }
 
-fn check_kind(seat: &Seat, group: Option<&Group>) -> Result<(), Rejection> {
+fn check_kind(membership: &Membership, group: Option<&Group>) -> Result<(), Rejection> {
     let Some(group) = group else { return Ok(()) };
-    match (seat, &group.kind) {
-        (Seat::AvailabilitySet(_), GroupKind::AvailabilitySet)
-        | (Seat::RoleInstance { .. }, GroupKind::CloudService) => Ok(()),
-        (Seat::Instance { .. }, GroupKind::ScaleSet(set)) if set.orchestration == Orchestration::Flexible => Ok(()),
-        (Seat::Instance { .. }, _) => Err(Rejection::NotAFlexibleSet(group.name.clone())),
-        (Seat::RoleInstance { .. }, _) => Err(Rejection::NotACloudService(group.name.clone())),
-        (Seat::Standalone | Seat::AvailabilitySet(_), _) => Err(Rejection::NotAnAvailabilitySet(group.name.clone())),
+    match (membership, &group.kind) {
+        (Membership::AvailabilitySet(_), GroupKind::AvailabilitySet)
+        | (Membership::RoleInstance { .. }, GroupKind::CloudService) => Ok(()),
+        (Membership::Instance { .. }, GroupKind::ScaleSet(set)) if set.orchestration == Orchestration::Flexible => {
+            Ok(())
+        }
+        (Membership::Instance { .. }, _) => Err(Rejection::NotAFlexibleSet(group.name.clone())),
+        (Membership::RoleInstance { .. }, _) => Err(Rejection::NotACloudService(group.name.clone())),
+        (Membership::Standalone | Membership::AvailabilitySet(_), _) => {
+            Err(Rejection::NotAnAvailabilitySet(group.name.clone()))
+        }
     }
 }
 

@@ -277,10 +277,12 @@ impl Step {
     }
 
     fn mixes_fault_domains(&self, host: &Host, machine: &Machine) -> bool {
-        let Some(group) = machine.seat.group() else { return false };
+        let Some(group) = machine.membership.group() else { return false };
         let there = self.region.machines_on(&host.name).chain(self.inbound(&host.name));
         there.into_iter().any(|other| {
-            other.id != machine.id && other.seat.group() == Some(group) && other.fault_domain != machine.fault_domain
+            other.id != machine.id
+                && other.membership.group() == Some(group)
+                && other.fault_domain != machine.fault_domain
         })
     }
 

@@ -92,10 +92,10 @@ impl Step {
         self.edit_operation(draft.operation, |op| op.parts.push(Part { event: id, outcome: None }));
         self.unsettle(&event);
         if event.is_shown() {
-            self.record_fact(What::Appeared(event.clone()));
+            self.record_fact(FactKind::Appeared(event.clone()));
         }
         if let Some(approval) = &event.approval {
-            self.record_fact(What::Approved { event: event.clone(), by: approval.by.clone() });
+            self.record_fact(FactKind::Approved { event: event.clone(), by: approval.by.clone() });
         }
         id
     }
@@ -108,7 +108,7 @@ impl Step {
 
     fn resource(&self, id: MachineId) -> Option<Resource> {
         let machine = self.region.machines.get(&id)?;
-        let role_instance = matches!(machine.seat, Seat::RoleInstance { .. });
+        let role_instance = matches!(machine.membership, Membership::RoleInstance { .. });
         Some(Resource { machine: id, name: machine.name.clone(), role_instance })
     }
 
@@ -261,7 +261,7 @@ impl Step {
             event.moves = moves;
         });
         if let Some(event) = event {
-            self.record_fact(What::Started(event.clone()));
+            self.record_fact(FactKind::Started(event.clone()));
             self.emit_effect(Effect::Begin(event.clone()));
             if is_removal_by_fence {
                 self.complete(&event);
@@ -304,7 +304,7 @@ impl Step {
         if let Some(event) = self.edit_event(id, |event| event.approval = Some(approval)) {
             self.unsettle(&event);
             self.replan_for(&event);
-            self.record_fact(What::Approved { event, by });
+            self.record_fact(FactKind::Approved { event, by });
         }
     }
 
@@ -357,7 +357,7 @@ impl Step {
             self.emit_effect(Effect::Stop(id));
         }
         self.unsettle(&before);
-        self.record_fact(What::Ended(event.clone()));
+        self.record_fact(FactKind::Ended(event.clone()));
         self.settle_drained_machine(&event, &outcome);
         self.replan = true;
         if event.kind == EventKind::Terminate && outcome != Outcome::Completed {
@@ -400,7 +400,7 @@ impl Step {
         });
         if let Some(operation) = self.region.operations.get(&id).cloned() {
             self.remove_group_of(&operation);
-            self.record_fact(What::OperationEnded(operation));
+            self.record_fact(FactKind::OperationEnded(operation));
         }
     }
 

@@ -295,7 +295,7 @@ impl Step {
     }
 
     pub fn change_capacity(&mut self, machine: &Machine, change: fn(u32) -> u32) {
-        if let Seat::Instance { set, .. } = machine.seat {
+        if let Membership::Instance { set, .. } = machine.membership {
             self.edit_set(set, |set| set.capacity = change(set.capacity));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::command::{Report, Within};
+use crate::command::{ApprovalScope, Report};
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
@@ -12,7 +12,7 @@ use crate::transition::Answer;
 
 impl Step {
     /// Approves all of the events, or none if one of them is unknown.
-    pub fn approve(&mut self, by: &Approver, within: &Within, ids: &[EventId]) -> Result<Answer, Rejection> {
+    pub fn approve(&mut self, by: &Approver, within: &ApprovalScope, ids: &[EventId]) -> Result<Answer, Rejection> {
         if ids.len() > APPROVALS_MAX {
             return Err(Rejection::TooManyApprovals);
         }
@@ -47,11 +47,11 @@ impl Step {
         Ok(())
     }
 
-    fn scopes_within(&self, within: &Within) -> Result<Option<Vec<ScopeId>>, Rejection> {
+    fn scopes_within(&self, within: &ApprovalScope) -> Result<Option<Vec<ScopeId>>, Rejection> {
         Ok(match within {
-            Within::ScopeOf(machine) => Some(vec![self.machine(*machine)?.scope]),
-            Within::Group(group) => Some(self.group(*group)?.scopes.clone()),
-            Within::Region => None,
+            ApprovalScope::ScopeOf(machine) => Some(vec![self.machine(*machine)?.scope]),
+            ApprovalScope::Group(group) => Some(self.group(*group)?.scopes.clone()),
+            ApprovalScope::Region => None,
         })
     }
 

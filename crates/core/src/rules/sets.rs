@@ -25,7 +25,7 @@ impl Step {
     pub fn create_group(&mut self, new: &NewGroup) -> Result<Answer, Rejection> {
         check_name("name", &new.name)?;
         check_home(&new.home)?;
-        let key = NameKey::new(&new.name, &new.home.resource_group, &new.home.subscription);
+        let key = NameKey::new(&new.name, &new.home, new.kind.group_type());
         if self.region.index.groups_by_name.contains_key(&key) {
             return Err(Rejection::NameTaken(new.name.clone()));
         }
@@ -218,14 +218,14 @@ impl Step {
             Orchestration::Uniform => (format!("{}_{turn}", group.name), Some(turn), turn % group.update_domains),
             Orchestration::Flexible => (format!("{}_{:08x}", group.name, (vm_id.0 >> 96) as u32), None, fault_domain),
         };
-        let addresses = self.resolve_addresses(&AddressWish::FromPool)?;
+        let addresses = self.resolve_addresses(&AddressRequest::FromPool)?;
         self.add_machine(Machine {
             id,
             vm_id,
             name: name.into(),
             home: group.home.clone(),
             scope,
-            seat: Seat::Instance { set: group.id, number },
+            membership: Membership::Instance { set: group.id, number },
             host: None,
             update_domain,
             fault_domain,

@@ -33,7 +33,7 @@ impl Step {
     fn turn_on(&mut self, switch: ScopeId) {
         let seen = self.region.running_time(self.now);
         self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
-        self.record_fact(What::ScopeOn(switch));
+        self.record_fact(FactKind::ScopeOn(switch));
         for scope in self.switched_by(switch) {
             let first_time = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation == 0);
             self.show_hidden_events(scope);
@@ -76,7 +76,7 @@ impl Step {
                 scope.live.retain(|id| *id != event.id);
                 scope.live.push(event.id);
             });
-            self.record_fact(What::Appeared(event));
+            self.record_fact(FactKind::Appeared(event));
         }
     }
 
@@ -93,7 +93,7 @@ impl Step {
                 self.edit_scope(switch, |scope| scope.switch = Switch::On { seen: look_again });
             } else {
                 self.edit_scope(switch, |scope| scope.switch = Switch::Off);
-                self.record_fact(What::ScopeOff(switch));
+                self.record_fact(FactKind::ScopeOff(switch));
             }
         }
     }

@@ -40,13 +40,15 @@ fn machines_are_found_in_any_case() {
 }
 
 #[test]
-fn group_names_are_unique_in_a_resource_group() {
+fn group_names_are_unique_per_type_in_a_resource_group() {
     check(
         "
         avset s
-        avset s = NameTaken
-        service S = NameTaken
-        set s uniform 1 = NameTaken
+        avset S = NameTaken
+        service S
+        service s = NameTaken
+        set s uniform 1
+        set S flexible 1 = NameTaken
         avset s rg=other
         avset s sub=t
     ",

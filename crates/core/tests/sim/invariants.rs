@@ -284,7 +284,7 @@ fn capacity_is_what_stays(step: &Step<'_>, _: &Memory) -> Result<(), String> {
 fn placement_groups_are_filled(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let grew = |id: MachineId| step.before.machine(id).is_none();
     for machine in step.after.machines().rev().take_while(|machine| grew(machine.id)) {
-        let Some(group) = machine.seat.group().and_then(|group| step.after.group(group)) else { continue };
+        let Some(group) = machine.membership.group().and_then(|group| step.after.group(group)) else { continue };
         let Some(most) = scale_set(group).and_then(|set| set.placement_group_max) else { continue };
         for scope in group.scopes.iter().take_while(|scope| **scope != machine.scope) {
             let full = step.after.members(*scope).count() >= most as usize;
@@ -311,14 +311,17 @@ fn indexes_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     for gone in step.before.machines().filter(|machine| region.machine(machine.id).is_none()) {
         let vm_id_left = region.machine_by_vm_id(gone.vm_id).is_some_and(|id| id == gone.id);
         ensure(!vm_id_left, || format!("{} is gone but found by its vmId", gone.name))?;
-        let left = gone.addresses.iter().any(|address| region.machine_by_address(address) == Some(gone.id));
+        let left =
+            gone.addresses.iter().any(|address| region.machine_by_address(address).is_some_and(|it| it.id == gone.id));
         ensure(!left, || format!("{} is gone but found by its address", gone.name))?;
         ensure(region.events_of(gone.id).all(|event| event.resources.len() > 1), || {
             format!("{} is gone but has events of its own", gone.name)
         })?;
     }
     for group in region.groups() {
-        ensure(region.group_by_name(&group.home, &group.name) == Some(group.id), || format!("group {}", group.name))?;
+        ensure(region.group_by_name(&group.home, &group.name, GroupType::of(group)) == Some(group.id), || {
+            format!("group {}", group.name)
+        })?;
     }
     for scope in region.scopes() {
         let members = region.machines().filter(|machine| machine.scope == scope.id).map(|machine| machine.id);
@@ -339,24 +342,27 @@ fn indexes_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
 }
 
 fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
-    let within: Name = match &machine.seat {
-        Seat::RoleInstance { service, .. } => {
+    let within: Name = match &machine.membership {
+        Membership::RoleInstance { service, .. } => {
             region.group(*service).map(|group| group.name.clone()).unwrap_or_default()
         }
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => machine.home.resource_group.clone(),
+        Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => {
+            machine.home.resource_group.clone()
+        }
     };
     let found = match region.machine_by_name(&machine.name, Some(&within)) {
-        Found::One(id) => id == machine.id,
-        Found::Many(ids) => ids.contains(&machine.id),
-        Found::Nothing => false,
+        MachineLookup::One(id) => id == machine.id,
+        MachineLookup::Many(ids) => ids.contains(&machine.id),
+        MachineLookup::Nothing => false,
     };
     ensure(found, || format!("{} is not found by its name", machine.name))?;
     let here = region.machine_at(&machine.home, &machine.name.to_uppercase()).map(|found| found.id);
-    let is_role_instance = matches!(machine.seat, Seat::RoleInstance { .. });
+    let is_role_instance = matches!(machine.membership, Membership::RoleInstance { .. });
     ensure(is_role_instance || here == Some(machine.id), || format!("{} is not found at home", machine.name))?;
     ensure(region.machine_by_vm_id(machine.vm_id) == Some(machine.id), || format!("vmId of {}", machine.name))?;
     for address in &machine.addresses {
-        ensure(region.machine_by_address(address) == Some(machine.id), || format!("address of {}", machine.name))?;
+        let found = region.machine_by_address(address).map(|it| it.id);
+        ensure(found == Some(machine.id), || format!("address of {}", machine.name))?;
     }
     Ok(())
 }
@@ -404,14 +410,17 @@ fn facts_tell_changes(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let (mut came, mut went) = (Vec::new(), Vec::new());
     for fact in &step.transition.facts {
         match &fact.what {
-            What::Appeared(event) => recorded.push(("appeared", event.id)),
-            What::Approved { event, .. } => recorded.push(("approved", event.id)),
-            What::Started(event) => recorded.push(("started", event.id)),
-            What::Ended(event) => recorded.push(("ended", event.id)),
-            What::OperationEnded(operation) => recorded.push(("over", operation.id)),
-            What::MachineAdded(machine) => came.push(machine.id),
-            What::MachineRemoved(machine) => went.push(machine.id),
-            What::RolloutChanged { .. } | What::HostChanged(_) | What::ScopeOn(_) | What::ScopeOff(_) => {}
+            FactKind::Appeared(event) => recorded.push(("appeared", event.id)),
+            FactKind::Approved { event, .. } => recorded.push(("approved", event.id)),
+            FactKind::Started(event) => recorded.push(("started", event.id)),
+            FactKind::Ended(event) => recorded.push(("ended", event.id)),
+            FactKind::OperationEnded(operation) => recorded.push(("over", operation.id)),
+            FactKind::MachineAdded(machine) => came.push(machine.id),
+            FactKind::MachineRemoved(machine) => went.push(machine.id),
+            FactKind::RolloutChanged { .. }
+            | FactKind::HostChanged(_)
+            | FactKind::ScopeOn(_)
+            | FactKind::ScopeOff(_) => {}
         }
     }
     let count = |what: &str, id: Guid| recorded.iter().filter(|one| **one == (what, id)).count();

@@ -52,7 +52,7 @@ pub struct Model {
     /// request.
     pub on: Vec<(ScopeId, Timestamp)>,
     pub events: Vec<Work>,
-    pub operations: Vec<Asked>,
+    pub operations: Vec<ModelOperation>,
     /// The events that the region started, in order. If several exclude each other, the order is not specified.
     pub first: Vec<(OperationId, Vec<MachineId>)>,
     made: u64,
@@ -84,7 +84,7 @@ pub struct Work {
 }
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ModelOperation {
     pub id: OperationId,
     pub request: Request,
     pub canceled: Option<Name>,
@@ -148,7 +148,7 @@ impl Model {
         self.groups.iter().find(|group| group.id == id)
     }
     pub fn members(&self, group: GroupId) -> impl Iterator<Item = &Arc<Machine>> {
-        self.machines.iter().filter(move |machine| machine.seat.group() == Some(group))
+        self.machines.iter().filter(move |machine| machine.membership.group() == Some(group))
     }
     pub fn switch(&self, scope: ScopeId) -> ScopeId {
         self.groups.iter().find(|group| group.scopes.contains(&scope)).map_or(scope, |group| group.scopes[0])
@@ -164,7 +164,7 @@ impl Model {
         self.live_of(machine).any(|event| event.started() && event.rank() > 1)
     }
     fn policy(&self, machine: &Machine) -> EventsPolicy {
-        match machine.seat.group().and_then(|group| self.group(group)) {
+        match machine.membership.group().and_then(|group| self.group(group)) {
             Some(group) => group.policy.clone(),
             None => machine.policy.clone().unwrap_or_default(),
         }
@@ -335,9 +335,9 @@ impl Model {
         let rank = |host: &Name| {
             let there = self.machines.iter().filter(|other| other.host.as_ref() == Some(host));
             let there: Vec<_> = there.chain(coming(host)).collect();
-            let group = machine.seat.group();
+            let group = machine.membership.group();
             let mixed = there.iter().any(|other| {
-                group.is_some() && other.seat.group() == group && other.fault_domain != machine.fault_domain
+                group.is_some() && other.membership.group() == group && other.fault_domain != machine.fault_domain
             });
             (mixed, there.len(), host.clone())
         };
@@ -348,7 +348,7 @@ impl Model {
         self.events.iter_mut().find(|event| event.order == order).expect("an event of the model")
     }
 
-    fn operation(&mut self, id: OperationId) -> &mut Asked {
+    fn operation(&mut self, id: OperationId) -> &mut ModelOperation {
         self.operations.iter_mut().find(|asked| asked.id == id).expect("an operation of the model")
     }
 
@@ -451,7 +451,8 @@ impl Model {
 
     pub fn ask(&mut self, id: OperationId, request: &Request) {
         let state = OperationState::Running;
-        let asked = Asked { id, request: request.clone(), canceled: None, parts: vec![], rollout: None, state };
+        let asked =
+            ModelOperation { id, request: request.clone(), canceled: None, parts: vec![], rollout: None, state };
         self.operations.push(asked);
         match request {
             Request::Restart { machines } => self.users(id, machines, EventKind::Reboot, Cause::UserRestart),
@@ -491,7 +492,7 @@ impl Model {
         let hit = |machine: &&Arc<Machine>| match target {
             Target::Machines(ids) => ids.contains(&machine.id),
             Target::Host(host) => machine.host.as_ref() == Some(host),
-            Target::Group(group) => machine.seat.group() == Some(*group),
+            Target::Group(group) => machine.membership.group() == Some(*group),
         };
         self.machines.iter().filter(hit).cloned().collect()
     }

@@ -86,31 +86,33 @@ impl Model {
 
     fn refuses_machine(&self, new: &NewMachine) -> bool {
         let group = match &new.place {
-            Place::Standalone => None,
-            Place::AvailabilitySet(id) | Place::FlexibleSet(id) | Place::CloudService { service: id, .. } => Some(*id),
+            NewMembership::Standalone => None,
+            NewMembership::AvailabilitySet(id)
+            | NewMembership::FlexibleSet(id)
+            | NewMembership::CloudService { service: id, .. } => Some(*id),
         };
         let placed = match group {
             None => true,
             Some(id) => self.group(id).is_some_and(|group| {
                 let fits = match &new.place {
-                    Place::Standalone => false,
-                    Place::AvailabilitySet(_) => group.kind == GroupKind::AvailabilitySet,
-                    Place::CloudService { .. } => group.kind == GroupKind::CloudService,
-                    Place::FlexibleSet(_) => is_flexible(group),
+                    NewMembership::Standalone => false,
+                    NewMembership::AvailabilitySet(_) => group.kind == GroupKind::AvailabilitySet,
+                    NewMembership::CloudService { .. } => group.kind == GroupKind::CloudService,
+                    NewMembership::FlexibleSet(_) => is_flexible(group),
                 };
                 fits && !group.leaving
                     && new.policy.is_none()
                     && new.update_domain.is_none_or(|domain| domain < group.update_domains)
             }),
         };
-        let service = group.filter(|_| matches!(new.place, Place::CloudService { .. }));
+        let service = group.filter(|_| matches!(new.place, NewMembership::CloudService { .. }));
         !placed
             || bad_name(&new.name)
             || self.machines.iter().any(|other| other.vm_id == new.vm_id || same_name(other, new, service))
             || bad_terminate(new.priority, new.terminate.as_ref())
             || match &new.addresses {
-                AddressWish::Given(given) => given.iter().any(|address| self.has_address(address)),
-                AddressWish::None | AddressWish::FromPool => false,
+                AddressRequest::Given(given) => given.iter().any(|address| self.has_address(address)),
+                AddressRequest::None | AddressRequest::FromPool => false,
             }
     }
 
@@ -119,7 +121,7 @@ impl Model {
     }
 
     fn refuses_change(&self, machine: &Machine, change: &MachineChange) -> bool {
-        let group = machine.seat.group().and_then(|id| self.group(id));
+        let group = machine.membership.group().and_then(|id| self.group(id));
         let busy = self.live_of(machine.id).next().is_some();
         let domain_bad = change.update_domain.is_some_and(|domain| {
             (busy && domain != machine.update_domain) || group.is_some_and(|group| domain >= group.update_domains)
@@ -140,8 +142,13 @@ impl Model {
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => false,
         };
         let domains_bad = |n: Option<u32>| n.is_some_and(|n| n == 0 || n > DOMAINS_MAX);
+        let is_same = |group: &&Arc<Group>| {
+            group.home == new.home
+                && group.name.eq_ignore_ascii_case(&new.name)
+                && GroupType::of(group) == new.kind.group_type()
+        };
         bad_name(&new.name)
-            || self.groups.iter().any(|group| group.home == new.home && group.name.eq_ignore_ascii_case(&new.name))
+            || self.groups.iter().any(|group| is_same(&group))
             || domains_bad(new.update_domains)
             || domains_bad(new.fault_domains)
             || model_bad
@@ -170,7 +177,7 @@ impl Model {
     }
 
     fn is_member(&self, id: MachineId, group: GroupId) -> bool {
-        self.machine(id).is_some_and(|machine| machine.seat.group() == Some(group))
+        self.machine(id).is_some_and(|machine| machine.membership.group() == Some(group))
     }
 
     fn refuses_request(&self, request: &Request) -> bool {
@@ -250,17 +257,17 @@ impl Model {
             || plan.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX)
     }
 
-    fn refuses_approval(&self, by: &Approver, within: &Within, events: &[EventId]) -> bool {
+    fn refuses_approval(&self, by: &Approver, within: &ApprovalScope, events: &[EventId]) -> bool {
         let scopes: Option<Vec<ScopeId>> = match within {
-            Within::ScopeOf(machine) => match self.machine(*machine) {
+            ApprovalScope::ScopeOf(machine) => match self.machine(*machine) {
                 Some(machine) => Some(vec![machine.scope]),
                 None => return true,
             },
-            Within::Group(group) => match self.group(*group) {
+            ApprovalScope::Group(group) => match self.group(*group) {
                 Some(group) => Some(group.scopes.clone()),
                 None => return true,
             },
-            Within::Region => None,
+            ApprovalScope::Region => None,
         };
         let inside = |event: &&Work| scopes.as_ref().is_none_or(|scopes| scopes.contains(&event.scope));
         let known = |id: &EventId| self.events.iter().filter(inside).any(|event| event.id == Some(*id) && event.shown);
@@ -389,7 +396,7 @@ impl Model {
         }
         for at in 0..self.machines.len() {
             let Some(now) = region.machine(self.machines[at].id) else { continue };
-            let set = now.seat.group().and_then(|id| self.group(id)).and_then(|group| scale_set(group));
+            let set = now.membership.group().and_then(|id| self.group(id)).and_then(|group| scale_set(group));
             let Some(latest) = set.map(|set| (set.model.terminate.clone(), set.model_version)) else { continue };
             let machine = &self.machines[at];
             if now.model != machine.model {
@@ -617,7 +624,7 @@ pub fn is_flexible(group: &Group) -> bool {
 }
 
 fn same_name(other: &Machine, new: &NewMachine, service: Option<GroupId>) -> bool {
-    let others = if let Seat::RoleInstance { service, .. } = other.seat { Some(service) } else { None };
+    let others = if let Membership::RoleInstance { service, .. } = other.membership { Some(service) } else { None };
     other.name.eq_ignore_ascii_case(&new.name) && other.home == new.home && others == service
 }
 

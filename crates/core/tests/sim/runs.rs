@@ -200,12 +200,12 @@ impl Run {
         let (set, service) = (of(GroupKind::AvailabilitySet), of(GroupKind::CloudService));
         let flexible = groups.iter().find(|group| is_flexible(group)).map(|group| group.id);
         let place = match (self.rng.below(4), set, service, flexible) {
-            (0, Some(set), _, _) => Place::AvailabilitySet(set),
-            (1, _, Some(service), _) => Place::CloudService { service, role: "role".into() },
-            (2, _, _, Some(flexible)) => Place::FlexibleSet(flexible),
-            _ => Place::Standalone,
+            (0, Some(set), _, _) => NewMembership::AvailabilitySet(set),
+            (1, _, Some(service), _) => NewMembership::CloudService { service, role: "role".into() },
+            (2, _, _, Some(flexible)) => NewMembership::FlexibleSet(flexible),
+            _ => NewMembership::Standalone,
         };
-        let alone = place == Place::Standalone;
+        let alone = place == NewMembership::Standalone;
         let priority = if self.rng.percent(30) { Priority::Spot } else { Priority::Regular };
         NewMachine {
             vm_id: self.rng.guid(),
@@ -218,7 +218,7 @@ impl Run {
             zone: None,
             priority,
             eviction: self.eviction(),
-            addresses: if self.rng.percent(50) { AddressWish::FromPool } else { AddressWish::None },
+            addresses: if self.rng.percent(50) { AddressRequest::FromPool } else { AddressRequest::None },
             terminate: if self.rng.percent(60) { self.terminate(priority) } else { None },
             policy: if alone && self.rng.percent(40) { Some(self.policy()) } else { None },
             memory_mib: 0,
@@ -302,15 +302,15 @@ impl Run {
         match self.rng.below(16) {
             0 => (new.name, new.home) = (other.name.to_uppercase().into(), other.home.clone()),
             1 => new.vm_id = other.vm_id,
-            2 => new.place = Place::AvailabilitySet(self.group()),
-            3 => new.place = Place::CloudService { service: self.group(), role: "role".into() },
+            2 => new.place = NewMembership::AvailabilitySet(self.group()),
+            3 => new.place = NewMembership::CloudService { service: self.group(), role: "role".into() },
             4 => new.policy = Some(self.policy()),
             5 => new.terminate = Some(profile(self.rng.one(&[299, 300, 900, 901]))),
-            6 => new.addresses = AddressWish::Given(other.addresses.clone()),
-            7 => new.addresses = AddressWish::Given(vec![self.address()]),
+            6 => new.addresses = AddressRequest::Given(other.addresses.clone()),
+            7 => new.addresses = AddressRequest::Given(vec![self.address()]),
             8 => new.name = self.rng.one(&["".into(), "x".repeat(NAME_BYTES_MAX + 1)]).into(),
-            9 => new.place = Place::FlexibleSet(self.group()),
-            10 if new.place != Place::Standalone => new.update_domain = Some(self.rng.below(4) as u32),
+            9 => new.place = NewMembership::FlexibleSet(self.group()),
+            10 if new.place != NewMembership::Standalone => new.update_domain = Some(self.rng.below(4) as u32),
             _ => {}
         }
         new
@@ -349,10 +349,10 @@ impl Run {
         }
         let region = &self.world.region;
         // Update domains of standalone machines and profiles of instances are not part of this test.
-        match region.machine(machine).map(|it| it.seat.clone()) {
-            Some(Seat::Standalone) => change.update_domain = None,
-            Some(Seat::Instance { .. }) => change.terminate = None,
-            Some(Seat::AvailabilitySet(_) | Seat::RoleInstance { .. }) | None => {}
+        match region.machine(machine).map(|it| it.membership.clone()) {
+            Some(Membership::Standalone) => change.update_domain = None,
+            Some(Membership::Instance { .. }) => change.terminate = None,
+            Some(Membership::AvailabilitySet(_) | Membership::RoleInstance { .. }) | None => {}
         }
         Command::ChangeMachine { machine, change: Box::new(change) }
     }
@@ -463,7 +463,7 @@ impl Run {
     fn deletion(&mut self) -> Request {
         if self.rng.percent(8) {
             let group = self.group();
-            let members = self.world.region.machines().filter(|machine| machine.seat.group() == Some(group));
+            let members = self.world.region.machines().filter(|machine| machine.membership.group() == Some(group));
             let machines = members.map(|machine| machine.id).collect();
             return Request::Delete { machines, group: Some(group) };
         }
@@ -524,13 +524,13 @@ impl Run {
         match self.rng.below(10) {
             0..8 => {
                 let by = Approver::Guest { machine, name: "guest".into() };
-                Command::Approve { by, within: Within::ScopeOf(machine), events }
+                Command::Approve { by, within: ApprovalScope::ScopeOf(machine), events }
             }
             8 => {
                 let group = self.group();
-                Command::Approve { by: Approver::Management("m".into()), within: Within::Group(group), events }
+                Command::Approve { by: Approver::Management("m".into()), within: ApprovalScope::Group(group), events }
             }
-            _ => Command::Approve { by: Approver::Management("m".into()), within: Within::Region, events },
+            _ => Command::Approve { by: Approver::Management("m".into()), within: ApprovalScope::Region, events },
         }
     }
 

@@ -222,8 +222,10 @@ impl World {
 /// The events that a transition starts, in order, with or without effect, by operation and machines.
 fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
     let events = transition.facts.iter().filter_map(|fact| match &fact.what {
-        What::Started(event) => Some(event),
-        What::Ended(event) if matches!(event.status, Status::Ended { outcome: Outcome::NoEffect, .. }) => Some(event),
+        FactKind::Started(event) => Some(event),
+        FactKind::Ended(event) if matches!(event.status, Status::Ended { outcome: Outcome::NoEffect, .. }) => {
+            Some(event)
+        }
         _ => None,
     });
     events.map(|it| (it.operations[0], it.resources.iter().map(|resource| resource.machine).collect())).collect()

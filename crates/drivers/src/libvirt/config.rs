@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forewarn_core::Guid;
 use forewarn_libvirt::Target;
 
-use super::step::StepHook;
+use crate::journaled::StepHook;
 use crate::order::Pending;
 
 /// Settings of the driver.

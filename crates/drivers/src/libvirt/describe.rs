@@ -1,12 +1,13 @@
 //! Describes the domains of a host, for their import as machines.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use forewarn_core::Guid;
 use forewarn_libvirt::{AddressSource, Affect, Connection, Domain, Error, Target, XmlFlags};
 
 use super::host::is_connection_lost;
-use super::mark::attribute;
+use super::mark::{attribute, attributes};
 
 /// The namespace of the labels of a domain: `<labels tier="web"/>`.
 pub const LABELS_URI: &str = "https://forewarn.dev/labels";
@@ -21,13 +22,7 @@ pub struct DomainDescription {
     pub macs: Vec<String>,
     /// Addresses from DHCP leases, or else from the agent in the guest. Empty if neither knows them.
     pub addresses: Vec<IpAddr>,
-    labels: Option<String>,
-}
-
-impl DomainDescription {
-    pub fn has_label(&self, key: &str, value: &str) -> bool {
-        self.labels.as_deref().and_then(|xml| attribute(xml, key)).is_some_and(|found| found == value)
-    }
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Describes all domains, in the order of their names.
@@ -37,9 +32,13 @@ impl DomainDescription {
 /// If libvirtd cannot be reached, or the connection ends. Domains that disappear meanwhile are left out.
 pub async fn describe_domains(target: &Target) -> Result<Vec<DomainDescription>, Error> {
     let (connection, _events) = target.connect().await?;
+    describe_all(&connection).await
+}
+
+pub async fn describe_all(connection: &Connection) -> Result<Vec<DomainDescription>, Error> {
     let mut found = Vec::new();
     for domain in connection.domains().await? {
-        match describe(&connection, &domain).await {
+        match describe(connection, &domain).await {
             Ok(description) => found.push(description),
             Err(error) if is_connection_lost(&error) => return Err(error),
             Err(error) => tracing::debug!(domain = domain.name, %error, "left out"),
@@ -61,7 +60,11 @@ async fn describe(connection: &Connection, domain: &Domain) -> Result<DomainDesc
         memory_mib: info.memory_max_kib / 1024,
         macs: find_macs(&xml),
         addresses,
-        labels: connection.metadata(domain, LABELS_URI, Affect::NONE).await?,
+        labels: connection
+            .metadata(domain, LABELS_URI, Affect::NONE)
+            .await?
+            .map(|xml| attributes(&xml))
+            .unwrap_or_default(),
     })
 }
 

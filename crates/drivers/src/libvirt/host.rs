@@ -3,14 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use forewarn_core::{Guid, Timestamp};
+use forewarn_core::Guid;
 use forewarn_libvirt::{Affect, Connection, Domain, Error, ErrorCode, Reconnector, Result, StateInfo, Target, Uuid};
 
 use super::mark::{KEY, Mark, URI};
-
-/// Interval between two looks at the state of a domain. Looking cannot miss anything, unlike events across a restart of
-/// libvirtd, and costs a fraction of a millisecond.
-pub const LOOK: Duration = Duration::from_millis(100);
 
 pub struct Host {
     /// The name of this host, in records.
@@ -97,12 +93,6 @@ impl Host {
             (false, _) => Affect::CONFIG,
         })
     }
-}
-
-/// The current time.
-pub fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether the error says something about the connection, not about the call.

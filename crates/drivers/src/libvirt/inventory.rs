@@ -1,17 +1,13 @@
-//! The domains of a host, and changes of their lifecycle.
+//! The domains of a host, their network interfaces, and changes of their lifecycle.
 
 use forewarn_core::Guid;
-use forewarn_libvirt::{Connection, Error, EventKind, Events};
+use forewarn_libvirt::{Connection, Error, EventKind, Events, Target, XmlFlags};
 
-/// A domain, as far as Forewarn wants to know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundDomain {
-    pub vm_id: Guid,
-    pub name: String,
-    /// Whether it runs, or is paused: in both cases it has a process.
-    pub is_active: bool,
-    pub memory_mib: u64,
-}
+use super::describe::{DomainDescription, describe_all};
+use super::host::is_connection_lost;
+use super::mark::attribute;
+use crate::inventory::{FoundDomain, MachineWatch};
+use crate::order::Pending;
 
 /// A connection that learns about changes.
 pub struct DomainWatch {
@@ -20,23 +16,26 @@ pub struct DomainWatch {
 }
 
 impl DomainWatch {
-    pub(super) async fn open(target: &forewarn_libvirt::Target) -> Result<DomainWatch, Error> {
-        let (connection, events) = target.connect().await?;
-        connection.register(EventKind::Lifecycle, None).await?;
-        Ok(DomainWatch { connection, events })
-    }
-
-    /// All domains of the host.
+    /// Connects, and registers for changes before anything is read.
     ///
     /// # Errors
     ///
-    /// If the connection has ended. Domains that disappear meanwhile are left out.
-    pub async fn list(&self) -> Result<Vec<FoundDomain>, Error> {
+    /// If libvirtd cannot be reached.
+    pub async fn open(target: &Target) -> Result<DomainWatch, Error> {
+        let (connection, events) = target.connect().await?;
+        for kind in [EventKind::Lifecycle, EventKind::DeviceAdded, EventKind::DeviceRemoved] {
+            connection.register(kind, None).await?;
+        }
+        Ok(DomainWatch { connection, events })
+    }
+
+    /// All domains of the host. Domains that disappear meanwhile are left out.
+    async fn domains(&self) -> Result<Vec<FoundDomain>, Error> {
         let mut found = Vec::new();
         for domain in self.connection.domains().await? {
             let info = match self.connection.domain_info(&domain).await {
                 Ok(info) => info,
-                Err(error) if super::host::is_connection_lost(&error) => return Err(error),
+                Err(error) if is_connection_lost(&error) => return Err(error),
                 Err(_) => continue,
             };
             found.push(FoundDomain {
@@ -49,8 +48,78 @@ impl DomainWatch {
         Ok(found)
     }
 
-    /// Waits for a change. Returns whether the connection still exists.
-    pub async fn changed(&mut self) -> bool {
-        self.events.next().await.is_some()
+    /// Describes all domains, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// If the connection has ended. Domains that disappear meanwhile are left out.
+    pub async fn describe(&self) -> Result<Vec<DomainDescription>, Error> {
+        describe_all(&self.connection).await
+    }
+
+    /// The taps of running domains, with the VM ID of their owner.
+    ///
+    /// # Errors
+    ///
+    /// If the connection has ended. Domains that disappear meanwhile are left out.
+    pub async fn taps(&self) -> Result<Vec<(String, Guid)>, Error> {
+        let mut taps = Vec::new();
+        for domain in self.connection.domains().await? {
+            let machine = Guid(u128::from_be_bytes(domain.uuid.0));
+            let is_active = match self.connection.state(&domain).await {
+                Ok(state) => state.state.is_active(),
+                Err(error) if is_connection_lost(&error) => return Err(error),
+                Err(_) => continue,
+            };
+            if !is_active {
+                continue;
+            }
+            match self.connection.xml(&domain, XmlFlags::NONE).await {
+                Ok(xml) => taps.extend(find_taps(&xml).into_iter().map(|tap| (tap, machine))),
+                Err(error) if is_connection_lost(&error) => return Err(error),
+                Err(error) => tracing::debug!(domain = domain.name, %error, "left out"),
+            }
+        }
+        Ok(taps)
+    }
+}
+
+impl MachineWatch for DomainWatch {
+    fn list(&self) -> Pending<'_, Result<Vec<FoundDomain>, String>> {
+        Box::pin(async move { self.domains().await.map_err(|error| error.to_string()) })
+    }
+
+    fn changed(&mut self) -> Pending<'_, bool> {
+        Box::pin(async move { self.events.next().await.is_some() })
+    }
+}
+
+/// The taps of interfaces on bridges, in live XML. Interfaces of other kinds have no port of a bridge.
+fn find_taps(xml: &str) -> Vec<String> {
+    // The last one: metadata, which comes before, may contain anything.
+    let devices = xml.rsplit_once("<devices>").map_or("", |(_, devices)| devices);
+    let interfaces = devices.split("<interface ").skip(1);
+    let inside = interfaces.filter_map(|rest| rest.split_once("</interface>").map(|(inside, _)| inside));
+    let bridged = inside.filter(|inside| {
+        let kind = attribute(&format!("<interface {inside}"), "type");
+        matches!(kind.as_deref(), Some("bridge" | "network" | "ethernet"))
+    });
+    bridged.filter_map(|inside| attribute(&inside[inside.find("<target ")?..], "dev")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taps_are_the_targets_of_bridged_interfaces() {
+        let xml = "<domain type='kvm' id='3'>\n<metadata><devices><interface type='bridge'><target dev='forged'/></interface></devices></metadata>\
+            <devices>\n<disk type='file'><target dev='vda' bus='virtio'/></disk>\n\
+            <interface type='bridge'>\n<mac address='52:54:00:00:00:01'/><source bridge='br0'/>\n<target dev='vnet3'/>\n</interface>\
+            <interface type='network'><source network='default' bridge='virbr0'/><target dev=\"vnet4\"/></interface>\
+            <interface type='direct'><source dev='eth0' mode='bridge'/><target dev='macvtap0'/></interface>\
+            <interface type='user'></interface></devices></domain>";
+        assert_eq!(find_taps(xml), ["vnet3", "vnet4"]);
+        assert_eq!(find_taps("<domain/>"), Vec::<String>::new());
     }
 }

@@ -3,42 +3,18 @@
 //! The record travels with the domain and survives resets, restarts of libvirtd, and migrations. A copy of it in a clone,
 //! a reverted snapshot or at the target of a migration means nothing: the journal decides.
 
-use forewarn_core::{Guid, Timestamp};
+use std::collections::BTreeMap;
 
-use crate::order::OrderId;
+use forewarn_core::Timestamp;
+
+use crate::journaled::Stage;
+use crate::order::{OrderId, parse_guid};
 
 /// The namespace of the record.
 pub const URI: &str = "https://forewarn.dev/libvirt";
 
 /// The prefix under which libvirt declares the namespace.
 pub const KEY: &str = "forewarn";
-
-/// How far an order got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    Begun,
-    /// The machine is paused.
-    Held,
-    /// The machine is shut off.
-    Down,
-    /// Only cleanup is left: the machine runs, or can run again.
-    Done,
-}
-
-impl Stage {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Begun => "begun",
-            Stage::Held => "held",
-            Stage::Down => "down",
-            Stage::Done => "done",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Stage> {
-        [Stage::Begun, Stage::Held, Stage::Down, Stage::Done].into_iter().find(|stage| stage.as_str() == text)
-    }
-}
 
 /// The record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,10 +73,21 @@ pub fn attribute(xml: &str, name: &str) -> Option<String> {
     None
 }
 
-pub fn parse_guid(text: &str) -> Option<Guid> {
-    let digits = text.replace('-', "");
-    let is_guid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_guid.then(|| u128::from_str_radix(&digits, 16).ok().map(Guid)).flatten()
+/// The attributes of the first element, without declarations of namespaces.
+pub fn attributes(xml: &str) -> BTreeMap<String, String> {
+    let element = xml.split_once('>').map_or(xml, |(element, _)| element);
+    let mut rest = element.split_once(char::is_whitespace).map_or("", |(_, rest)| rest);
+    let mut found = BTreeMap::new();
+    while let Some((name, after)) = rest.split_once('=') {
+        let Some(quote) = after.chars().next().filter(|quote| matches!(quote, '"' | '\'')) else { break };
+        let Some((value, after)) = after[1..].split_once(quote) else { break };
+        let name = name.trim();
+        if name != "xmlns" && !name.starts_with("xmlns:") {
+            found.insert(name.to_owned(), unescape(value));
+        }
+        rest = after;
+    }
+    found
 }
 
 fn escape(text: &str) -> String {
@@ -114,7 +101,19 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use forewarn_core::Guid;
+
     use super::*;
+
+    #[test]
+    fn attributes_are_those_of_the_first_element() {
+        let found = attributes("<a:labels xmlns:a=\"uri\" tier=\"web\" note='a \"b\" = &lt;c&gt;'/><b other=\"1\"/>");
+        let found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("note", "a \"b\" = <c>"), ("tier", "web")]);
+        for xml in ["", "<labels/>", "<labels tier", "<labels tier=x>"] {
+            assert!(attributes(xml).is_empty(), "{xml}");
+        }
+    }
 
     #[test]
     fn records_are_read_as_they_were_written() {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use forewarn_core::{Guid, Timestamp};
-use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, Step, Stray};
+use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, UnknownRecord};
 use forewarn_drivers::{
     Action, HostAddress, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal,
-    Reported,
+    Reported, Step,
 };
 use forewarn_libvirt::{Affect, Connection, DefineFlags, DestroyFlags, Domain, ErrorCode, State, Target, Uuid};
 use forewarn_test_support::TestLibvirtd;
@@ -261,7 +261,7 @@ async fn records_without_an_order_are_removed_and_named() {
     bench.connection.set_metadata(&clone, copy, "forewarn", URI, Affect::CONFIG).await.unwrap();
 
     let strays = bench.driver.remove_strays().await.unwrap();
-    assert_eq!(strays, [Stray { domain: "clone".into(), order: Some(held.id), target: None }]);
+    assert_eq!(strays, [UnknownRecord { domain: "clone".into(), order: Some(held.id), target: None }]);
     assert_eq!(bench.connection.metadata(&clone, URI, Affect::CONFIG).await.unwrap(), None);
     assert_eq!(bench.element().await, element, "the record of an order in progress stays");
     bench.driver.abort(held.id);

@@ -2,24 +2,22 @@
 //!
 //! `cargo xtask accept libvirt` provides the hosts. It runs the steps that matter most; with `XTASK_LONG=1`, all of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use forewarn_drivers::libvirt::Step;
-use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, Domain, ErrorCode, JobKind, State, Target};
+use forewarn_drivers::Step;
+use forewarn_libvirt::{
+    Affect, Connection, CreateFlags, DefineFlags, Domain, ErrorCode, JobKind, State, Target, UndefineFlags,
+};
 use forewarn_test_support::{Guest, Hosts};
+
+use crate::perform::{Ended, is_long, new_event, program, run};
 
 const URI: &str = "https://forewarn.dev/libvirt";
 
 /// Time limit for libvirt to reach a state.
 const STATE_MAX: Duration = Duration::from_secs(60);
-
-/// Runs all cases, not only a selection.
-fn is_long() -> bool {
-    std::env::var("XTASK_LONG").is_ok_and(|value| value == "1")
-}
 
 /// A guest, and the program that performs orders on it.
 struct Bench {
@@ -28,13 +26,6 @@ struct Bench {
     /// How often the guest has booted.
     boots: usize,
     boot_id: String,
-}
-
-/// A killed program, or its output.
-#[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    Killed,
-    Printed(String),
 }
 
 impl Bench {
@@ -48,10 +39,13 @@ impl Bench {
         Bench { hosts, guest, boots: 1, boot_id }
     }
 
+    fn journal(&self, host: usize) -> PathBuf {
+        self.hosts.dir().join(format!("journal-{}-{host}", self.guest.name))
+    }
+
     fn command(&self, host: usize, event: &str, action: &str, options: &[&str]) -> Command {
         let mut command = Command::new(program());
-        let journal = self.hosts.dir().join(format!("journal-{}-{host}", self.guest.name));
-        command.arg(self.hosts.socket(host)).arg(format!("host{host}")).arg(journal);
+        command.arg(self.hosts.socket(host)).arg(format!("host{host}")).arg(self.journal(host));
         command.args([event, &self.guest.uuid, action]).args(options);
         if ["migrate", "redeploy"].contains(&action) && !options.contains(&"--to") {
             let other = 3 - host;
@@ -63,15 +57,7 @@ impl Bench {
     }
 
     async fn perform(&self, host: usize, event: &str, action: &str, options: &[&str]) -> Ended {
-        let mut command = self.command(host, event, action, options);
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        if output.status.success() {
-            return Ended::Printed(text);
-        }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), None, "{action}: {errors}");
-        Ended::Killed
+        run(self.command(host, event, action, options)).await
     }
 
     /// Kills the driver before a step, then performs the same order again.
@@ -86,6 +72,13 @@ impl Bench {
         assert_eq!(killed, Ended::Killed, "{action} has the step {step:?}");
         let again = self.perform(host, &event, action, options).await;
         assert_eq!(again, Ended::Printed(outcome.into()), "{action}, killed before {step:?}");
+    }
+
+    /// Kills libvirtd before a step. The driver performs the order to its end.
+    async fn survive_libvirtd(&self, host: usize, action: &str, step: Step, outcome: &str) {
+        let options = ["--kill-libvirtd-before", step.as_str()];
+        let ended = self.perform(host, &new_event(), action, &options).await;
+        assert_eq!(ended, Ended::Printed(outcome.into()), "{action}, libvirtd killed before {step:?}");
     }
 
     /// Expects exactly one more boot.
@@ -144,19 +137,6 @@ async fn connect(hosts: &Hosts, number: usize) -> Connection {
     tokio::time::timeout(STATE_MAX, reconnector.connect(|_, _| {})).await.expect("libvirtd is there").0
 }
 
-/// The example that performs orders, built beside this program.
-fn program() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples/perform_order");
-    assert!(path.exists(), "{} is not built: run `cargo build --examples`", path.display());
-    path
-}
-
-fn new_event() -> String {
-    static EVENTS: AtomicU32 = AtomicU32::new(1);
-    format!("602d9444-d2cd-49c7-8624-{:012}", EVENTS.fetch_add(1, Ordering::Relaxed))
-}
-
 #[tokio::test]
 async fn orders_happen_once_through_kills_of_driver_and_libvirtd() {
     let Some(hosts) = Hosts::from_environment() else { return };
@@ -164,7 +144,16 @@ async fn orders_happen_once_through_kills_of_driver_and_libvirtd() {
 
     // From here on one machine at a time, because both share the libvirtd that is killed.
     libvirtd_killed_while_a_machine_is_held(&held).await;
+    let mut held = libvirtd_killed_at_steps(held).await;
+    started_and_undefined_by_another_program(&mut held).await;
+    full_disk(&held).await;
     libvirtd_killed_during_a_migration(&moved).await;
+
+    if is_long() {
+        for victim in [Victim::Driver, Victim::Libvirtd] {
+            Matrix::start(&hosts, victim).await.run().await;
+        }
+    }
 
     held.survive_with(1, "terminate", Step::DeleteDisks, "gone", &["--pool", "images"]).await;
     held.expect_absent(1).await;
@@ -173,6 +162,89 @@ async fn orders_happen_once_through_kills_of_driver_and_libvirtd() {
     assert_eq!(held.perform(1, &new_event(), "freeze:1", &[]).await, Ended::Printed("gone".into()));
     moved.survive(2, "evict-delete", Step::Undefine, "gone").await;
     moved.expect_absent(2).await;
+}
+
+/// The process that is killed before a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Driver,
+    Libvirtd,
+}
+
+/// Every step of the actions that move, shut down or remove a machine.
+struct Matrix {
+    bench: Bench,
+    victim: Victim,
+    /// The host where the machine is.
+    host: usize,
+}
+
+impl Matrix {
+    async fn start(hosts: &Hosts, victim: Victim) -> Matrix {
+        let (name, number) = match victim {
+            Victim::Driver => ("matrix-driver", 4),
+            Victim::Libvirtd => ("matrix-libvirtd", 5),
+        };
+        Matrix { bench: Bench::start(hosts, hosts.guest(name, number)).await, victim, host: 1 }
+    }
+
+    async fn run(mut self) {
+        for step in [Step::RecordBegun, Step::Migrate, Step::RecordOutcome, Step::Clear] {
+            let cell = self.survive("migrate", step, &format!("moved to host{}", 3 - self.host)).await;
+            self.arrive().await;
+            self.bench.expect_same_boot(&cell).await;
+        }
+        let down = [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::RecordOutcome, Step::Clear];
+        for step in down.into_iter().chain([Step::MoveDefinition]) {
+            let cell = self.survive("redeploy", step, &format!("moved to host{}", 3 - self.host)).await;
+            self.arrive().await;
+            self.start_again(&cell).await;
+        }
+        for step in down {
+            let cell = self.survive("deallocate", step, "done").await;
+            self.bench.expect_state(self.host, State::ShutOff).await;
+            self.start_again(&cell).await;
+        }
+        for step in [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::Undefine, Step::RecordOutcome] {
+            let cell = self.survive("evict-delete", step, "gone").await;
+            self.define_again(&cell).await;
+        }
+        for step in [Step::RecordBegun, Step::Destroy, Step::Undefine, Step::RecordOutcome] {
+            let cell = self.survive("terminate", step, "gone").await;
+            self.define_again(&cell).await;
+        }
+        assert_eq!(self.bench.perform(self.host, &new_event(), "terminate", &[]).await, Ended::Printed("gone".into()));
+    }
+
+    /// Performs an order although its victim is killed before a step. Returns the name of the cell.
+    async fn survive(&self, action: &str, step: Step, outcome: &str) -> String {
+        match self.victim {
+            Victim::Driver => self.bench.survive(self.host, action, step, outcome).await,
+            Victim::Libvirtd => self.bench.survive_libvirtd(self.host, action, step, outcome).await,
+        }
+        format!("{action}, {:?} killed before {}", self.victim, step.as_str()).to_lowercase()
+    }
+
+    /// The machine is at the other host, and only there.
+    async fn arrive(&mut self) {
+        self.bench.expect_absent(self.host).await;
+        self.host = 3 - self.host;
+        self.bench.clear_record(self.host).await;
+    }
+
+    async fn start_again(&mut self, cell: &str) {
+        assert_eq!(self.bench.perform(self.host, &new_event(), "start", &[]).await, Ended::Printed("done".into()));
+        self.bench.expect_reboot(cell).await;
+        self.bench.expect_state(self.host, State::Running).await;
+    }
+
+    async fn define_again(&mut self, cell: &str) {
+        self.bench.expect_absent(self.host).await;
+        println!("{cell}: boot id {} -> none", self.bench.boot_id);
+        let connection = connect(&self.bench.hosts, self.host).await;
+        connection.define(&self.bench.guest.xml(), DefineFlags::NONE).await.unwrap();
+        self.start_again(&format!("start after {cell}")).await;
+    }
 }
 
 /// Freeze and Reboot, with the driver killed at each step.
@@ -223,6 +295,98 @@ async fn libvirtd_killed_while_a_machine_is_held(bench: &Bench) {
     bench.expect_state(1, State::Running).await;
 }
 
+/// The matrix with libvirtd as the victim.
+async fn libvirtd_killed_at_steps(mut bench: Bench) -> Bench {
+    let hold = [Step::RecordBegun, Step::Suspend, Step::RecordHeld, Step::RecordDone, Step::Resume, Step::Clear];
+    let essential = [Step::RecordHeld, Step::Resume];
+    let freeze = if is_long() { [&hold[..], &[Step::Wait]].concat() } else { essential.to_vec() };
+    for step in freeze {
+        bench.survive_libvirtd(1, "freeze:200", step, "done").await;
+        bench.expect_same_boot(&format!("freeze, libvirtd killed before {}", step.as_str())).await;
+        bench.expect_state(1, State::Running).await;
+    }
+    let reboot = if is_long() { [&hold[..], &[Step::Reset]].concat() } else { vec![Step::RecordDone] };
+    for step in reboot {
+        bench.survive_libvirtd(1, "reboot", step, "done").await;
+        bench.expect_reboot(&format!("reboot, libvirtd killed before {}", step.as_str())).await;
+        bench.expect_state(1, State::Running).await;
+    }
+    let graceful = [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::Start, Step::Clear];
+    for step in &graceful[..if is_long() { graceful.len() } else { 0 }] {
+        bench.survive_libvirtd(1, "reboot-graceful", *step, "done").await;
+        bench.expect_reboot(&format!("graceful reboot, libvirtd killed before {}", step.as_str())).await;
+        bench.expect_state(1, State::Running).await;
+    }
+    bench
+}
+
+/// Another program starts the machine that an order has shut down, and undefines one that an order holds.
+async fn started_and_undefined_by_another_program(bench: &mut Bench) {
+    let event = new_event();
+    assert_eq!(bench.perform(1, &event, "reboot-graceful", &["--kill-before", "start"]).await, Ended::Killed);
+    let connection = connect(&bench.hosts, 1).await;
+    let domain = bench.domain(&connection).await.expect("the domain is here");
+    connection.start(&domain, CreateFlags::NONE).await.unwrap();
+    assert_eq!(bench.perform(1, &event, "reboot-graceful", &[]).await, Ended::Printed("done".into()));
+    bench.expect_reboot("graceful reboot, started by another program").await;
+
+    let event = new_event();
+    assert_eq!(bench.perform(1, &event, "freeze:200", &["--kill-before", "wait"]).await, Ended::Killed);
+    connection.undefine(&domain, UndefineFlags::NONE).await.unwrap();
+    assert_eq!(bench.perform(1, &event, "freeze:200", &[]).await, Ended::Printed("done".into()));
+    bench.expect_same_boot("freeze, undefined by another program").await;
+    let graceful = bench.perform(1, &new_event(), "reboot-graceful", &[]).await;
+    assert_eq!(graceful, Ended::Printed("failed: the domain is transient: it would be lost when it shuts down".into()));
+    connection.define(&bench.guest.xml(), DefineFlags::NONE).await.unwrap();
+    bench.expect_state(1, State::Running).await;
+}
+
+/// The disk of the journal is full when the driver is started after a crash: the machine runs, and the order fails.
+async fn full_disk(bench: &Bench) {
+    let journal = bench.journal(1);
+    let disk = SmallDisk::mount(&journal);
+    let event = new_event();
+    assert_eq!(bench.perform(1, &event, "freeze:60000", &["--kill-before", "record-held"]).await, Ended::Killed);
+    disk.fill();
+    let child = bench.command(1, &event, "freeze:60000", &[]).spawn().unwrap();
+    let connection = connect(&bench.hosts, 1).await;
+    let domain = bench.domain(&connection).await.expect("the domain is here");
+    wait_until(async || connection.state(&domain).await.unwrap().state == State::Running).await;
+    bench.expect_same_boot("freeze, disk of the journal full").await;
+    disk.clear();
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("failed: cannot write the journal: No space left"), "{text}");
+    bench.expect_state(1, State::Running).await;
+}
+
+/// A file system of a few pages, mounted until dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(dir: &Path) -> SmallDisk {
+        std::fs::create_dir_all(dir).unwrap();
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(dir);
+        assert!(command.status().unwrap().success(), "mount needs root");
+        SmallDisk(dir.to_owned())
+    }
+
+    fn fill(&self) {
+        std::fs::write(self.0.join("fill"), vec![0; 1 << 20]).expect_err("the disk is small");
+    }
+
+    fn clear(&self) {
+        std::fs::remove_file(self.0.join("fill")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// Actions that move the machine or shut it down, with the driver killed at the steps that matter. Ends on host 1.
 async fn move_cases(hosts: &Hosts) -> Bench {
     let mut bench = Bench::start(hosts, hosts.guest("move", 3)).await;
@@ -234,8 +398,8 @@ async fn move_cases(hosts: &Hosts) -> Bench {
     bench.expect_state(2, State::Running).await;
     killed_during_a_migration(&bench).await;
 
-    let graceful = [Step::RecordDown, Step::Shutdown, Step::Start];
-    for step in &graceful[..if is_long() { 3 } else { 1 }] {
+    let graceful = [Step::RecordDown, Step::Shutdown, Step::Start, Step::RecordBegun, Step::RecordOutcome, Step::Clear];
+    for step in &graceful[..if is_long() { graceful.len() } else { 1 }] {
         bench.survive(1, "reboot-graceful", *step, "done").await;
         bench.expect_reboot(&format!("graceful reboot, killed before {}", step.as_str())).await;
         bench.expect_state(1, State::Running).await;

@@ -3,3 +3,7 @@
 mod book;
 mod contract;
 mod hosts;
+mod perform;
+mod qemu;
+mod qemu_guests;
+mod qemu_process;

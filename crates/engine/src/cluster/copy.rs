@@ -7,10 +7,10 @@ use std::sync::Arc;
 use forewarn_cluster::encoding::{decode_position, encode_position};
 use forewarn_cluster::{Entry, Position, Replica};
 use forewarn_core::{Region, Settings, Snapshot, Timestamp};
-use forewarn_store::{Batch, Change, ClockKind as StoredClock, Replicated, StoreError};
+use forewarn_store::{Batch, Change, ClockKind as StoredClock, Owner, Replicated, StoreError, read_rules, rules_of};
 
 use super::Transfer;
-use crate::clock::{Clock, ClockKind};
+use crate::clock::{Clock, ClockSetting};
 use crate::publish::{Publisher, publish_commit};
 
 /// How far the clock of a follower may differ from the region's time.
@@ -23,14 +23,17 @@ pub struct LocalCopy {
     pub pending: Option<Pending>,
 }
 
-/// A store with its region and the way to readers.
+/// A store, its region, and the publisher for readers.
 pub struct CopyContents {
     pub store: Box<dyn Replicated>,
     pub newest: Arc<Snapshot>,
+    /// The region's rules; those of the configuration while the region has none.
     pub settings: Settings,
+    /// The rules in this server's configuration.
+    pub configured: Settings,
     pub publisher: Arc<Publisher>,
     pub clock: Arc<Clock>,
-    pub clock_kind: ClockKind,
+    pub clock_kind: ClockSetting,
 }
 
 impl Deref for LocalCopy {
@@ -47,7 +50,7 @@ impl DerefMut for LocalCopy {
     }
 }
 
-/// A commit whose result is known at the server that makes it.
+/// A commit of this server, whose result it already has.
 pub struct Pending {
     payload: Vec<u8>,
     change: Change,
@@ -59,7 +62,7 @@ impl LocalCopy {
         LocalCopy { contents, transfer, pending: None }
     }
 
-    /// The position of the copy; the start if it is new.
+    /// The position of the copy; [`Position::START`] if the copy is new.
     pub fn position(&mut self) -> Result<Position, StoreError> {
         let Some(text) = self.store.position()? else { return Ok(Position::START) };
         decode_position(text.as_bytes()).map_err(|error| StoreError::Message(error.to_string()))
@@ -91,9 +94,29 @@ impl LocalCopy {
         };
         self.check_clock(change.clock)?;
         self.store.apply(entry.revision, &encode_position(&entry.position()), &change)?;
+        if change.attachments.iter().any(|attachment| attachment.owner == Owner::Region) {
+            self.publisher.note_region_attachments();
+        }
+        if self.has_rules(&change)? {
+            return self.reload();
+        }
         self.newest = publish_commit(&self.publisher, &self.newest, entry.revision, region, &change.writes);
         self.clock.move_to(self.newest.region.now());
         Ok(())
+    }
+
+    fn has_rules(&self, change: &Change) -> Result<bool, StoreError> {
+        for attachment in &change.attachments {
+            if rules_of(attachment, &self.configured)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the region has no rules yet.
+    pub fn lacks_rules(&self) -> Result<bool, StoreError> {
+        Ok(read_rules(&*self.store.reader(), &self.configured)?.is_none())
     }
 
     fn check_clock(&self, found: Option<StoredClock>) -> Result<(), StoreError> {
@@ -115,9 +138,12 @@ impl LocalCopy {
     pub fn reload(&mut self) -> Result<(), StoreError> {
         let found = self.store.clock_kind()?;
         self.check_clock(found)?;
+        let rules = read_rules(&*self.store.reader(), &self.configured)?;
+        self.settings = rules.unwrap_or_else(|| self.configured.clone());
         let loaded = self.store.load()?;
         let region = Region::load(self.settings.clone(), loaded.entities)?;
-        self.newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 });
+        self.newest = Arc::new(Snapshot { revision: loaded.revision, region });
+        self.publisher.note_region_attachments();
         self.publisher.publish_reloaded(self.newest.clone());
         self.clock.move_to(self.newest.region.now());
         Ok(())

@@ -27,7 +27,7 @@ pub type Transfer = Box<dyn FnMut(u64) -> Result<PathBuf, String> + Send>;
 pub struct ClusterOptions {
     /// The name of this server, unique in the region.
     pub node: String,
-    /// Where the other servers reach this one.
+    /// The address at which the other servers reach this one.
     pub address: String,
     pub settings: Settings,
     pub log: Box<dyn Log>,

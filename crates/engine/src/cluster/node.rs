@@ -6,14 +6,14 @@ use std::time::Duration;
 use forewarn_cluster::machine::{Divergence, Freshness, Lead, Loss, Outcome};
 use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Position, Writer};
 use forewarn_core::{Region, Snapshot, Timestamp};
-use forewarn_store::{Batch, Change};
+use forewarn_store::{Attachment, Batch, Change, compare_rules, put_rules};
 
 use super::ClusterOptions;
 use super::copy::{CopyContents, LocalCopy};
 use super::status::{ClusterMonitor, ClusterRole, ClusterStatus, LeaderAddress};
 use crate::clock::Clock;
 
-/// How long a follower follows before it looks at other things.
+/// How long a follower reads the log before the writer does other work.
 const TURN: Duration = Duration::from_millis(50);
 
 /// The pause before a copy that could not apply an entry tries again.
@@ -108,7 +108,7 @@ impl Node {
         turn
     }
 
-    /// The follower, once a leadership has ended, and the other way round.
+    /// Turns a leader whose term has ended into a follower, or a follower that has taken over into a leader.
     fn change_place(&mut self) {
         self.place = match std::mem::replace(&mut self.place, Place::Changing) {
             Place::Following(follower) => Place::Leading(Box::new(follower.lead())),
@@ -117,11 +117,11 @@ impl Node {
         };
     }
 
-    /// Only a server without data creates a region: another one would hide that the log is lost.
+    /// Only a server without data creates a region. One with data would hide that the log was lost.
     fn create_region(&mut self) {
         let Place::Following(follower) = &mut self.place else { return };
         if follower.position() != Position::START {
-            let problem = "the region does not exist in the log, but this server has data of it. Restore the log, or create \
+            let problem = "the region does not exist in the log, but this server has a copy of it. Restore the log, or create \
                            the region from this data directory with 'forewarn cluster init --from DIR'";
             return self.warn(problem.into());
         }
@@ -157,7 +157,9 @@ impl Node {
         let Place::Leading(writer) = &mut self.place else { return Err(Loss::Confused) };
         match writer.tend(&mut self.copy) {
             Ok(next) => {
-                self.monitor.record_beat(Duration::ZERO);
+                if writer.may_act() {
+                    self.monitor.record_beat(Duration::ZERO);
+                }
                 Ok(next.saturating_sub(BootClock.now()))
             }
             Err(loss) => {
@@ -191,8 +193,12 @@ impl Node {
             }
         };
         let Place::Leading(writer) = &mut self.place else { return Commitment::Deposed };
+        let rules = self.copy.settings.clone();
         let outcome = writer.commit(&mut self.copy, payload);
         self.copy.pending = None;
+        if self.copy.settings != rules {
+            self.update();
+        }
         match outcome {
             // If the local copy could not be changed, the commit has happened, but is not visible here.
             Outcome::Committed(position) if position.revision > self.copy.newest.revision => Commitment::Unknown,
@@ -218,7 +224,7 @@ impl Node {
         }
     }
 
-    /// Gives the leadership up.
+    /// Gives up the leadership.
     pub fn step_down(&mut self) {
         if let Place::Leading(writer) = &mut self.place {
             writer.step_down();
@@ -269,7 +275,27 @@ impl Node {
             Place::Changing => return,
         };
         let Position { term, revision, .. } = self.position();
-        self.monitor.publish(ClusterStatus { node: self.name.clone(), role, leader, term, revision, problem });
+        let rule_differences = self.compare_rules();
+        let node = self.name.clone();
+        self.monitor.publish(ClusterStatus { node, role, leader, term, revision, problem, rule_differences });
+    }
+
+    /// Compares the configuration with the region's rules, and logs a new difference.
+    fn compare_rules(&self) -> Vec<String> {
+        let differences = compare_rules(&self.copy.settings, &self.copy.configured);
+        if !differences.is_empty() && self.monitor.status().rule_differences != differences {
+            tracing::warn!(
+                differences = differences.join("; "),
+                "the configuration of this server has other rules than the region, whose rules apply. Change the \
+                 configuration, or apply that of the leader with `forewarn cluster apply-rules`"
+            );
+        }
+        differences
+    }
+
+    /// The rules to store in a region that has none yet.
+    pub fn missing_rules(&self) -> Option<Attachment> {
+        self.copy.lacks_rules().unwrap_or(false).then(|| put_rules(&self.copy.configured))
     }
 
     fn follower_role(&self, freshness: Option<Freshness>) -> ClusterRole {

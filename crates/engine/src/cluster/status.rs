@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use forewarn_cluster::{BootClock, Clock as _};
+use forewarn_core::Settings;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl ClusterRole {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderAddress {
     pub node: String,
-    /// Where the other servers reach it.
+    /// The address at which the other servers reach it.
     pub address: String,
 }
 
@@ -46,6 +47,8 @@ pub struct ClusterStatus {
     pub revision: u64,
     /// Why the log cannot be used.
     pub problem: Option<String>,
+    /// In which rules this server's configuration differs from the region, whose rules apply.
+    pub rule_differences: Vec<String>,
 }
 
 /// Readers see the newest status; `changed` wakes those that wait for another one.
@@ -54,10 +57,12 @@ pub struct ClusterMonitor {
     changes: watch::Sender<u64>,
     /// The moment of the newest beat that this server knows, in milliseconds since boot; 0: none.
     beat_ms: AtomicU64,
+    configured: Settings,
 }
 
 impl ClusterMonitor {
-    pub fn new(node: &str, revision: u64) -> ClusterMonitor {
+    /// `configured`: the rules in this server's configuration.
+    pub fn new(node: &str, revision: u64, configured: Settings) -> ClusterMonitor {
         let status = ClusterStatus {
             node: node.to_owned(),
             role: ClusterRole::CatchingUp,
@@ -65,24 +70,31 @@ impl ClusterMonitor {
             term: 0,
             revision,
             problem: None,
+            rule_differences: Vec::new(),
         };
         ClusterMonitor {
             status: ArcSwap::from_pointee(status),
             changes: watch::Sender::new(0),
             beat_ms: AtomicU64::new(0),
+            configured,
         }
+    }
+
+    /// The rules in this server's configuration.
+    pub fn configured_rules(&self) -> &Settings {
+        &self.configured
     }
 
     pub fn status(&self) -> Arc<ClusterStatus> {
         self.status.load_full()
     }
 
-    /// Changes whenever role, leader, term or problem do.
+    /// Changes whenever role, leader, term, problem or rules do.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The time since the leader's last sign of life, as far as this server knows. None: there was none yet.
+    /// The time since the newest heartbeat of the leader that this server has seen. None: it has seen none.
     pub fn beat_age(&self) -> Option<Duration> {
         match self.beat_ms.load(Ordering::Relaxed) {
             0 => None,

@@ -17,7 +17,7 @@ use forewarn_core::{Command, Timestamp};
 
 use super::{CommitFailed, Commits, FORGET_AGAIN, RECONCILE_EVERY, Writer};
 use crate::cluster::{Node, Turn};
-use crate::engine::{AdvanceError, Message, SubmitError};
+use crate::engine::{AdvanceError, Bundle, Message, SubmitError};
 
 /// The pause before the first commit of a term is tried again.
 const BEGIN_RETRY: Duration = Duration::from_millis(100);
@@ -107,6 +107,7 @@ impl Writer {
         self.housekeeping.timer_after = None;
         self.housekeeping.forget_at = Instant::now() + FORGET_AGAIN;
         self.housekeeping.reconcile_at = Instant::now() + RECONCILE_EVERY;
+        self.store_missing_rules()?;
         // The leader before was alive until its last beat, so the time until then is not a downtime.
         let last_beat = lead.last_beat.map(|(beat, _)| Timestamp(beat.time_ms));
         if let Some(at) = last_beat.filter(|at| *at > self.newest.region.now() && *at <= self.clock.now()) {
@@ -115,6 +116,13 @@ impl Writer {
         self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now())?;
         self.reconcile();
         Ok(())
+    }
+
+    /// The first leader of a region gives it the rules of its configuration. Later ones take over those of the region.
+    fn store_missing_rules(&mut self) -> Result<(), CommitFailed> {
+        let Some(rules) = self.node().and_then(|node| node.missing_rules()) else { return Ok(()) };
+        let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![rules]) };
+        self.step(vec![bundle], self.clock.now()).map(drop)
     }
 
     /// Serves until the leadership or the server ends.
@@ -146,7 +154,7 @@ impl Writer {
         }
     }
 
-    /// Gives the leadership back when the server stops, so that another server need not wait.
+    /// Resigns when the server stops, so that another server can take over at once.
     fn resign(&mut self) {
         self.step_down();
         let _ = self.tend();

@@ -45,7 +45,7 @@ impl EffectSink for NoDriver {
 impl Server {
     async fn start(store: Box<dyn Store>, clocks: &Arc<SimulatedClocks>) -> Server {
         let options = EngineOptions {
-            clock: ClockKind::Real,
+            clock: ClockSetting::Real,
             system_clocks: clocks.clone(),
             rules: Settings::default(),
             history_kept: Duration::from_secs(86_400),
@@ -311,7 +311,7 @@ async fn a_manual_clock_stores_no_stamp_and_reports_no_difference() {
     let mut store = MemoryStore::new();
     let clocks = clocks();
     let options = EngineOptions {
-        clock: ClockKind::Manual { start: Some(Timestamp::from_secs(1)) },
+        clock: ClockSetting::Manual { start: Some(Timestamp::from_secs(1)) },
         system_clocks: clocks.clone(),
         rules: Settings::default(),
         history_kept: Duration::from_secs(86_400),

@@ -59,7 +59,7 @@ impl Place {
 
     async fn start(self, name: &str, log: &MemoryLog) -> Server {
         let options = EngineOptions {
-            clock: ClockKind::Real,
+            clock: ClockSetting::Real,
             system_clocks: self.clocks,
             rules: Settings::default(),
             history_kept: Duration::from_secs(86_400),
@@ -177,7 +177,7 @@ async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answer
     let command = Command::Request { operation: Guid(1), by: "me".into(), request, event: Some(Guid(2)) };
     first.engine.submit(command, None).await.unwrap();
     let by = Approver::Management("me".into());
-    let approve = Command::Approve { by, within: Within::Region, events: vec![Guid(2)] };
+    let approve = Command::Approve { by, within: ApprovalScope::Region, events: vec![Guid(2)] };
     first.engine.submit(approve, None).await.unwrap();
     assert_eq!(*first.told.0.lock().unwrap(), [Guid(2)]);
     assert!(second.told.0.lock().unwrap().is_empty(), "a follower's driver does nothing");
@@ -276,7 +276,7 @@ async fn a_copy_that_a_single_server_has_changed_is_refused() {
     let text = forewarn_cluster::encoding::encode_position(&Position { revision: 5, ..Position::START });
     store.set_position(&text).unwrap();
     let options = EngineOptions {
-        clock: ClockKind::Real,
+        clock: ClockSetting::Real,
         system_clocks: Arc::new(SimulatedClocks::new("a", 10, WALL)),
         rules: Settings::default(),
         history_kept: Duration::from_secs(86_400),

@@ -3,18 +3,24 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forewarn_api_types::host_link::{GuestApproval, LinkRefusal, TurnOn, paths};
-use forewarn_host::Identity;
+use forewarn_api_types::host_link::{GuestApproval, GuestToken, LinkRefusal, TurnOn, paths};
+use forewarn_host::{Identity, OpenDriver};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::fleet::{Fleet, blocking, config, eventually, post};
 
 /// Sends a request on the link with the certificate of a host.
 async fn call(identity: &Identity, path: &str, body: &impl Serialize) -> anyhow::Result<(u16, LinkRefusal)> {
+    let (status, answer) = send(identity, path, body).await?;
+    Ok((status, serde_json::from_value(answer)?))
+}
+
+/// Sends a request as a host, without an agent.
+pub async fn send(identity: &Identity, path: &str, body: &impl Serialize) -> anyhow::Result<(u16, Value)> {
     let stream = TcpStream::connect(&identity.server).await?;
     let (config, name) = identity.client_config()?;
     let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
@@ -75,7 +81,7 @@ async fn a_second_agent_with_the_same_name_is_refused_while_the_first_lives() {
     first.connected().await;
     let second = tempfile::tempdir().unwrap();
     Identity::read(first.dir.path()).unwrap().write(second.path()).unwrap();
-    let twin = forewarn_host::start(config(second.path()), None).await.unwrap();
+    let twin = forewarn_host::start(config(second.path()), OpenDriver::default()).await.unwrap();
     let is_refused = || twin.status.problem().is_some_and(|problem| problem.contains("another agent is connected"));
     eventually("the second agent is refused", is_refused).await;
     assert!(first.agent().status.is_connected() && !twin.status.is_connected());
@@ -93,7 +99,7 @@ async fn joining_again_revokes_the_earlier_certificate() {
     fleet.join("node1", other.path()).await.unwrap();
     let is_revoked = || first.agent().status.problem().is_some_and(|problem| problem.contains("revoked"));
     eventually("the first agent loses contact", is_revoked).await;
-    let heir = forewarn_host::start(config(other.path()), None).await.unwrap();
+    let heir = forewarn_host::start(config(other.path()), OpenDriver::default()).await.unwrap();
     eventually("the new agent is connected", || heir.status.is_connected()).await;
     heir.stop().await;
 }
@@ -123,6 +129,8 @@ async fn a_host_cannot_act_for_machines_of_another_host() {
     let machine = fleet.machine("web1", "node1").await;
     let turned_on = call(&two, paths::TURN_ON, &TurnOn { machine: machine.0 }).await.unwrap();
     assert_eq!(turned_on.0, 403, "{turned_on:?}");
+    let token = GuestToken { machine: machine.0, resource: "https://management.azure.com/".into(), client_id: None };
+    assert_eq!(call(&two, paths::TOKEN, &token).await.unwrap().0, 403);
     let approval = GuestApproval { machine: machine.0, events: vec![] };
     let approved = call(&two, paths::APPROVE, &approval).await.unwrap();
     assert!(matches!(&approved.1, LinkRefusal::OtherHost { message } if message.contains("web1")), "{approved:?}");

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use forewarn_access::random_guid;
 use forewarn_connect::Trust;
 use forewarn_core::{Command, EventId, Home, MachineId, NewMachine, Region, Request};
-use forewarn_drivers::{MachineDriver, SimulatedMachines};
-use forewarn_host::{HostConfig, Identity, RunningAgent, Timing};
-use forewarn_server::{BoundAddress, ClockKind, Config, DriverChoice, Running};
+use forewarn_drivers::{MachineDriver, RebootMode, SimulatedMachines};
+use forewarn_host::{HostConfig, Identity, OpenDriver, RunningAgent, Timing};
+use forewarn_server::{BoundAddress, ClockSetting, Config, DriverChoice, Running};
 use forewarn_testing::harness;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -57,7 +57,7 @@ impl Fleet {
             driver,
             hosts: Some(([127, 0, 0, 1], 0).into()),
             host_silence_max: Duration::from_secs(2),
-            ..harness::config(ClockKind::Manual { start: None })
+            ..harness::config(ClockSetting::Manual { start: None })
         };
         Fleet { server: harness::start(config).await }
     }
@@ -81,6 +81,21 @@ impl Fleet {
         body["token"].as_str().unwrap().to_owned()
     }
 
+    /// Waits until the API shows the host as wanted.
+    pub async fn shows_host(&self, name: &str, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        let url = format!("{}/api/v1/hosts/{name}", self.url());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let url = url.clone();
+            let shown = blocking(move || answer(agent().get(url).call())).await.json();
+            if condition(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < deadline, "{what}: {shown}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Joins as a host and starts its agent, with its link through a proxy.
     pub async fn host(&self, name: &str) -> TestHost {
         self.driven_host(name, None).await
@@ -99,7 +114,7 @@ impl Fleet {
 
     pub async fn join(&self, name: &str, dir: &Path) -> anyhow::Result<Identity> {
         let (token, url, dir) = (self.token(name).await, self.url(), dir.to_owned());
-        blocking(move || forewarn_host::join(&dir, &url, &Trust::System(None), &token)).await
+        Ok(blocking(move || forewarn_host::join(&dir, &url, &Trust::System(None), &token)).await?)
     }
 
     pub async fn machine(&self, name: &str, host: &str) -> MachineId {
@@ -131,7 +146,7 @@ impl Fleet {
 impl TestHost {
     pub async fn run(&mut self) {
         let driver = self.driver.clone().map(|driver| driver as Arc<dyn MachineDriver>);
-        self.agent = Some(forewarn_host::start(config(self.dir.path()), driver).await.unwrap());
+        self.agent = Some(forewarn_host::start(config(self.dir.path()), OpenDriver::of(driver)).await.unwrap());
     }
 
     pub async fn stop(&mut self) {
@@ -194,6 +209,8 @@ impl TestHost {
 
 pub fn config(dir: &Path) -> HostConfig {
     HostConfig {
+        taps: None,
+        reboot: RebootMode::Hard,
         data: dir.to_owned(),
         metadata: vec![harness::listener()],
         health: None,
@@ -211,6 +228,13 @@ pub fn config(dir: &Path) -> HostConfig {
 pub fn redirect(dir: &Path, to: SocketAddr) {
     let identity = Identity::read(dir).unwrap();
     Identity { server: to.to_string(), ..identity }.write(dir).unwrap();
+}
+
+pub async fn request_token(address: SocketAddr, machine: &str, resource: &str) -> Answer {
+    let url = format!(
+        "http://{address}/vm/{machine}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={resource}"
+    );
+    blocking(move || answer(agent().get(url).header("Metadata", "true").call())).await
 }
 
 pub async fn get(address: SocketAddr, machine: &str, version: &str) -> Answer {

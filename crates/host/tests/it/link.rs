@@ -150,3 +150,16 @@ async fn guests_of_a_fenced_host_get_503_until_it_is_activated() {
     fleet.submit(Command::ActivateHost { name: "node1".into(), by: "test".into() }).await;
     host.shows("web1", "the host is active", |_| true).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_shows_the_connection_of_an_agent() {
+    let fleet = Fleet::start().await;
+    let host = fleet.host("node1").await;
+    host.connected().await;
+    let revision = fleet.region().meta().revision;
+    let is_current = |host: &Value| host["agent"]["revision"].as_u64().is_some_and(|found| found >= revision);
+    let agent = fleet.shows_host("node1", "a heartbeat confirms the copy", is_current).await["agent"].clone();
+    assert!(agent["connectedSince"].is_string() && agent["unreachableSince"].is_null(), "{agent}");
+    assert_eq!(agent["version"], env!("CARGO_PKG_VERSION"), "{agent}");
+    assert!(agent["address"].as_str().is_some_and(|address| address.starts_with("127.0.0.1:")), "{agent}");
+}

@@ -1,7 +1,9 @@
 //! A server and the agents of its hosts, in one process, on loopback. The link of an agent goes through a proxy that a test cuts.
 
+mod domains;
 mod enrollment;
 mod fleet;
 mod link;
 mod orders;
 mod proxy;
+mod tokens;

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use forewarn_core::{MachineId, Name, Region, ScopeId, Timestamp};
 
-use super::{FAULTS_MAX, Fault, FaultError, FaultId, Kind, Met, Method, NewFault, Over, Path, Status};
+use super::{
+    AppliedFault, FAULTS_MAX, Fault, FaultEnd, FaultError, FaultId, FaultKind, Method, NewFault, Path, Status,
+};
 
 /// Machines or event groups that one fault remembers: those whose first call was slow, or whose incarnation restarted. Later
 /// ones are not affected.
@@ -16,7 +18,7 @@ const REMEMBERED_MAX: usize = 1 << 16;
 
 /// The facts about a request that matter to faults.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct FaultContext {
     pub machine: MachineId,
     pub method: Method,
     /// None: the request is not for the events document.
@@ -35,15 +37,15 @@ pub struct Document {
 
 /// How the faults that a request met change its response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hit {
+pub struct FaultEffects {
     pub delay: Duration,
-    pub spoil: Option<Spoil>,
-    pub alter: Alter,
-    pub met: Vec<Met>,
+    pub spoil: Option<ResponseFault>,
+    pub alter: DocumentFault,
+    pub met: Vec<AppliedFault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoil {
+pub enum ResponseFault {
     Status { status: Status, retry_after_secs: u32 },
     Reset,
     Truncated,
@@ -52,7 +54,7 @@ pub enum Spoil {
 
 /// How faults change the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alter {
+pub struct DocumentFault {
     /// The incarnation that is shown as 1.
     pub first_incarnation: Option<u64>,
     pub events_vanish: bool,
@@ -61,7 +63,7 @@ pub struct Alter {
     pub unconditional: bool,
 }
 
-impl Alter {
+impl DocumentFault {
     pub fn incarnation(&self, real: u64) -> u64 {
         self.first_incarnation.map_or(real, |first| real.saturating_sub(first) + 1)
     }
@@ -72,7 +74,7 @@ pub struct ActiveFaults {
     last_id: u64,
     faults: Vec<Active>,
     /// Ended, but not yet reported.
-    ended: Vec<(Fault, Over)>,
+    ended: Vec<(Fault, FaultEnd)>,
 }
 
 #[derive(Debug)]
@@ -90,11 +92,11 @@ enum Layer {
 }
 
 impl Layer {
-    fn of(kind: Kind) -> Layer {
+    fn of(kind: FaultKind) -> Layer {
         match kind {
-            Kind::Delay(_) | Kind::SlowFirstCall(_) => Layer::Time,
-            Kind::Status { .. } | Kind::Reset | Kind::Truncated | Kind::Malformed => Layer::Answer,
-            Kind::IncarnationRestart | Kind::EventsVanish | Kind::UnknownType => Layer::Content,
+            FaultKind::Delay(_) | FaultKind::SlowFirstCall(_) => Layer::Time,
+            FaultKind::Status { .. } | FaultKind::Reset | FaultKind::Truncated | FaultKind::Malformed => Layer::Answer,
+            FaultKind::IncarnationRestart | FaultKind::EventsVanish | FaultKind::UnknownType => Layer::Content,
         }
     }
 }
@@ -133,25 +135,25 @@ impl ActiveFaults {
     }
 
     /// Decides which faults the request meets.
-    pub fn meet(&mut self, facts: &Facts) -> Option<Hit> {
-        self.pass_time(facts.now);
-        let mut hit = Hit::default();
-        self.meet_layer(Layer::Time, facts, &mut hit);
-        self.meet_layer(Layer::Answer, facts, &mut hit);
-        if !matches!(hit.spoil, Some(Spoil::Status { .. } | Spoil::Reset)) {
-            self.meet_layer(Layer::Content, facts, &mut hit);
+    pub fn apply_to(&mut self, context: &FaultContext) -> Option<FaultEffects> {
+        self.pass_time(context.now);
+        let mut hit = FaultEffects::default();
+        self.apply_layer(Layer::Time, context, &mut hit);
+        self.apply_layer(Layer::Answer, context, &mut hit);
+        if !matches!(hit.spoil, Some(ResponseFault::Status { .. } | ResponseFault::Reset)) {
+            self.apply_layer(Layer::Content, context, &mut hit);
         }
         (!hit.met.is_empty()).then_some(hit)
     }
 
     /// Ends what is over by now.
     pub fn pass_time(&mut self, now: Timestamp) {
-        self.end(Over::Elapsed, |fault| fault.until.is_some_and(|until| until <= now));
+        self.end(FaultEnd::Elapsed, |fault| fault.until.is_some_and(|until| until <= now));
     }
 
     /// Ends the faults of machines that no longer exist.
     pub fn end_orphans(&mut self, region: &Region) {
-        self.end(Over::MachineGone, |fault| {
+        self.end(FaultEnd::MachineGone, |fault| {
             fault.machine.as_ref().is_some_and(|(id, _)| region.machine(*id).is_none())
         });
     }
@@ -161,7 +163,7 @@ impl ActiveFaults {
         self.all().filter_map(|fault| fault.until).min()
     }
 
-    pub fn take_ended(&mut self) -> Vec<(Fault, Over)> {
+    pub fn take_ended(&mut self) -> Vec<(Fault, FaultEnd)> {
         std::mem::take(&mut self.ended)
     }
 
@@ -169,86 +171,86 @@ impl ActiveFaults {
         !self.ended.is_empty()
     }
 
-    fn meet_layer(&mut self, layer: Layer, facts: &Facts, hit: &mut Hit) {
+    fn apply_layer(&mut self, layer: Layer, context: &FaultContext, hit: &mut FaultEffects) {
         let of_layer = self.faults.iter_mut().filter(|active| Layer::of(active.fault.kind) == layer);
         for active in of_layer {
-            if active.concerns(facts) && active.try_apply(facts, hit) {
-                hit.met.push(Met { fault: active.fault.id, kind: active.fault.kind.word() });
+            if active.concerns(context) && active.try_apply(context, hit) {
+                hit.met.push(AppliedFault { fault: active.fault.id, kind: active.fault.kind.word() });
                 break;
             }
         }
-        self.end(Over::Counted, |fault| fault.life.count.is_some_and(|count| fault.met >= count));
+        self.end(FaultEnd::Counted, |fault| fault.life.count.is_some_and(|count| fault.met >= count));
     }
 
-    fn end(&mut self, how: Over, is_over: impl Fn(&Fault) -> bool) {
+    fn end(&mut self, how: FaultEnd, is_over: impl Fn(&Fault) -> bool) {
         let ended = self.faults.extract_if(.., |active| is_over(&active.fault));
         self.ended.extend(ended.map(|active| (active.fault, how)));
     }
 }
 
 impl Active {
-    fn concerns(&self, facts: &Facts) -> bool {
+    fn concerns(&self, context: &FaultContext) -> bool {
         let Fault { machine, kind, only, .. } = &self.fault;
-        let method = facts.method;
-        let is_poll = facts.document.is_some() && method == Method::Get;
-        machine.as_ref().is_none_or(|(machine, _)| *machine == facts.machine)
+        let method = context.method;
+        let is_poll = context.document.is_some() && method == Method::Get;
+        machine.as_ref().is_none_or(|(machine, _)| *machine == context.machine)
             && only.method.is_none_or(|only| only == method)
-            && (only.path == Path::Any || facts.document.is_some())
+            && (only.path == Path::Any || context.document.is_some())
             && (!kind.concerns_polls_only() || is_poll)
     }
 
     /// Counts the request and applies the fault if the request falls within its percentage.
-    fn try_apply(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+    fn try_apply(&mut self, context: &FaultContext, hit: &mut FaultEffects) -> bool {
         let percent = u64::from(self.fault.life.percent.unwrap_or(100));
         let before = self.fault.asked;
         self.fault.asked += 1;
         let is_selected = (before + 1) * percent / 100 > before * percent / 100;
-        let applied = is_selected && self.apply(facts, hit);
+        let applied = is_selected && self.apply(context, hit);
         self.fault.met += u64::from(applied);
         applied
     }
 
     /// Applies the fault. False: it does not concern this request after all.
-    fn apply(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+    fn apply(&mut self, context: &FaultContext, hit: &mut FaultEffects) -> bool {
         match self.fault.kind {
-            Kind::Status { status, retry_after_secs } => {
-                hit.spoil = Some(Spoil::Status { status, retry_after_secs });
+            FaultKind::Status { status, retry_after_secs } => {
+                hit.spoil = Some(ResponseFault::Status { status, retry_after_secs });
             }
-            Kind::Reset => hit.spoil = Some(Spoil::Reset),
-            Kind::Truncated => (hit.spoil, hit.alter.unconditional) = (Some(Spoil::Truncated), true),
-            Kind::Malformed => (hit.spoil, hit.alter.unconditional) = (Some(Spoil::Malformed), true),
-            Kind::Delay(delay) => hit.delay = delay,
-            Kind::SlowFirstCall(delay) => match self.held_until(delay, facts) {
-                Some(until) if until > facts.real => hit.delay = until - facts.real,
+            FaultKind::Reset => hit.spoil = Some(ResponseFault::Reset),
+            FaultKind::Truncated => (hit.spoil, hit.alter.unconditional) = (Some(ResponseFault::Truncated), true),
+            FaultKind::Malformed => (hit.spoil, hit.alter.unconditional) = (Some(ResponseFault::Malformed), true),
+            FaultKind::Delay(delay) => hit.delay = delay,
+            FaultKind::SlowFirstCall(delay) => match self.held_until(delay, context) {
+                Some(until) if until > context.real => hit.delay = until - context.real,
                 Some(_) | None => return false,
             },
-            Kind::IncarnationRestart => match self.first_incarnation(facts) {
+            FaultKind::IncarnationRestart => match self.first_incarnation(context) {
                 Some(first) => {
                     hit.alter.first_incarnation = Some(first);
                     // The machine still has a tag from before, which may now stand for a different document.
-                    hit.alter.unconditional |= self.is_first_call(facts);
+                    hit.alter.unconditional |= self.is_first_call(context);
                 }
                 None => return false,
             },
-            Kind::EventsVanish => (hit.alter.events_vanish, hit.alter.unconditional) = (true, true),
-            Kind::UnknownType => hit.alter.unknown_type = true,
+            FaultKind::EventsVanish => (hit.alter.events_vanish, hit.alter.unconditional) = (true, true),
+            FaultKind::UnknownType => hit.alter.unknown_type = true,
         }
         true
     }
 
-    fn held_until(&mut self, delay: Duration, facts: &Facts) -> Option<Duration> {
-        let first = remember(&mut self.first_calls, facts.machine, facts.real)?;
+    fn held_until(&mut self, delay: Duration, context: &FaultContext) -> Option<Duration> {
+        let first = remember(&mut self.first_calls, context.machine, context.real)?;
         Some(first + delay)
     }
 
-    fn is_first_call(&mut self, facts: &Facts) -> bool {
-        let is_first = !self.first_calls.contains_key(&facts.machine);
-        remember(&mut self.first_calls, facts.machine, facts.real);
+    fn is_first_call(&mut self, context: &FaultContext) -> bool {
+        let is_first = !self.first_calls.contains_key(&context.machine);
+        remember(&mut self.first_calls, context.machine, context.real);
         is_first
     }
 
-    fn first_incarnation(&mut self, facts: &Facts) -> Option<u64> {
-        let document = facts.document?;
+    fn first_incarnation(&mut self, context: &FaultContext) -> Option<u64> {
+        let document = context.document?;
         remember(&mut self.first_incarnations, document.scope, document.incarnation.max(1))
     }
 }

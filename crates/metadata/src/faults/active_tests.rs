@@ -1,7 +1,7 @@
 //! Tables of requests and the faults that they meet. A request is `machine method path`.
 
 use super::*;
-use crate::faults::{Life, Only};
+use crate::faults::{FaultLimit, RequestFilter};
 
 struct World {
     active: ActiveFaults,
@@ -25,7 +25,7 @@ impl World {
         world
     }
 
-    fn ask(&mut self, request: &str) -> Option<Hit> {
+    fn ask(&mut self, request: &str) -> Option<FaultEffects> {
         let mut words = request.split(' ');
         let machine = MachineId(words.next().unwrap().parse().unwrap());
         let method = match words.next().unwrap() {
@@ -34,7 +34,7 @@ impl World {
         };
         let document = Document { scope: ScopeId(machine.0 + 100), incarnation: self.incarnation };
         let document = (words.next().unwrap() == "events").then_some(document);
-        self.active.meet(&Facts { machine, method, document, now: self.now, real: self.real })
+        self.active.apply_to(&FaultContext { machine, method, document, now: self.now, real: self.real })
     }
 
     fn render_met(&mut self, request: &str) -> String {
@@ -52,28 +52,28 @@ fn check(faults: &[NewFault], requests: &[(&str, &str)]) -> World {
     world
 }
 
-fn fault(kind: Kind) -> NewFault {
+fn fault(kind: FaultKind) -> NewFault {
     NewFault::new(kind)
 }
 
-fn status(status: Status) -> Kind {
-    Kind::Status { status, retry_after_secs: 1 }
+fn status(status: Status) -> FaultKind {
+    FaultKind::Status { status, retry_after_secs: 1 }
 }
 
-fn of_machine(machine: u64, kind: Kind) -> NewFault {
+fn of_machine(machine: u64, kind: FaultKind) -> NewFault {
     NewFault { machine: Some(MachineId(machine)), ..fault(kind) }
 }
 
-fn counted(count: u64, kind: Kind) -> NewFault {
-    NewFault { life: Life { count: Some(count), ..Life::default() }, ..fault(kind) }
+fn counted(count: u64, kind: FaultKind) -> NewFault {
+    NewFault { life: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..fault(kind) }
 }
 
-fn share(percent: u8, kind: Kind) -> NewFault {
-    NewFault { life: Life { percent: Some(percent), ..Life::default() }, ..fault(kind) }
+fn share(percent: u8, kind: FaultKind) -> NewFault {
+    NewFault { life: FaultLimit { percent: Some(percent), ..FaultLimit::default() }, ..fault(kind) }
 }
 
-fn only(method: Option<Method>, path: Path, kind: Kind) -> NewFault {
-    NewFault { only: Only { method, path }, ..fault(kind) }
+fn only(method: Option<Method>, path: Path, kind: FaultKind) -> NewFault {
+    NewFault { only: RequestFilter { method, path }, ..fault(kind) }
 }
 
 const POLL: &str = "1 GET events";
@@ -86,8 +86,11 @@ fn without_faults_nothing_is_met() {
 
 #[test]
 fn a_fault_of_one_machine_does_not_affect_others() {
-    check(&[of_machine(1, Kind::Reset)], &[("2 GET events", ""), (POLL, "1:Reset"), ("1 GET instance", "1:Reset")]);
-    check(&[fault(Kind::Reset)], &[("2 GET events", "1:Reset"), (POLL, "1:Reset")]);
+    check(
+        &[of_machine(1, FaultKind::Reset)],
+        &[("2 GET events", ""), (POLL, "1:Reset"), ("1 GET instance", "1:Reset")],
+    );
+    check(&[fault(FaultKind::Reset)], &[("2 GET events", "1:Reset"), (POLL, "1:Reset")]);
 }
 
 #[test]
@@ -98,23 +101,23 @@ fn a_counted_fault_ends_after_its_count() {
     );
     let over = world.active.take_ended();
     assert_eq!(over.len(), 1);
-    assert_eq!((over[0].0.met, over[0].1), (2, Over::Counted));
+    assert_eq!((over[0].0.met, over[0].1), (2, FaultEnd::Counted));
     assert!(world.active.is_empty() && !world.active.has_ended());
 }
 
 #[test]
 fn a_percentage_is_spread_evenly_and_deterministically() {
     for percent in [1, 10, 33, 50, 99, 100] {
-        let mut world = World::with(&[share(percent, Kind::Reset)]);
+        let mut world = World::with(&[share(percent, FaultKind::Reset)]);
         let met = (0..200).filter(|_| world.ask(POLL).is_some()).count();
         assert_eq!(met, usize::from(percent) * 2, "{percent} %");
     }
-    check(&[share(50, Kind::Reset)], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset")]);
+    check(&[share(50, FaultKind::Reset)], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset")]);
 }
 
 #[test]
 fn a_count_with_a_percentage_counts_affected_requests() {
-    let mut new = share(50, Kind::Reset);
+    let mut new = share(50, FaultKind::Reset);
     new.life.count = Some(2);
     let world = check(&[new], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "")]);
     assert!(world.active.is_empty());
@@ -122,7 +125,7 @@ fn a_count_with_a_percentage_counts_affected_requests() {
 
 #[test]
 fn a_fault_with_a_duration_ends_by_the_programs_clock() {
-    let mut new = fault(Kind::Reset);
+    let mut new = fault(FaultKind::Reset);
     new.life.span = Some(10 * SECOND);
     let mut world = World::with(&[new]);
     assert_eq!(world.active.next_end(), Some(Timestamp::from_secs(110)));
@@ -131,28 +134,28 @@ fn a_fault_with_a_duration_ends_by_the_programs_clock() {
     assert_eq!(world.render_met(POLL), "1:Reset");
     world.now = world.now + SECOND;
     assert_eq!(world.render_met(POLL), "");
-    assert_eq!(world.active.take_ended()[0].1, Over::Elapsed);
+    assert_eq!(world.active.take_ended()[0].1, FaultEnd::Elapsed);
 }
 
 #[test]
 fn faults_can_be_limited_to_a_method_or_to_documents() {
     check(
-        &[only(Some(Method::Post), Path::Any, Kind::Reset)],
+        &[only(Some(Method::Post), Path::Any, FaultKind::Reset)],
         &[(POLL, ""), ("1 GET instance", ""), ("1 POST events", "1:Reset")],
     );
     check(
-        &[only(Some(Method::Get), Path::Events, Kind::Reset)],
+        &[only(Some(Method::Get), Path::Events, FaultKind::Reset)],
         &[(POLL, "1:Reset"), ("1 GET instance", ""), ("1 POST events", "")],
     );
     check(
-        &[only(None, Path::Events, Kind::Reset)],
+        &[only(None, Path::Events, FaultKind::Reset)],
         &[(POLL, "1:Reset"), ("1 GET instance", ""), ("1 POST events", "1:Reset")],
     );
 }
 
 #[test]
 fn document_faults_affect_polls_only() {
-    for kind in [Kind::EventsVanish, Kind::IncarnationRestart, Kind::SlowFirstCall(SECOND)] {
+    for kind in [FaultKind::EventsVanish, FaultKind::IncarnationRestart, FaultKind::SlowFirstCall(SECOND)] {
         let met = format!("1:{}", kind.word());
         check(&[fault(kind)], &[("1 GET instance", ""), ("1 POST events", ""), (POLL, &met)]);
     }
@@ -162,11 +165,11 @@ fn document_faults_affect_polls_only() {
 fn a_request_meets_the_oldest_fault_of_each_layer() {
     check(
         &[
-            counted(1, Kind::Truncated),
-            fault(Kind::EventsVanish),
-            fault(Kind::Delay(SECOND)),
-            fault(Kind::Malformed),
-            fault(Kind::Delay(2 * SECOND)),
+            counted(1, FaultKind::Truncated),
+            fault(FaultKind::EventsVanish),
+            fault(FaultKind::Delay(SECOND)),
+            fault(FaultKind::Malformed),
+            fault(FaultKind::Delay(2 * SECOND)),
         ],
         &[(POLL, "3:Delay 1:Truncated 2:EventsVanish"), (POLL, "3:Delay 4:Malformed 2:EventsVanish")],
     );
@@ -175,7 +178,7 @@ fn a_request_meets_the_oldest_fault_of_each_layer() {
 #[test]
 fn a_fault_without_effect_is_not_used_up() {
     check(
-        &[counted(1, Kind::EventsVanish), counted(2, status(Status::TooManyRequests))],
+        &[counted(1, FaultKind::EventsVanish), counted(2, status(Status::TooManyRequests))],
         &[(POLL, "2:Status"), (POLL, "2:Status"), (POLL, "1:EventsVanish"), (POLL, "")],
     );
 }
@@ -183,14 +186,14 @@ fn a_fault_without_effect_is_not_used_up() {
 #[test]
 fn a_request_outside_a_percentage_meets_the_next_fault() {
     check(
-        &[share(50, Kind::Reset), fault(Kind::Malformed)],
+        &[share(50, FaultKind::Reset), fault(FaultKind::Malformed)],
         &[(POLL, "2:Malformed"), (POLL, "1:Reset"), (POLL, "2:Malformed")],
     );
 }
 
 #[test]
 fn only_first_calls_and_those_that_arrive_meanwhile_are_slow() {
-    let mut world = World::with(&[fault(Kind::SlowFirstCall(10 * SECOND))]);
+    let mut world = World::with(&[fault(FaultKind::SlowFirstCall(10 * SECOND))]);
     assert_eq!(world.ask(POLL).unwrap().delay, 10 * SECOND);
     world.real += 4 * SECOND;
     assert_eq!(world.ask(POLL).unwrap().delay, 6 * SECOND);
@@ -202,49 +205,49 @@ fn only_first_calls_and_those_that_arrive_meanwhile_are_slow() {
 
 #[test]
 fn a_tag_from_before_an_incarnation_restart_never_yields_304() {
-    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    let mut world = World::with(&[fault(FaultKind::IncarnationRestart)]);
     let mut is_unconditional = |request| world.ask(request).unwrap().alter.unconditional;
     assert_eq!([is_unconditional(POLL), is_unconditional(POLL), is_unconditional("2 GET events")], [true, false, true]);
 }
 
 #[test]
 fn a_restarted_incarnation_grows_from_1() {
-    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    let mut world = World::with(&[fault(FaultKind::IncarnationRestart)]);
     let mut shown = |incarnation| {
         world.incarnation = incarnation;
         world.ask(POLL).unwrap().alter.incarnation(incarnation)
     };
     assert_eq!([shown(7), shown(7), shown(9)], [1, 1, 3]);
     // A scope that was never on has the incarnation 0, and shows 1 when it is.
-    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    let mut world = World::with(&[fault(FaultKind::IncarnationRestart)]);
     world.incarnation = 0;
     assert_eq!(world.ask(POLL).unwrap().alter.incarnation(1), 1);
-    assert_eq!(Alter::default().incarnation(7), 7);
+    assert_eq!(DocumentFault::default().incarnation(7), 7);
 }
 
 #[test]
 fn body_faults_force_a_document_instead_of_304() {
-    for kind in [Kind::Truncated, Kind::Malformed, Kind::EventsVanish] {
+    for kind in [FaultKind::Truncated, FaultKind::Malformed, FaultKind::EventsVanish] {
         assert!(World::with(&[fault(kind)]).ask(POLL).unwrap().alter.unconditional, "{kind:?}");
     }
-    assert!(!World::with(&[fault(Kind::Delay(SECOND))]).ask(POLL).unwrap().alter.unconditional);
+    assert!(!World::with(&[fault(FaultKind::Delay(SECOND))]).ask(POLL).unwrap().alter.unconditional);
 }
 
 #[test]
 fn a_fault_ends_with_its_machine() {
-    let mut world = World::with(&[of_machine(1, Kind::Reset), fault(Kind::Reset)]);
+    let mut world = World::with(&[of_machine(1, FaultKind::Reset), fault(FaultKind::Reset)]);
     world.active.end_orphans(&Region::new(forewarn_core::Settings::default()));
     let over = world.active.take_ended();
-    assert_eq!((over.len(), over[0].0.id, over[0].1), (1, FaultId(1), Over::MachineGone));
+    assert_eq!((over.len(), over[0].0.id, over[0].1), (1, FaultId(1), FaultEnd::MachineGone));
     assert_eq!(world.active.all().count(), 1);
 }
 
 #[test]
 fn the_number_of_faults_is_limited() {
-    let mut world = World::with(&[fault(Kind::Reset); FAULTS_MAX]);
+    let mut world = World::with(&[fault(FaultKind::Reset); FAULTS_MAX]);
     assert!(world.active.is_full());
     let id = world.active.reserve_id();
-    let one_more = fault(Kind::Reset).begin(id, None, world.now);
+    let one_more = fault(FaultKind::Reset).begin(id, None, world.now);
     assert!(matches!(world.active.add(one_more.clone()), Err(FaultError::TooMany)));
     assert!(world.active.remove(FaultId(1)).is_some());
     world.active.add(one_more).unwrap();
@@ -253,12 +256,12 @@ fn the_number_of_faults_is_limited() {
 #[test]
 fn invalid_faults_are_refused() {
     let wrong = |new: NewFault| new.check().unwrap_err().to_string();
-    assert!(wrong(fault(Kind::Delay(301 * SECOND))).contains("300"));
-    let long = Kind::Status { status: Status::TooManyRequests, retry_after_secs: 3601 };
+    assert!(wrong(fault(FaultKind::Delay(301 * SECOND))).contains("300"));
+    let long = FaultKind::Status { status: Status::TooManyRequests, retry_after_secs: 3601 };
     assert!(wrong(fault(long)).contains("3600"));
-    assert!(wrong(share(0, Kind::Reset)).contains("1 to 100"));
-    assert!(wrong(share(101, Kind::Reset)).contains("1 to 100"));
-    assert!(wrong(counted(0, Kind::Reset)).contains("from 1 to"));
-    assert!(wrong(only(Some(Method::Post), Path::Any, Kind::EventsVanish)).contains("EventsVanish"));
-    fault(Kind::Delay(300 * SECOND)).check().unwrap();
+    assert!(wrong(share(0, FaultKind::Reset)).contains("1 to 100"));
+    assert!(wrong(share(101, FaultKind::Reset)).contains("1 to 100"));
+    assert!(wrong(counted(0, FaultKind::Reset)).contains("from 1 to"));
+    assert!(wrong(only(Some(Method::Post), Path::Any, FaultKind::EventsVanish)).contains("EventsVanish"));
+    fault(FaultKind::Delay(300 * SECOND)).check().unwrap();
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use forewarn_core::{MachineId, Name, Timestamp};
 
-pub use active::{Alter, Document, Facts, Hit, Spoil};
+pub use active::{Document, DocumentFault, FaultContext, FaultEffects, ResponseFault};
 pub use registry::Faults;
 
 /// Active faults. Every request to a server with faults looks at all of them.
@@ -34,14 +34,14 @@ pub const DELAY_MAX: Duration = Duration::from_secs(300);
 pub const RETRY_AFTER_SECS_MAX: u32 = 3600;
 
 /// The longest duration of a fault that ends by itself: longer than any test.
-pub const LIFE_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
+pub const DURATION_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
 /// The most requests that a fault can affect: fits every integer type of API clients.
 pub const COUNT_MAX: u64 = i32::MAX as u64;
 
 /// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FaultKind {
     /// An error of Azure's service. Nothing is approved, and no event group is turned on.
     Status { status: Status, retry_after_secs: u32 },
     /// The response is delayed; a POST takes effect after the delay.
@@ -112,59 +112,66 @@ pub enum Parameters {
     Nothing,
 }
 
-impl Kind {
+impl FaultKind {
     /// The kinds without parameters.
-    pub const PLAIN: [Kind; 6] = [
-        Kind::Reset,
-        Kind::Truncated,
-        Kind::Malformed,
-        Kind::IncarnationRestart,
-        Kind::EventsVanish,
-        Kind::UnknownType,
+    pub const PLAIN: [FaultKind; 6] = [
+        FaultKind::Reset,
+        FaultKind::Truncated,
+        FaultKind::Malformed,
+        FaultKind::IncarnationRestart,
+        FaultKind::EventsVanish,
+        FaultKind::UnknownType,
     ];
 
     /// The name in history, in the request record and in the API.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Status { .. } => "Status",
-            Kind::Delay(_) => "Delay",
-            Kind::Reset => "Reset",
-            Kind::Truncated => "Truncated",
-            Kind::Malformed => "Malformed",
-            Kind::SlowFirstCall(_) => "SlowFirstCall",
-            Kind::IncarnationRestart => "IncarnationRestart",
-            Kind::EventsVanish => "EventsVanish",
-            Kind::UnknownType => "UnknownType",
+            FaultKind::Status { .. } => "Status",
+            FaultKind::Delay(_) => "Delay",
+            FaultKind::Reset => "Reset",
+            FaultKind::Truncated => "Truncated",
+            FaultKind::Malformed => "Malformed",
+            FaultKind::SlowFirstCall(_) => "SlowFirstCall",
+            FaultKind::IncarnationRestart => "IncarnationRestart",
+            FaultKind::EventsVanish => "EventsVanish",
+            FaultKind::UnknownType => "UnknownType",
         }
     }
 
     /// Whether only GETs of the document can meet it.
     pub fn concerns_polls_only(self) -> bool {
         match self {
-            Kind::SlowFirstCall(_) | Kind::IncarnationRestart | Kind::EventsVanish | Kind::UnknownType => true,
-            Kind::Status { .. } | Kind::Delay(_) | Kind::Reset | Kind::Truncated | Kind::Malformed => false,
+            FaultKind::SlowFirstCall(_)
+            | FaultKind::IncarnationRestart
+            | FaultKind::EventsVanish
+            | FaultKind::UnknownType => true,
+            FaultKind::Status { .. }
+            | FaultKind::Delay(_)
+            | FaultKind::Reset
+            | FaultKind::Truncated
+            | FaultKind::Malformed => false,
         }
     }
 
     pub fn parameters(self) -> Parameters {
         match self {
-            Kind::Status { status, retry_after_secs } => {
+            FaultKind::Status { status, retry_after_secs } => {
                 Parameters::Status { status, retry_after_secs: status.has_retry_after().then_some(retry_after_secs) }
             }
-            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => Parameters::Delay(delay),
-            Kind::Reset
-            | Kind::Truncated
-            | Kind::Malformed
-            | Kind::IncarnationRestart
-            | Kind::EventsVanish
-            | Kind::UnknownType => Parameters::Nothing,
+            FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => Parameters::Delay(delay),
+            FaultKind::Reset
+            | FaultKind::Truncated
+            | FaultKind::Malformed
+            | FaultKind::IncarnationRestart
+            | FaultKind::EventsVanish
+            | FaultKind::UnknownType => Parameters::Nothing,
         }
     }
 }
 
 /// The requests that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct RequestFilter {
     pub method: Option<Method>,
     pub path: Path,
 }
@@ -194,7 +201,7 @@ pub enum Path {
 
 /// When a fault ends; without count and duration, when it is cleared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Life {
+pub struct FaultLimit {
     /// The number of requests to affect.
     pub count: Option<u64>,
     /// The duration, on the program's clock.
@@ -208,15 +215,15 @@ pub struct Life {
 pub struct NewFault {
     /// None: every machine.
     pub machine: Option<MachineId>,
-    pub kind: Kind,
-    pub only: Only,
-    pub life: Life,
+    pub kind: FaultKind,
+    pub only: RequestFilter,
+    pub life: FaultLimit,
 }
 
 impl NewFault {
     /// A fault for every request of every machine, until it is cleared.
-    pub fn new(kind: Kind) -> NewFault {
-        NewFault { machine: None, kind, only: Only::default(), life: Life::default() }
+    pub fn new(kind: FaultKind) -> NewFault {
+        NewFault { machine: None, kind, only: RequestFilter::default(), life: FaultLimit::default() }
     }
 
     pub fn check(&self) -> Result<(), FaultError> {
@@ -233,11 +240,11 @@ impl NewFault {
         if self.life.count.is_some_and(|count| !(1..=COUNT_MAX).contains(&count)) {
             return Err(FaultError::CountRange);
         }
-        if self.life.span.is_some_and(|span| span.is_zero() || span > LIFE_MAX) {
-            return Err(FaultError::LifeRange);
+        if self.life.span.is_some_and(|span| span.is_zero() || span > DURATION_MAX) {
+            return Err(FaultError::DurationRange);
         }
         if self.kind.concerns_polls_only() && self.only.method == Some(Method::Post) {
-            return Err(FaultError::NeverMet(self.kind.word()));
+            return Err(FaultError::NeverAffects(self.kind.word()));
         }
         Ok(())
     }
@@ -252,9 +259,9 @@ pub struct FaultId(pub u64);
 pub struct Fault {
     pub id: FaultId,
     pub machine: Option<(MachineId, Name)>,
-    pub kind: Kind,
-    pub only: Only,
-    pub life: Life,
+    pub kind: FaultKind,
+    pub only: RequestFilter,
+    pub life: FaultLimit,
     pub since: Timestamp,
     pub until: Option<Timestamp>,
     /// Requests that matched.
@@ -265,14 +272,14 @@ pub struct Fault {
 
 /// A fault that affected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Met {
+pub struct AppliedFault {
     pub fault: FaultId,
     pub kind: &'static str,
 }
 
 /// Why a fault ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum FaultEnd {
     Counted,
     Elapsed,
     MachineGone,
@@ -292,11 +299,11 @@ pub enum FaultError {
     CountRange,
     #[error(
         "The duration must be positive and at most {} days. Omit it for a fault that lasts until it is cleared.",
-        LIFE_MAX.as_secs() / 86_400
+        DURATION_MAX.as_secs() / 86_400
     )]
-    LifeRange,
+    DurationRange,
     #[error("{0} affects only GETs of the document, so it cannot be limited to POST. Omit the method.")]
-    NeverMet(&'static str),
+    NeverAffects(&'static str),
     #[error("There is no machine with this ID. List the machines to see which exist.")]
     UnknownMachine,
     #[error("There are already {FAULTS_MAX} faults, which is the limit. Clear some first.")]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use forewarn_core::{MachineId, Name, Region, Timestamp};
 use tokio::sync::Notify;
 
-use super::active::{ActiveFaults, Facts, Hit};
-use super::{Fault, FaultError, FaultId, NewFault, Over};
+use super::active::{ActiveFaults, FaultContext, FaultEffects};
+use super::{Fault, FaultEnd, FaultError, FaultId, NewFault};
 
 pub struct Faults {
     /// Whether there are any faults.
@@ -30,11 +30,11 @@ impl Faults {
         self.any.load(Ordering::Relaxed)
     }
 
-    pub fn meet(&self, facts: Facts) -> Option<Hit> {
-        self.change(|active| active.meet(&facts))
+    pub fn apply_to(&self, context: FaultContext) -> Option<FaultEffects> {
+        self.change(|active| active.apply_to(&context))
     }
 
-    /// Real time, for [`Facts`].
+    /// Real time, for [`FaultContext`].
     pub fn real(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -72,7 +72,7 @@ impl Faults {
     }
 
     /// Ends the faults whose time is over or whose machine is gone, and returns all that ended since the last call.
-    pub fn take_ended(&self, region: &Region, now: Timestamp) -> Vec<(Fault, Over)> {
+    pub fn take_ended(&self, region: &Region, now: Timestamp) -> Vec<(Fault, FaultEnd)> {
         self.change(|active| {
             active.pass_time(now);
             active.end_orphans(region);

@@ -1,4 +1,4 @@
-//! The last requests of each machine, for people who want to see what their handler did.
+//! The last requests of each machine, to show what its handler did.
 //!
 //! A log is created at a machine's first request. There is a fixed number of slots for logs; a machine keeps its slot while it
 //! sends requests. A poll of the document, which is nearly every request, takes 24 bytes and no allocation; everything else
@@ -13,7 +13,7 @@ use forewarn_wire::version::Version;
 
 use super::RequestEntry;
 use super::summary::{PollCounter, PollSummary};
-use crate::faults::{Met, Method};
+use crate::faults::{AppliedFault, Method};
 
 /// Requests kept per machine: about a minute of a handler that polls each second.
 pub const REQUESTS_KEPT_MAX: usize = 64;
@@ -51,7 +51,7 @@ pub struct RequestSeen {
     /// The approved events; at most [`APPROVED_KEPT_MAX`] of them.
     pub approved: Vec<EventId>,
     /// The faults that the request met.
-    pub faults: Vec<Met>,
+    pub faults: Vec<AppliedFault>,
 }
 
 /// The recent requests of one machine.
@@ -65,12 +65,14 @@ pub struct RequestLog {
 /// Everything about a request but its time, method, version and status.
 #[derive(Debug, Default)]
 pub struct Extra {
+    /// The machine was off, so that the request came from elsewhere.
+    pub is_off: bool,
     pub method: Option<Box<str>>,
     /// None: the document of events.
     pub path: Option<Box<str>>,
     pub version: Option<Box<str>>,
     pub approved: Box<[EventId]>,
-    pub faults: Box<[Met]>,
+    pub faults: Box<[AppliedFault]>,
 }
 
 pub struct Logs {
@@ -118,7 +120,8 @@ impl Logs {
         if entry.is_poll() {
             log.polls.count(entry.at);
         }
-        if status == Some(200) && entry.extra.as_ref().is_some_and(|extra| !extra.approved.is_empty()) {
+        if status == Some(200) && entry.extra.as_ref().is_some_and(|extra| !extra.approved.is_empty() && !extra.is_off)
+        {
             log.polls.record_approval(entry.at);
         }
         if log.entries.len() == REQUESTS_KEPT_MAX {
@@ -190,9 +193,10 @@ impl Entry {
     }
 }
 
-/// A GET of the document of events.
+/// A GET of the document of events by a handler on the machine.
 pub(super) fn is_poll(method: Method, extra: Option<&Extra>) -> bool {
-    matches!(method, Method::Get) && extra.is_none_or(|extra| extra.path.is_none() && extra.method.is_none())
+    let is_of_handler = |extra: &Extra| extra.path.is_none() && extra.method.is_none() && !extra.is_off;
+    matches!(method, Method::Get) && extra.is_none_or(is_of_handler)
 }
 
 /// A text that a machine chose, shortened to what is kept of it.

@@ -1,4 +1,4 @@
-//! The request record: what machines asked of the metadata endpoint, kept beside the region because polls are too many to be
+//! The request record: the requests of machines to the metadata endpoint, kept beside the region because polls are too many to be
 //! commands. Counts for all machines, the last requests of active ones (`log`), and how they poll (`summary`). The rate limit
 //! of each machine is counted here too.
 
@@ -17,7 +17,7 @@ pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
 pub use log::{Extra, shorten};
 pub use summary::PollSummary;
 
-use crate::faults::{Met, Method};
+use crate::faults::{AppliedFault, Method};
 use log::Logs;
 
 /// Machines with counts. Each has a slot by its ID; of two machines that share a slot, the later caller has it. Slots for all
@@ -64,7 +64,7 @@ impl RequestEntry {
         self
     }
 
-    pub fn set_faults(&mut self, faults: &[Met]) {
+    pub fn set_faults(&mut self, faults: &[AppliedFault]) {
         self.extra().faults = faults.into();
     }
 

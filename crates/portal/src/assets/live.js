@@ -60,6 +60,7 @@ function apply(message) {
   showState("live", "live");
   if (message.now) setNow(message.now);
   if (message.down !== undefined) showDown(message.down);
+  if (message.outage !== undefined) showOutage(message.outage);
   for (const id of message.drop || []) remove(id);
   for (const fragment of message.put || []) place(fragment);
   if (message.all) removeExcept(message.all);
@@ -71,6 +72,13 @@ function showDown(count) {
   const icon = document.getElementById("icon");
   const href = `/portal/assets/${count > 0 ? "icon-down" : "icon"}.svg`;
   if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
+}
+
+// The warning while no server leads.
+function showOutage(text) {
+  const outage = document.getElementById("outage");
+  if (outage.firstElementChild.textContent !== text) outage.firstElementChild.textContent = text;
+  outage.hidden = !text;
 }
 
 function showState(state, text) {

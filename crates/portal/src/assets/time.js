@@ -39,7 +39,7 @@ export function localTicks() {
 function show(time, date) {
   const today = date.toDateString() === new Date(now()).toDateString();
   const day = today ? "" : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) + " ";
-  time.textContent = day + clockTime(date);
+  time.textContent = day + ("minutes" in time.dataset ? clockTime(date).slice(0, 5) : clockTime(date));
   time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 

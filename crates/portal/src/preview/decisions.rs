@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use forewarn_core::{
-    Approver, Command, Event, EventId, EventKind, Operation, Outcome, Region, Status, Transition, What, Within,
+    ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, Operation, Outcome, Region, Status,
+    Transition,
 };
 
 use super::{Preview, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
@@ -12,7 +13,7 @@ use crate::words::{self, escape_html, join_names};
 impl Preview<'_> {
     pub fn describe_approval(&self, event: &Event) -> String {
         let by = Approver::Management(no_actor());
-        let command = Command::Approve { by, within: Within::Region, events: vec![event.id] };
+        let command = Command::Approve { by, within: ApprovalScope::Region, events: vec![event.id] };
         let trial = match self.region.apply(&command, self.now) {
             Ok(trial) => trial,
             Err(rejection) => return escape_html(rejection),
@@ -38,7 +39,7 @@ impl Preview<'_> {
     /// Approves several events at once.
     pub fn describe_approvals(&self, events: &[EventId]) -> String {
         let by = Approver::Management(no_actor());
-        let command = Command::Approve { by, within: Within::Region, events: events.to_vec() };
+        let command = Command::Approve { by, within: ApprovalScope::Region, events: events.to_vec() };
         let trial = match self.region.apply(&command, self.now) {
             Ok(trial) => trial,
             Err(rejection) => return escape_html(rejection),
@@ -142,36 +143,36 @@ fn missing_approvals(region: &Region, event: &Event) -> Vec<String> {
 
 fn started(trial: &Transition) -> impl Iterator<Item = &Event> {
     trial.facts.iter().filter_map(|fact| match &fact.what {
-        What::Started(event) => Some(&**event),
-        What::Appeared(_)
-        | What::Approved { .. }
-        | What::Ended(_)
-        | What::OperationEnded(_)
-        | What::RolloutChanged { .. }
-        | What::HostChanged(_)
-        | What::MachineAdded(_)
-        | What::MachineRemoved(_)
-        | What::ScopeOn(_)
-        | What::ScopeOff(_) => None,
+        FactKind::Started(event) => Some(&**event),
+        FactKind::Appeared(_)
+        | FactKind::Approved { .. }
+        | FactKind::Ended(_)
+        | FactKind::OperationEnded(_)
+        | FactKind::RolloutChanged { .. }
+        | FactKind::HostChanged(_)
+        | FactKind::MachineAdded(_)
+        | FactKind::MachineRemoved(_)
+        | FactKind::ScopeOn(_)
+        | FactKind::ScopeOff(_) => None,
     })
 }
 
 pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcome)> {
     trial.facts.iter().filter_map(|fact| match &fact.what {
-        What::Ended(event) => match &event.status {
+        FactKind::Ended(event) => match &event.status {
             Status::Ended { outcome, .. } => Some((&**event, outcome)),
             Status::Scheduled | Status::Started { .. } => None,
         },
-        What::Appeared(_)
-        | What::Approved { .. }
-        | What::Started(_)
-        | What::OperationEnded(_)
-        | What::RolloutChanged { .. }
-        | What::HostChanged(_)
-        | What::MachineAdded(_)
-        | What::MachineRemoved(_)
-        | What::ScopeOn(_)
-        | What::ScopeOff(_) => None,
+        FactKind::Appeared(_)
+        | FactKind::Approved { .. }
+        | FactKind::Started(_)
+        | FactKind::OperationEnded(_)
+        | FactKind::RolloutChanged { .. }
+        | FactKind::HostChanged(_)
+        | FactKind::MachineAdded(_)
+        | FactKind::MachineRemoved(_)
+        | FactKind::ScopeOn(_)
+        | FactKind::ScopeOff(_) => None,
     })
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_core::{
-    AddressWish, Approver, Cause, Command, Event, EventKind, EventsPolicy, EvictionPolicy, Found, Group, Guid, Home,
-    Machine, NewGroup, NewGroupKind, NewMachine, Orchestration, Place, Plan, Power, Priority, Region, Report, Request,
-    SetModel, Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode, Within,
+    AddressRequest, ApprovalScope, Approver, Cause, Command, Event, EventKind, EventsPolicy, EvictionPolicy, Group,
+    Guid, Home, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, Orchestration, Plan, Power,
+    Priority, Region, Report, Request, SetModel, Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
 
 use super::{MachineAction, Preview};
@@ -48,7 +48,7 @@ impl World {
             ["stop", name] => self.run(Command::SetPower { machine: self.named(name).id, power: Power::Stopped }),
             ["approve", name] => {
                 let (by, events) = (Approver::Management("ops".into()), vec![self.event_of(name).id]);
-                self.run(Command::Approve { by, within: Within::Region, events });
+                self.run(Command::Approve { by, within: ApprovalScope::Region, events });
             }
             ["done", name] => self.run(Command::Report { event: self.event_of(name).id, report: Report::Done }),
             ["wait", minutes] => {
@@ -108,7 +108,7 @@ impl World {
 
     fn register(&mut self, name: &str, change: impl FnOnce(&mut NewMachine)) {
         let mut new = NewMachine::plain(self.guid(), name, home());
-        (new.place, new.addresses) = (Place::Standalone, AddressWish::None);
+        (new.place, new.addresses) = (NewMembership::Standalone, AddressRequest::None);
         change(&mut new);
         self.run(Command::RegisterMachine(Box::new(new)));
     }
@@ -140,7 +140,7 @@ impl World {
 
     fn named(&self, name: &str) -> Arc<Machine> {
         match self.region.machine_by_name(name, None) {
-            Found::One(id) => self.region.machine(id).unwrap().clone(),
+            MachineLookup::One(id) => self.region.machine(id).unwrap().clone(),
             found => panic!("{name}: {found:?}"),
         }
     }
@@ -393,7 +393,7 @@ fn approvals_are_previewed() {
     let reboot = world.region.events_of(world.named("web").id).next().unwrap().clone();
     let redeploy = world.region.events_of(world.named("web").id).nth(1).unwrap().clone();
     let by = Approver::Management("ops".into());
-    world.run(Command::Approve { by, within: Within::Region, events: vec![reboot.id] });
+    world.run(Command::Approve { by, within: ApprovalScope::Region, events: vec![reboot.id] });
     let preview = Preview { region: &world.region, now: world.now, mode: RenderMode::Page };
     assert_eq!(
         strip_tags(&preview.describe_approval(&redeploy)),

@@ -7,11 +7,12 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use forewarn_api::{ApiError, BODY_BYTES_MAX, is_api_path};
+use forewarn_api::{ApiError, BODY_BYTES_MAX, check_host_and_origin, is_api_path};
 use forewarn_engine::{LeaderAddress, SubmitError};
-use http::header::{self, HeaderMap, HeaderValue};
+use forewarn_portal::Portal;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request as HttpRequest};
+use http::{Method, Request as HttpRequest, StatusCode};
 use tokio::time::Instant;
 
 use super::peer::{FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
@@ -20,8 +21,11 @@ use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading, PEER_PREFIX};
 /// State that only the leader has, so that reading it needs the leader too.
 const LEADER_PATHS: [&str; 3] = ["/api/v1/webhooks", "/api/v1/scenario-runs", "/api/v1/faults"];
 
-/// Paths that change nothing but this server's own state.
+/// Paths that change only sessions, which have a way to the leader of their own.
 const LOCAL_PATHS: [&str; 1] = ["/api/v1/portal-links"];
+
+/// The confirmation that the leader would show after a form.
+const CONFIRMATION: HeaderName = HeaderName::from_static("forewarn-confirmation");
 
 /// Headers of one connection.
 const HOP_HEADERS: [header::HeaderName; 7] = [
@@ -36,10 +40,15 @@ const HOP_HEADERS: [header::HeaderName; 7] = [
 
 /// Middleware that lets the leader answer requests that change something.
 pub async fn forward(State(cluster): State<Arc<Cluster>>, request: Request, next: Next) -> Response {
+    let is_forwarded = request.headers().contains_key(FORWARDED_BY);
+    let is_for_nodes = is_forwarded || request.uri().path().starts_with(PEER_PREFIX);
+    if is_for_nodes && !cluster.is_from_node(request.extensions()) {
+        return refuse_stranger();
+    }
     if !needs_leader(request.method(), request.uri().path()) {
         return next.run(request).await;
     }
-    if request.headers().contains_key(FORWARDED_BY) {
+    if is_forwarded {
         return answer_forwarded(&cluster, request, next).await;
     }
     if cluster.engine.accepts_commands() {
@@ -48,12 +57,60 @@ pub async fn forward(State(cluster): State<Arc<Cluster>>, request: Request, next
     pass_on(&cluster, request, next).await
 }
 
+fn refuse_stranger() -> Response {
+    let message = "Only servers of this region can use this, with a certificate of its authority.\n";
+    (StatusCode::FORBIDDEN, message).into_response()
+}
+
+/// Middleware that lets the leader carry out the forms of the portal.
+pub async fn forward_form(
+    State((cluster, portal)): State<(Arc<Cluster>, Portal)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !forewarn_portal::needs_leader(request.method(), request.uri().path()) {
+        return next.run(request).await;
+    }
+    let headers = request.headers().clone();
+    if headers.contains_key(FORWARDED_BY) {
+        if !cluster.is_from_node(request.extensions()) {
+            return refuse_stranger();
+        }
+        let mut response = answer_forwarded(&cluster, request, next).await;
+        if let Some(confirmation) = portal.take_confirmation(&headers) {
+            response.headers_mut().insert(CONFIRMATION, confirmation);
+        }
+        return response;
+    }
+    if cluster.engine.accepts_commands() {
+        return next.run(request).await;
+    }
+    if let Err(error) = check_host_and_origin(&request, portal.addresses()) {
+        return error.into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
+    if let Err(refusal) = portal.check_form(&parts, &body).await {
+        return refusal;
+    }
+    let mut response = pass_on(&cluster, Request::from_parts(parts, Body::from(body)), next).await;
+    if let Some(confirmation) = response.headers_mut().remove(CONFIRMATION) {
+        portal.set_confirmation(&headers, &confirmation);
+    }
+    response
+}
+
 fn needs_leader(method: &Method, path: &str) -> bool {
     if path.starts_with(PEER_PREFIX) || LOCAL_PATHS.contains(&path) {
         return false;
     }
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if is_read { LEADER_PATHS.iter().any(|leader| path.starts_with(leader)) } else { is_api_path(path) }
+    if !is_read {
+        return is_api_path(path);
+    }
+    // Agents report the domains of their hosts to the leader.
+    let is_domains = path.starts_with("/api/v1/hosts/") && path.ends_with("/domains");
+    is_domains || LEADER_PATHS.iter().any(|leader| path.starts_with(leader))
 }
 
 /// Answers a request of another server, with the revision that its copy must reach.
@@ -122,6 +179,7 @@ async fn send(
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = parts.status;
     *response.headers_mut() = end_to_end(&parts.headers);
+    response.headers_mut().remove(REVISION);
     Ok(Some(response))
 }
 
@@ -144,6 +202,8 @@ mod tests {
             (Method::POST, "/api/v1/machines", true),
             (Method::PUT, "/subscriptions/s/resourceGroups/g", true),
             (Method::GET, "/api/v1/webhooks/ops", true),
+            (Method::GET, "/api/v1/hosts/h1", false),
+            (Method::GET, "/api/v1/hosts/h1/domains", true),
             (Method::POST, "/api/v1/portal-links", false),
             (Method::POST, "/cluster/v1/guest", false),
             (Method::POST, "/tenant/oauth2/v2.0/token", false),

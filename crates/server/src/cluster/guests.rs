@@ -8,25 +8,23 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use forewarn_api::ApiError;
-use forewarn_core::{Approver, Command, EventId, MachineId, Rejection, Within};
+use forewarn_core::{ApprovalScope, Approver, Command, EventId, MachineId, Rejection};
 use forewarn_engine::SubmitError;
 use forewarn_metadata::SourceError;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use super::peer::PeerError;
-use super::{Cluster, LEADER_WAIT_MAX, Leading};
+use super::{Answered, Cluster};
 
 /// A command of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestCommand {
     pub machine: MachineId,
-    pub act: GuestAct,
+    pub act: GuestAction,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GuestAct {
+pub enum GuestAction {
     /// The guest has asked for its document.
     Seen,
     Approve(Vec<EventId>),
@@ -41,26 +39,13 @@ pub fn routes() -> Router<Arc<Cluster>> {
 impl Cluster {
     /// Has the leader carry out the command of a guest, and waits until the local copy shows it.
     pub async fn forward_guest(&self, command: &GuestCommand) -> Result<(), SourceError> {
-        let until = Instant::now() + LEADER_WAIT_MAX;
         let body = Bytes::from(command.encode().to_string());
-        while let Some(Leading::At(leader)) = self.find_leader(until).await {
-            let request = Request::post(PATH).header("content-type", "application/json").body(body.clone());
-            let Ok(request) = request else { return Err(SourceError::Internal) };
-            match self.peers.send(&leader.address, request).await {
-                Ok(response) if response.status() == StatusCode::MISDIRECTED_REQUEST => {}
-                Ok(response) => return self.take_answer(response.status(), response.body()).await,
-                Err(PeerError::Connect(..)) => {}
-                Err(error @ PeerError::Broken(..)) => {
-                    tracing::warn!(%error, "the outcome of a guest's request is unknown");
-                    return Err(SourceError::OutcomeUnknown);
-                }
-            }
-            if Instant::now() >= until {
-                break;
-            }
-            tokio::time::sleep(super::LEADER_POLL).await;
+        match self.post_to_leader(PATH, body).await {
+            Answered::By(response) => self.take_answer(response.status(), response.body()).await,
+            // This server has become the leader meanwhile; the guest tries again.
+            Answered::Here | Answered::NoLeader => Err(SourceError::Overloaded),
+            Answered::Unknown => Err(SourceError::OutcomeUnknown),
         }
-        Err(SourceError::Overloaded)
     }
 
     async fn take_answer(&self, status: StatusCode, body: &[u8]) -> Result<(), SourceError> {
@@ -81,8 +66,8 @@ impl Cluster {
 impl GuestCommand {
     fn encode(&self) -> Value {
         match &self.act {
-            GuestAct::Seen => json!({ "machine": self.machine.0 }),
-            GuestAct::Approve(events) => {
+            GuestAction::Seen => json!({ "machine": self.machine.0 }),
+            GuestAction::Approve(events) => {
                 json!({ "machine": self.machine.0, "approve": events.iter().map(ToString::to_string).collect::<Vec<_>>() })
             }
         }
@@ -91,8 +76,8 @@ impl GuestCommand {
     fn decode(body: &[u8]) -> Option<GuestCommand> {
         let value: Value = serde_json::from_slice(body).ok()?;
         let act = match value.get("approve") {
-            Some(ids) => GuestAct::Approve(decode_ids(ids.as_array()?)),
-            None => GuestAct::Seen,
+            Some(ids) => GuestAction::Approve(decode_ids(ids.as_array()?)),
+            None => GuestAction::Seen,
         };
         Some(GuestCommand { machine: MachineId(value["machine"].as_u64()?), act })
     }
@@ -108,12 +93,12 @@ async fn take(State(cluster): State<Arc<Cluster>>, body: Bytes) -> Response {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let command = match act {
-        GuestAct::Seen => Command::Seen { machine },
-        GuestAct::Approve(events) => {
+        GuestAction::Seen => Command::Seen { machine },
+        GuestAction::Approve(events) => {
             let snapshot = cluster.engine.snapshot();
             let Some(found) = snapshot.region.machine(machine) else { return StatusCode::NOT_FOUND.into_response() };
             let by = Approver::Guest { machine, name: found.name.clone() };
-            Command::Approve { by, within: Within::ScopeOf(machine), events }
+            Command::Approve { by, within: ApprovalScope::ScopeOf(machine), events }
         }
     };
     match cluster.engine.submit(command, None).await {
@@ -137,7 +122,7 @@ mod tests {
 
     #[test]
     fn commands_of_guests_survive_encoding() {
-        for act in [GuestAct::Seen, GuestAct::Approve(vec![Guid(7), Guid(u128::MAX)])] {
+        for act in [GuestAction::Seen, GuestAction::Approve(vec![Guid(7), Guid(u128::MAX)])] {
             let command = GuestCommand { machine: MachineId(3), act };
             assert_eq!(GuestCommand::decode(command.encode().to_string().as_bytes()), Some(command));
         }

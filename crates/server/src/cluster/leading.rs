@@ -1,4 +1,4 @@
-//! Tasks of a leader: webhooks, and the first machine of a new region.
+//! Tasks of a leader: webhooks, and the first machine of a new region. Tasks of every server: the region's token.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Cluster;
 use crate::first_machine::register_first;
 
-/// Runs the leader's tasks whenever this server leads, until it stops.
+/// Runs the tasks of a server in a cluster until it stops; those of the leader whenever it leads.
 pub async fn supervise(
     cluster: Arc<Cluster>,
     webhooks: Arc<Webhooks>,
@@ -23,7 +23,8 @@ pub async fn supervise(
             tokio::time::sleep(super::LEADER_POLL).await;
         }
     };
-    let _: Option<()> = stop.run_until_cancelled(leading).await;
+    let tasks = async { tokio::join!(leading, cluster.keep_token()) };
+    let _: Option<((), ())> = stop.run_until_cancelled(tasks).await;
 }
 
 async fn lead(cluster: &Cluster, webhooks: &Arc<Webhooks>, first_machine: Option<String>, stop: &CancellationToken) {

@@ -12,10 +12,14 @@ mod etcd;
 mod forward;
 mod guests;
 mod init;
+mod leader;
 mod leading;
+mod node_report;
 mod operators;
 mod peer;
 mod secrets;
+mod sessions;
+mod token;
 mod transfer;
 
 use std::path::PathBuf;
@@ -23,19 +27,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use arc_swap::ArcSwap;
 use axum::Router;
-use forewarn_access::{AUTHORITY_FILE, Access};
-use forewarn_api as api;
+use forewarn_access::Access;
+use forewarn_access::tls::node_client_config;
+use forewarn_api::{self as api, ConnectionUse, SessionWriter};
 use forewarn_cluster::machine::Settings;
-use forewarn_cluster::{EtcdLog, EtcdOptions, Log, LogError};
+use forewarn_cluster::{EtcdLog, EtcdOptions, Key, Log, LogError, Roster};
 use forewarn_engine::{ClusterMonitor, ClusterOptions, Engine, LeaderAddress};
 use forewarn_store::{Copier, Replicated};
+use http::Extensions;
 use tokio::time::Instant;
 
 use crate::config::ClusterConfig;
-pub use forward::forward;
-pub use guests::{GuestAct, GuestCommand};
+pub use forward::{forward, forward_form};
+pub use guests::{GuestAction, GuestCommand};
 pub use init::{create_cluster_key, init_region};
+pub use leader::{Answered, LeaderRequest};
 pub use leading::supervise;
 use peer::PeerClient;
 pub use secrets::share as share_secrets;
@@ -64,8 +72,12 @@ pub struct Cluster {
     peers: PeerClient,
     /// A connection of its own, for operators: the writer's must not wait.
     log: Mutex<EtcdLog>,
+    last_roster: ArcSwap<Roster>,
     copier: Arc<dyn Copier>,
-    /// Where copies are kept while they are sent or received.
+    sessions: SessionWriter,
+    /// The key of the region's secrets. None: the servers require no token.
+    key: Option<Arc<Key>>,
+    /// The data directory. Also where copies are kept while they are sent or received.
     scratch: PathBuf,
 }
 
@@ -75,6 +87,7 @@ pub struct Preparation {
     etcd: EtcdOptions,
     copier: Arc<dyn Copier>,
     peers: PeerClient,
+    access: Arc<Access>,
     scratch: PathBuf,
 }
 
@@ -86,17 +99,19 @@ impl Preparation {
         scratch: PathBuf,
     ) -> anyhow::Result<Preparation> {
         let etcd = etcd::options(&config.address, &config.etcd)?;
-        if !peer::parse_address(&config.advertise)?.is_private() {
+        let address = peer::parse_address(&config.advertise)?;
+        let is_safe = if config.key.is_some() { address.is_tls } else { address.is_loopback() };
+        if !is_safe {
             bail!(
-                "{} is not a safe address for other servers, because tokens are sent to it: use --advertise https://HOST:PORT \
-                 with the address of --management-tls",
+                "{} is not a safe address for other servers: use --advertise https://HOST:PORT with the address of \
+                 --management-tls, or a loopback address with --no-auth",
                 config.advertise
             );
         }
-        let authority = scratch.join(AUTHORITY_FILE);
-        let authority = Some(authority.as_path()).filter(|path| config.key.is_some() && path.exists());
-        let peers = PeerClient::new(&config.node, access.clone(), authority)?;
-        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), peers, scratch })
+        let tls = config.key.is_some().then(|| node_client_config(&scratch, &config.node)).transpose()?;
+        let peers = PeerClient::new(&config.node, access.clone(), tls);
+        let access = access.clone();
+        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), peers, access, scratch })
     }
 
     fn open_log(&self) -> anyhow::Result<EtcdLog> {
@@ -118,6 +133,7 @@ impl Preparation {
     pub fn finish(self, engine: &Engine) -> anyhow::Result<Arc<Cluster>> {
         let monitor = engine.cluster().context("the engine is not in a cluster")?.clone();
         let log = Mutex::new(self.open_log()?);
+        let key = self.config.key.as_deref().map(Key::read).transpose()?.map(Arc::new);
         Ok(Arc::new(Cluster {
             region: self.etcd.region,
             peers: self.peers,
@@ -125,7 +141,10 @@ impl Preparation {
             engine: engine.clone(),
             monitor,
             log,
+            last_roster: ArcSwap::default(),
             copier: self.copier,
+            key,
+            sessions: SessionWriter::new(engine.clone(), self.access),
             scratch: self.scratch,
         }))
     }
@@ -135,6 +154,12 @@ impl Cluster {
     /// Whether the local copy is too old to answer guests.
     pub fn is_stale(&self) -> bool {
         self.monitor.beat_age().is_none_or(|age| age > GUEST_STALE_MAX)
+    }
+
+    /// Whether a request comes from another server of the region: one with a certificate, or any on a host without
+    /// authentication.
+    fn is_from_node(&self, extensions: &Extensions) -> bool {
+        self.key.is_none() || extensions.get::<ConnectionUse>().is_some_and(|connection| connection.is_node)
     }
 
     /// The leader, if it is another server.
@@ -159,7 +184,7 @@ impl Cluster {
     }
 
     /// Waits until the local copy has this revision, so that the caller reads what it has written.
-    async fn wait_for_copy(&self, revision: u64) {
+    pub async fn wait_for_copy(&self, revision: u64) {
         let mut revisions = self.engine.subscribe();
         let has_it = revisions.wait_for(|newest| *newest >= revision);
         if tokio::time::timeout(COPY_WAIT_MAX, has_it).await.is_err() {
@@ -189,5 +214,6 @@ enum Leading {
 
 /// The routes of servers and operators.
 pub fn routes(cluster: &Arc<Cluster>) -> Router<api::Service> {
-    operators::routes().merge(guests::routes()).merge(transfer::routes()).with_state(cluster.clone())
+    let peers = guests::routes().merge(node_report::routes()).merge(sessions::routes()).merge(transfer::routes());
+    operators::routes().merge(peers).with_state(cluster.clone())
 }

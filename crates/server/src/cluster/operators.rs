@@ -1,54 +1,95 @@
-//! The cluster as operators see it: its servers, its leader, the health of etcd; stepping down, and removing a server.
+//! The cluster as operators see it: its servers, its leader, the health of etcd; stepping down, removing a server, and applying
+//! other rules.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use axum::{Json, Router};
-use forewarn_api::ApiError;
-use forewarn_cluster::{Backend, LogError, Roster};
-use forewarn_engine::SubmitError;
+use axum::{Extension, Json, Router};
+use forewarn_access::{Principal, remove_host_listener};
+use forewarn_api::error::ErrorCode;
+use forewarn_api::{ApiError, ClusterReporter};
+use forewarn_cluster::{Backend, LogError, Member, Roster};
+use forewarn_engine::{AuditEntry, Bundle, SubmitError};
+use forewarn_store::{compare_rules, put_rules};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Cluster;
+use super::node_report::Sighting;
 
 pub fn routes() -> Router<Arc<Cluster>> {
     Router::new()
         .route("/api/v1/cluster", get(show))
         .route("/api/v1/cluster/step-down", post(step_down))
+        .route("/api/v1/cluster/apply-rules", post(apply_rules))
         .route("/api/v1/cluster/nodes/{node}", delete(remove))
 }
 
 async fn show(State(cluster): State<Arc<Cluster>>) -> Json<Value> {
-    let roster = cluster.with_log(|log| log.roster()).await;
-    let backends = cluster.with_log(|log| log.health()).await;
-    Json(cluster.describe(roster, backends))
+    Json(cluster.report().await)
+}
+
+impl ClusterReporter for Cluster {
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>> {
+        Box::pin(async move {
+            let (roster, problem) = match self.with_log(|log| log.roster()).await {
+                Ok(roster) => (self.remember_roster(roster), None),
+                Err(error) => (self.last_roster(), Some(error)),
+            };
+            let backends = self.with_log(|log| log.health()).await.unwrap_or_default();
+            let sightings = self.ask_nodes(&roster.members).await;
+            self.describe(&roster, problem.as_ref(), &sightings, &backends)
+        })
+    }
 }
 
 impl Cluster {
-    fn describe(&self, roster: Result<Roster, LogError>, backends: Result<Vec<Backend>, LogError>) -> Value {
+    fn remember_roster(&self, roster: Roster) -> Arc<Roster> {
+        let roster = Arc::new(roster);
+        self.last_roster.store(roster.clone());
+        roster
+    }
+
+    /// The servers that etcd named last. Operators need the list most while etcd is unavailable.
+    fn last_roster(&self) -> Arc<Roster> {
+        self.last_roster.load_full()
+    }
+
+    fn describe(
+        &self,
+        roster: &Roster,
+        roster_problem: Option<&LogError>,
+        sightings: &[Result<Sighting, String>],
+        backends: &[Backend],
+    ) -> Value {
         let status = self.monitor.status();
         let revision = self.engine.snapshot().revision;
         let leader = status.leader.as_ref().map(|leader| leader.node.clone());
-        let problem = status.problem.clone().or_else(|| roster.as_ref().err().map(ToString::to_string));
-        let (members, log_bytes) = roster.map_or((Vec::new(), 0), |roster| (roster.members, roster.log_bytes));
-        let newest = members.iter().map(|member| member.applied).chain([revision]).max().unwrap_or(0);
-        let nodes: Vec<Value> = members
-            .iter()
-            .map(|member| {
-                let applied = if member.name == self.node { revision } else { member.applied };
-                json!({
-                    "name": member.name,
-                    "address": member.address,
-                    "isLeader": Some(&member.name) == leader.as_ref(),
-                    "revision": applied,
-                    "behind": newest.saturating_sub(applied),
-                    "format": member.format,
-                })
-            })
-            .collect();
+        let problem = status.problem.clone().or_else(|| roster_problem.map(ToString::to_string));
+        let members = &roster.members;
+        let applied = |(member, sighting): (&Member, &Result<Sighting, String>)| match sighting {
+            Ok(sighting) => sighting.report.revision,
+            Err(_) => member.applied,
+        };
+        let newest = members.iter().zip(sightings).map(applied).chain([revision]).max().unwrap_or(0);
+        let nodes = members.iter().zip(sightings).map(|(member, sighting)| {
+            let revision = applied((member, sighting));
+            let mut node = json!({
+                "name": member.name,
+                "address": member.address,
+                "isLeader": Some(&member.name) == leader.as_ref(),
+                "revision": revision,
+                "behind": newest.saturating_sub(revision),
+                "format": member.format,
+            });
+            match sighting {
+                Ok(sighting) => sighting.add_to(&mut node),
+                Err(problem) => node["problem"] = json!(problem),
+            }
+            node
+        });
         json!({
             "region": self.region,
             "node": self.node,
@@ -58,9 +99,9 @@ impl Cluster {
             "revision": revision,
             "beatAgeMs": self.monitor.beat_age().map(|age| age.as_millis() as u64),
             "problem": problem,
-            "nodes": nodes,
-            "logBytes": log_bytes,
-            "etcd": backends.unwrap_or_default().iter().map(describe_backend).collect::<Vec<_>>(),
+            "nodes": nodes.collect::<Vec<_>>(),
+            "logBytes": roster.log_bytes,
+            "etcd": backends.iter().map(describe_backend).collect::<Vec<_>>(),
         })
     }
 }
@@ -69,12 +110,13 @@ fn describe_backend(backend: &Backend) -> Value {
     match &backend.status {
         Ok(status) => json!({
             "endpoint": backend.endpoint,
+            "isHealthy": status.errors.is_empty(),
             "version": status.version,
             "bytes": status.bytes,
             "isLeader": status.is_leader,
             "errors": status.errors,
         }),
-        Err(problem) => json!({ "endpoint": backend.endpoint, "errors": [problem] }),
+        Err(problem) => json!({ "endpoint": backend.endpoint, "isHealthy": false, "errors": [problem] }),
     }
 }
 
@@ -84,16 +126,46 @@ async fn step_down(State(cluster): State<Arc<Cluster>>) -> Result<Json<Value>, A
     Ok(Json(json!({ "node": cluster.node })))
 }
 
-async fn remove(State(cluster): State<Arc<Cluster>>, Path(node): Path<String>) -> Response {
+/// Gives the region the rules in the configuration of the leader.
+async fn apply_rules(
+    State(cluster): State<Arc<Cluster>>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<Value>, ApiError> {
+    let rules = cluster.monitor.configured_rules();
+    let changed = compare_rules(cluster.engine.snapshot().region.settings(), rules);
+    if !changed.is_empty() {
+        let asked = AuditEntry {
+            actor: principal.name.to_string(),
+            action: "cluster.apply-rules".into(),
+            target: cluster.region.clone(),
+            detail: json!({ "before": changed }).to_string(),
+        };
+        let attachment = put_rules(rules);
+        let attach = Box::new(move |_: &[forewarn_core::Answer]| vec![attachment]);
+        cluster.engine.submit_all(Bundle { commands: Vec::new(), asked: Some(asked), attach }).await?;
+    }
+    Ok(Json(json!({ "node": cluster.node, "changed": changed })))
+}
+
+async fn remove(State(cluster): State<Arc<Cluster>>, Path(node): Path<String>) -> Result<StatusCode, ApiError> {
     if node == cluster.node {
-        let message = format!("node '{node}' leads the cluster: run 'forewarn cluster step-down' first\n");
-        return (StatusCode::CONFLICT, message).into_response();
+        let message = format!("Node '{node}' leads the cluster. Run 'forewarn cluster step-down' first.");
+        return Err(ApiError::new(ErrorCode::NodeLeads, message).with_target(node));
     }
-    match cluster.with_log(move |log| log.remove(&node)).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(error) => {
-            tracing::warn!(%error, "cannot remove a node");
-            ApiError::from(SubmitError::Unavailable).into_response()
-        }
+    let unavailable = |error: LogError| {
+        tracing::warn!(%error, "cannot remove a node");
+        ApiError::from(SubmitError::Unavailable)
+    };
+    let roster = cluster.with_log(|log| log.roster()).await.map_err(unavailable)?;
+    if !roster.members.iter().any(|member| member.name == node) {
+        let names: Vec<_> = roster.members.iter().map(|member| member.name.as_str()).collect();
+        let message = format!("There is no node '{node}' in the cluster. Its nodes are: {}.", names.join(", "));
+        return Err(ApiError::new(ErrorCode::NodeNotFound, message).with_target(node));
     }
+    let listener = remove_host_listener(&node);
+    cluster.with_log(move |log| log.remove(&node)).await.map_err(unavailable)?;
+    // Agents no longer try its address. If this fails, they do so in vain.
+    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![listener]) };
+    let _ = cluster.engine.submit_all(bundle).await;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,7 @@
-//! HTTP between the servers of a cluster, one connection per request.
+//! HTTP between the servers of a cluster, one connection per request. With authentication, both sides show a certificate of the
+//! region's authority, and the request carries the token of its caller or of this server.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +15,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -56,15 +54,14 @@ const NODE_TOKEN_SECS: i64 = 60;
 pub struct PeerClient {
     node: String,
     access: Arc<Access>,
-    /// Trusts the region's authority. None: no token is required, and servers use plain HTTP.
+    /// None: no token is required, and servers use plain HTTP.
     tls: Option<TlsConnector>,
 }
 
 impl PeerClient {
-    /// `authority`: the file with the certificate of the region's authority.
-    pub fn new(node: &str, access: Arc<Access>, authority: Option<&Path>) -> anyhow::Result<PeerClient> {
-        let tls = authority.map(connector).transpose()?;
-        Ok(PeerClient { node: node.to_owned(), access, tls })
+    /// `tls`: trusts the region's authority and shows a certificate of it.
+    pub fn new(node: &str, access: Arc<Access>, tls: Option<ClientConfig>) -> PeerClient {
+        PeerClient { node: node.to_owned(), access, tls: tls.map(|config| TlsConnector::from(Arc::new(config))) }
     }
 
     /// The credential of this server, for requests of its own.
@@ -131,18 +128,6 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-fn connector(authority: &Path) -> anyhow::Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(authority).context("cannot read the region's authority")? {
-        roots.add(certificate?)?;
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
 /// The host and port of a server.
 pub struct PeerAddress {
     pub authority: String,
@@ -150,11 +135,10 @@ pub struct PeerAddress {
 }
 
 impl PeerAddress {
-    /// Whether a token can be sent there: with TLS, or without leaving this host.
-    pub fn is_private(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         let host = self.authority.rsplit_once(':').map_or("", |(host, _)| host);
         let ip: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
-        self.is_tls || host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
+        host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
     }
 }
 
@@ -175,15 +159,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_a_scheme_and_a_port_and_are_private_with_tls_or_on_loopback() {
-        for (address, private) in [
-            ("http://127.0.0.1:8170", true),
-            ("http://[::1]:8170/", true),
-            ("http://localhost:1", true),
-            ("https://a.example:8171", true),
-            ("http://10.0.0.1:8170", false),
+    fn addresses_have_a_scheme_and_a_port() {
+        for (address, is_tls, is_loopback) in [
+            ("http://127.0.0.1:8170", false, true),
+            ("http://[::1]:8170/", false, true),
+            ("http://localhost:1", false, true),
+            ("https://a.example:8171", true, false),
+            ("http://10.0.0.1:8170", false, false),
         ] {
-            assert_eq!(parse_address(address).unwrap().is_private(), private, "{address}");
+            let parsed = parse_address(address).unwrap();
+            assert_eq!((parsed.is_tls, parsed.is_loopback()), (is_tls, is_loopback), "{address}");
         }
         for invalid in ["a:1", "ftp://a:1", "http://a", ""] {
             assert!(parse_address(invalid).is_err(), "{invalid}");

@@ -1,19 +1,24 @@
-//! The secrets of a region: owner token, clients, signing key and certificate authority. They are kept in etcd, sealed with the
-//! cluster key, and copied into every server's data directory at startup.
+//! The secrets of a region: owner token, clients, signing key, and the certificate authorities of servers and hosts. They are kept
+//! in etcd, sealed with the cluster key, and copied into every server's data directory at startup.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use forewarn_access::tls::{TLS_FILE, now, shared_authority_file};
-use forewarn_access::{Access, Auth, CLIENTS_FILE, SIGNING_KEY_FILE, TOKEN_FILE, secret_file};
+use forewarn_access::{
+    Access, Auth, CLIENTS_FILE, HOSTS_TLS_FILE, SIGNING_KEY_FILE, TOKEN_FILE, new_hosts_authority, secret_file,
+};
 use forewarn_cluster::{EtcdLog, Key, LogError};
 use serde_json::Value;
 
-use super::etcd;
+use super::{etcd, token};
 use crate::config::ClusterConfig;
 
 /// The largest secret file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The files that the servers share.
+const FILES: [&str; 5] = [TOKEN_FILE, CLIENTS_FILE, SIGNING_KEY_FILE, TLS_FILE, HOSTS_TLS_FILE];
 
 /// Attempts to reach etcd before a server that has the secrets already starts without.
 const ATTEMPTS: u32 = 5;
@@ -29,8 +34,7 @@ pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
         );
     }
     let key = Key::read(path)?;
-    let had_all =
-        [TOKEN_FILE, CLIENTS_FILE, SIGNING_KEY_FILE, TLS_FILE].iter().all(|name| directory.join(name).exists());
+    let had_all = FILES.iter().all(|name| directory.join(name).exists());
     // Creates what is missing.
     drop(Access::open(Auth::Token, Some(directory), &[])?);
     let mut log =
@@ -51,7 +55,9 @@ pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
 }
 
 fn share_all(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Result<()> {
-    for name in [TOKEN_FILE, CLIENTS_FILE, SIGNING_KEY_FILE, TLS_FILE] {
+    // A token that was rotated while the server was stopped replaces the region's.
+    token::exchange(log, key, directory)?;
+    for name in FILES {
         let path = directory.join(name);
         let own = secret_file::read(&path, FILE_BYTES_MAX)?.map(|(text, _)| text);
         let stored = match log.read_secret(name)? {
@@ -60,6 +66,7 @@ fn share_all(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Result<(
                 let text = match (name, own.as_deref().filter(|text| name != TLS_FILE || is_for_any_name(text))) {
                     (_, Some(text)) => text.to_owned(),
                     (TLS_FILE, None) => shared_authority_file(now())?,
+                    (HOSTS_TLS_FILE, None) => new_hosts_authority()?,
                     (_, None) => bail!("{} is missing", path.display()),
                 };
                 log.share_secret(name, &key.seal(name, text.as_bytes())?)?
@@ -70,7 +77,7 @@ fn share_all(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Result<(
             secret_file::replace(&path, &shared)?;
         }
     }
-    Ok(())
+    token::exchange(log, key, directory)
 }
 
 /// Servers share the authority, but each has a certificate of its own.

@@ -1,40 +1,54 @@
-//! The links in use: one per host, and what each agent was sent last.
+//! The links in use at this server: one per host, and what each agent was sent last.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forewarn_access::HostAccess;
+use forewarn_access::{HostAccess, random_guid};
+use forewarn_api::AgentContacts;
 use forewarn_api_types::host_link::{Committed, LinkRefusal};
 use forewarn_core::{HostState, Machine, MachineId, Name, Snapshot};
 use forewarn_engine::Engine;
 use tokio::sync::Notify;
 
-use super::beats::Beats;
+use super::beats::{Beats, Claim};
+use super::guests::GuestServices;
 use super::part::Part;
+use super::routes::Peer;
+use super::servers::ServerList;
+use crate::cluster::Cluster;
 
 pub struct Links {
     pub engine: Engine,
     pub access: Arc<HostAccess>,
     pub beats: Arc<Beats>,
+    pub contacts: AgentContacts,
+    pub servers: Arc<ServerList>,
+    /// Carries out requests of agents while another server leads. None: a single server.
+    pub cluster: Option<Arc<Cluster>>,
     pub plain_names: bool,
-    /// Whether agents drive the machines.
-    pub gives_orders: bool,
+    gives_orders: bool,
+    pub guests: GuestServices,
     links: Mutex<HashMap<Name, Link>>,
 }
 
-/// Settings of the server that agents must know.
-pub struct LinkOptions {
+/// The parts of [`Links`].
+pub struct LinkParts {
+    pub engine: Engine,
+    pub access: Arc<HostAccess>,
+    pub beats: Arc<Beats>,
+    pub contacts: AgentContacts,
+    pub servers: Arc<ServerList>,
+    pub cluster: Option<Arc<Cluster>>,
     pub plain_names: bool,
+    /// Whether agents drive the machines.
     pub gives_orders: bool,
+    pub guests: GuestServices,
 }
 
 struct Link {
     instance: String,
-    peer: SocketAddr,
     /// Counts the streams of this host; only the newest is served.
     session: u64,
-    is_open: bool,
     /// The agent waits for a copy with this revision.
     wanted: u64,
     wake: Arc<Notify>,
@@ -54,61 +68,40 @@ pub struct Session {
     pub host: Name,
     number: u64,
     pub wake: Arc<Notify>,
+    claim: Claim,
+    peer: Peer,
 }
 
 impl Links {
-    pub fn new(engine: Engine, access: Arc<HostAccess>, beats: Arc<Beats>, options: LinkOptions) -> Links {
-        let LinkOptions { plain_names, gives_orders } = options;
-        Links { engine, access, beats, plain_names, gives_orders, links: Mutex::default() }
+    pub fn new(parts: LinkParts) -> Links {
+        let LinkParts { engine, access, beats, contacts, servers, cluster, plain_names, gives_orders, guests } = parts;
+        let links = Mutex::default();
+        Links { engine, access, beats, contacts, servers, cluster, plain_names, gives_orders, guests, links }
     }
 
-    /// Begins a stream. A second agent with the same name is refused while the first is alive.
-    pub fn open(
-        self: &Arc<Self>,
-        host: &Name,
-        instance: &str,
-        peer: SocketAddr,
-    ) -> Result<(Session, Option<Sent>), LinkRefusal> {
+    /// Begins a stream of an agent that was admitted with this claim. Returns what the agent was sent before.
+    pub fn open(self: &Arc<Self>, host: &Name, claim: Claim, peer: Peer) -> (Session, Option<Sent>) {
         let mut links = self.lock();
-        if let Some(link) = links.get(host)
-            && link.is_open
-            && link.instance != instance
-            && self.beats.is_recent(host)
-        {
-            return Err(LinkRefusal::OtherAgent {
-                message: format!(
-                    "another agent is connected as host '{host}' from {}: stop it, or let this host join under another name",
-                    link.peer
-                ),
-            });
-        }
         let before = links.remove(host);
         let number = before.as_ref().map_or(0, |link| link.session) + 1;
+        let instance = claim.instance.clone();
         let sent = before.as_ref().filter(|link| link.instance == instance).and_then(|link| link.sent.clone());
         before.inspect(|link| link.wake.notify_one());
         let wake = Arc::new(Notify::new());
-        let link = Link {
-            instance: instance.to_owned(),
-            peer,
-            session: number,
-            is_open: true,
-            wanted: 0,
-            wake: wake.clone(),
-            sent: sent.clone(),
-        };
+        let link = Link { instance, session: number, wanted: 0, wake: wake.clone(), sent: sent.clone() };
         links.insert(host.clone(), link);
-        self.beats.note_contact(host);
-        Ok((Session { links: self.clone(), host: host.clone(), number, wake }, sent))
+        (Session { links: self.clone(), host: host.clone(), number, wake, claim, peer }, sent)
     }
 
-    /// Checks that a beat comes from the agent whose stream is open.
-    pub fn check_instance(&self, host: &Name, instance: &str) -> Result<(), LinkRefusal> {
-        match self.lock().get(host) {
-            Some(link) if link.instance == instance => Ok(()),
-            Some(_) | None => Err(LinkRefusal::OtherAgent {
-                message: format!("this agent's stream is not open for host '{host}': open it first"),
-            }),
-        }
+    /// Whether orders may be given now. In a cluster, the leader must be known to be alive: orders of a copy that is behind may
+    /// have ended.
+    pub fn may_give_orders(&self) -> bool {
+        self.gives_orders && self.cluster.as_ref().is_none_or(|cluster| cluster.is_current())
+    }
+
+    /// Whether orders are held back only for now.
+    pub fn withholds_orders(&self, may_give_orders: bool) -> bool {
+        self.gives_orders && !may_give_orders
     }
 
     /// The machine, if it is on this host and the host may act for it.
@@ -128,11 +121,16 @@ impl Links {
     /// The answer to a command, once it is visible here. The agent's copy is brought to this revision without delay.
     pub fn commit(&self, host: &Name, snapshot: &Snapshot) -> Committed {
         let revision = snapshot.region.meta().revision;
+        self.want(host, revision);
+        Committed { revision }
+    }
+
+    /// Brings the copy of an agent to this revision without delay.
+    pub fn want(&self, host: &Name, revision: u64) {
         if let Some(link) = self.lock().get_mut(host) {
             link.wanted = link.wanted.max(revision);
             link.wake.notify_one();
         }
-        Committed { revision }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Link>> {
@@ -166,11 +164,17 @@ impl Session {
 }
 
 impl Drop for Session {
+    /// Lets another agent take the place of this one.
     fn drop(&mut self) {
-        if let Some(link) = self.links.lock().get_mut(&self.host)
-            && link.session == self.number
-        {
-            link.is_open = false;
+        let (links, host) = (self.links.clone(), self.host.clone());
+        let (claim, peer) = (self.claim.clone(), self.peer.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { super::relay::release(&links, &host, &claim, &peer).await });
         }
     }
+}
+
+/// The claim of a new stream.
+pub fn new_claim(instance: String) -> Claim {
+    Claim { instance, stream: random_guid().to_string() }
 }

@@ -3,16 +3,23 @@
 //! ```text
 //!  agent ──mutual TLS──▶ listener ─▶ routes ─▶ engine (approvals, first GETs, beats, reports)
 //!                                      └─▶ stream: the host's part of the region, then its changes, and orders
+//!                           relay: at a follower of a cluster, the leader carries out the requests
 //!  beats ─▶ ConfirmHost when it matters; silence ─▶ LoseHost
 //! ```
 
 mod beats;
+mod guests;
 mod links;
 mod listener;
 mod part;
+mod relay;
 mod routes;
+mod servers;
 mod stream;
 
 pub use beats::Beats;
-pub use links::{LinkOptions, Links};
+pub use guests::GuestServices;
+pub use links::{LinkParts, Links};
 pub use listener::{HostListener, serve};
+pub use routes::peer_routes;
+pub use servers::{Listener, ServerList, follow_region};

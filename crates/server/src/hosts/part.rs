@@ -10,7 +10,7 @@ use forewarn_store::record;
 /// The entities of a host, by key.
 pub type Part = BTreeMap<Key, Entity>;
 
-/// The part of a host. It does not contain what changes with every command, nor what only the rules need.
+/// The part of a host, without data that changes with every command and data that only the rules need.
 pub fn part_of(region: &Region, host: &Name) -> Part {
     let mut part = Part::new();
     let mut put = |entity: Entity| part.insert(entity.key(), entity);
@@ -24,12 +24,12 @@ pub fn part_of(region: &Region, host: &Name) -> Part {
         ..Meta::default()
     }));
     let mut scopes: Vec<ScopeId> = Vec::new();
-    // A machine that has moved runs at its new host before that host has reported it.
+    // A machine that has moved runs on its new host before that host has reported it.
     let arriving = region.machines_in_transit().filter(|machine| machine.arriving() == Some(host));
     let here = region.machines_on(host).chain(arriving).filter(|machine| machine.placed_on() == Some(host));
     for machine in here {
         put(Entity::Machine(machine.clone()));
-        let group = machine.seat.group().and_then(|id| region.group(id));
+        let group = machine.membership.group().and_then(|id| region.group(id));
         group.map(|group| put(Entity::Group(group.clone())));
         // The switch of a placement group is that of the first one.
         scopes.extend([machine.scope, region.switch_of(machine.scope)]);

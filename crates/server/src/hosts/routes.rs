@@ -8,29 +8,39 @@ use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, Committed, GuestApproval, LinkRefusal, OpenStream, OrderReport, Renewal, Renewed, SeenMachines,
-    TurnOn, paths,
+    Beat, BeatAnswer, Committed, DomainReportAnswer, GuestApproval, GuestToken, IssuedToken, LinkRefusal, OpenStream,
+    OrderReport, Renewal, Renewed, SeenMachines, TurnOn, USER_AGENT_PREFIX, paths,
 };
-use forewarn_core::{Approver, Command, Guid, MachineId, Name, Rejection, Within};
+use forewarn_core::{ApprovalScope, Approver, Command, Guid, MachineId, Name, Rejection};
 use forewarn_drivers::message::decode_outcome;
 use forewarn_engine::{Bundle, SubmitError};
+use forewarn_store::Attachment;
 use forewarn_wire::guid;
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::links::Links;
+use super::beats::Claim;
+use super::links::{Links, new_claim};
+use super::relay::{self, CLAIM, PEER_PREFIX, RELEASE};
+use super::servers::{self, LISTENER};
 use super::stream::{LINES_QUEUED_MAX, Stream};
-use crate::libvirt::machine_report;
+use crate::machines::machine_report;
 
 /// Bodies of agents are small; a report of all machines of a host is the largest.
-const BODY_BYTES_MAX: usize = 256 * 1024;
+pub const BODY_BYTES_MAX: usize = 256 * 1024;
+
+/// Longer versions are not shown.
+const VERSION_CHARS_MAX: usize = 64;
+
+/// A thousand domains with labels and addresses.
+pub const DOMAINS_BYTES_MAX: usize = 1024 * 1024;
 
 /// The other end of a connection.
 #[derive(Clone, Debug)]
@@ -42,27 +52,42 @@ pub struct Peer {
 /// The host that makes a request.
 struct Caller(Name);
 
-struct Refused(LinkRefusal);
+pub struct Refused(pub LinkRefusal);
 
 type Answer<T> = Result<Json<T>, Refused>;
 
+/// The routes of agents.
 pub fn routes(links: Arc<Links>) -> Router {
+    let relayed = middleware::from_fn_with_state(links.clone(), relay::relay);
+    requests().route(paths::STREAM, get(open_stream)).layer(relayed).with_state(links)
+}
+
+/// The routes of other servers, whose agents' requests this server carries out as the leader.
+pub fn peer_routes<S: Clone + Send + Sync + 'static>(links: Arc<Links>) -> Router<S> {
+    let received = middleware::from_fn_with_state(links.clone(), relay::receive);
+    let relayed = requests().route(CLAIM, post(take_claim)).route(RELEASE, post(take_release)).layer(received);
+    let routes = relayed.route(LISTENER, post(servers::receive));
+    Router::new().nest(PEER_PREFIX, routes.with_state(links))
+}
+
+fn requests() -> Router<Arc<Links>> {
     Router::new()
-        .route(paths::STREAM, get(open_stream))
         .route(paths::BEAT, post(beat))
         .route(paths::SEEN, post(record_seen))
         .route(paths::TURN_ON, post(turn_on))
         .route(paths::APPROVE, post(approve))
         .route(paths::REPORT, post(report))
         .route(paths::RENEW, post(renew))
+        .route(paths::TOKEN, post(issue_token))
+        .route(paths::DOMAINS, post(report_domains).layer(DefaultBodyLimit::max(DOMAINS_BYTES_MAX)))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(links)
 }
 
 async fn open_stream(
     State(links): State<Arc<Links>>,
     Caller(host): Caller,
     Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
     Query(query): Query<OpenStream>,
 ) -> Result<Response, Refused> {
     if query.plain_names != links.plain_names {
@@ -72,7 +97,16 @@ async fn open_stream(
         );
         return Err(Refused(LinkRefusal::Invalid { message }));
     }
-    let (session, sent) = links.open(&host, &query.instance, peer.address).map_err(Refused)?;
+    if let Some(cluster) = &links.cluster
+        && links.engine.snapshot().revision < query.revision
+    {
+        // The agent was connected to a server that is ahead of this one.
+        cluster.wait_for_copy(query.revision).await;
+    }
+    let claim = new_claim(query.instance);
+    relay::claim(&links, &host, &claim, &peer).await?;
+    let (session, sent) = links.open(&host, claim, peer.clone());
+    links.contacts.note_connection(&host, peer.address.to_string(), agent_version(&headers), links.engine.now());
     tracing::info!(%host, from = %peer.address, "the agent of a host is connected");
     let (lines, receiver) = mpsc::channel(LINES_QUEUED_MAX);
     let sent = sent.filter(|sent| sent.revision == query.revision);
@@ -80,11 +114,52 @@ async fn open_stream(
     Ok(Body::new(ChannelBody(receiver)).into_response())
 }
 
-async fn beat(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<BeatAnswer> {
+/// The version in the user agent, `forewarn-host/VERSION`. Older agents send none.
+fn agent_version(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::USER_AGENT)?.to_str().ok()?;
+    text.strip_prefix(USER_AGENT_PREFIX).filter(|version| version.len() <= VERSION_CHARS_MAX).map(str::to_owned)
+}
+
+/// Admits an agent: as the leader, or as a single server.
+pub async fn admit(links: &Links, host: &Name, claim: &Claim, peer: &Peer) -> Result<(), Refused> {
+    let stored = links.access.instance_of(host);
+    links.beats.admit(host, claim, peer.address, stored.as_deref()).map_err(Refused)?;
+    if links.cluster.is_some()
+        && let Some(attachment) = links.access.record_instance(host, &claim.instance)
+    {
+        store(links, attachment).await?;
+        links.access.set_instance(host, &claim.instance);
+    }
+    Ok(())
+}
+
+async fn take_claim(
+    State(links): State<Arc<Links>>,
+    Caller(host): Caller,
+    Extension(peer): Extension<Peer>,
+    body: Bytes,
+) -> Answer<Value> {
+    admit(&links, &host, &parse(&body)?, &peer).await?;
+    Ok(Json(json!({})))
+}
+
+async fn take_release(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Value> {
+    links.beats.release(&host, &parse(&body)?);
+    Ok(Json(json!({})))
+}
+
+async fn beat(
+    State(links): State<Arc<Links>>,
+    Caller(host): Caller,
+    Extension(peer): Extension<Peer>,
+    body: Bytes,
+) -> Answer<BeatAnswer> {
     let Beat { instance, revision } = parse(&body)?;
-    links.check_instance(&host, &instance).map_err(Refused)?;
-    links.beats.beat(&host, revision).await.map_err(refuse)?;
-    Ok(Json(BeatAnswer { now_ms: links.engine.now().0 }))
+    let stored = links.access.instance_of(&host);
+    links.beats.hear(&host, &instance, peer.address, stored.as_deref()).map_err(Refused)?;
+    links.contacts.note_heartbeat(&host, revision, links.engine.now());
+    links.beats.confirm(&host, revision).await.map_err(refuse)?;
+    Ok(Json(BeatAnswer { now_ms: links.engine.now().0, servers: links.servers.addresses() }))
 }
 
 /// Keeps event groups on. Machines that have moved meanwhile are left out: their new host reports them.
@@ -114,7 +189,7 @@ async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: By
     let events = events.iter().map(|id| guid::parse(id).map(Guid).ok_or_else(|| invalid(id)));
     let events = events.collect::<Result<Vec<_>, _>>()?;
     let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
-    let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
+    let approve = Command::Approve { by, within: ApprovalScope::ScopeOf(machine.id), events };
     let done = links.engine.submit(approve, None).await.map_err(refuse)?;
     Ok(Json(links.commit(&host, &done.snapshot)))
 }
@@ -133,14 +208,26 @@ async fn report(State(links): State<Arc<Links>>, Caller(host): Caller, body: Byt
     Ok(Json(links.commit(&host, &done.snapshot)))
 }
 
+async fn issue_token(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<IssuedToken> {
+    let request: GuestToken = parse(&body)?;
+    let machine = links.machine_of(&host, MachineId(request.machine)).map_err(Refused)?;
+    links.guests.issue(machine, request).await.map(Json).map_err(Refused)
+}
+
+async fn report_domains(
+    State(links): State<Arc<Links>>,
+    Caller(host): Caller,
+    body: Bytes,
+) -> Answer<DomainReportAnswer> {
+    links.guests.compare(&host, parse(&body)?).await.map(Json).map_err(Refused)
+}
+
 /// Issues the next certificate of a host. The current one stays valid until the next is used.
 async fn renew(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Renewed> {
     let Renewal { request } = parse(&body)?;
     let signed = links.access.sign_renewal(&request, &host);
     let signed = signed.map_err(|error| Refused(LinkRefusal::Invalid { message: error.to_string() }))?;
-    let attachment = signed.attachment.clone();
-    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![attachment]) };
-    links.engine.submit_all(bundle).await.map_err(refuse)?;
+    store(&links, signed.attachment.clone()).await?;
     Ok(Json(Renewed { certificate: links.access.accept(signed) }))
 }
 
@@ -155,12 +242,19 @@ impl FromRequestParts<Arc<Links>> for Caller {
                            join with a new token";
             return Err(Refused(LinkRefusal::Revoked { message: message.into() }));
         };
-        if let Some(attachment) = links.access.promote(&host, &peer.fingerprint) {
-            let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![attachment]) };
-            links.engine.submit_all(bundle).await.map_err(refuse)?;
+        // A follower leaves this to the leader, which sees the certificate in the next request.
+        if links.engine.accepts_commands()
+            && let Some(attachment) = links.access.promote(&host, &peer.fingerprint)
+        {
+            store(links, attachment).await?;
         }
         Ok(Caller(host.into()))
     }
+}
+
+async fn store(links: &Links, attachment: Attachment) -> Result<(), Refused> {
+    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![attachment]) };
+    links.engine.submit_all(bundle).await.map(drop).map_err(refuse)
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
@@ -174,7 +268,8 @@ fn refuse(error: SubmitError) -> Refused {
         }
         SubmitError::Rejected(Rejection::UnknownMachine(_)) => LinkRefusal::UnknownMachine,
         SubmitError::Rejected(rejection) => LinkRefusal::Invalid { message: rejection.to_string() },
-        SubmitError::Busy | SubmitError::Stopping | SubmitError::NoLeader => LinkRefusal::Overloaded,
+        SubmitError::Busy | SubmitError::Stopping => LinkRefusal::Overloaded,
+        SubmitError::NoLeader => LinkRefusal::NoLeader,
         SubmitError::Unavailable => LinkRefusal::OutcomeUnknown,
     })
 }

@@ -12,7 +12,7 @@ use forewarn_drivers::book::orders_of;
 use forewarn_drivers::message::encode_order;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::links::{Sent, Session};
 use super::part::{difference, part_of, whole};
@@ -22,6 +22,9 @@ pub const LINES_QUEUED_MAX: usize = 4;
 
 /// An agent that reads nothing for this long is disconnected. It can reconnect and continue.
 const STALLED_AFTER: Duration = Duration::from_secs(10);
+
+/// How often a server that may not give orders looks whether it may again.
+const ORDERS_RETRY: Duration = Duration::from_millis(200);
 
 /// How often an agent learns of a revision that changes nothing for it, unless it waits for one.
 const UNCHANGED_EVERY: Duration = Duration::from_secs(1);
@@ -59,8 +62,8 @@ impl Stream {
             let snapshot = links.engine.snapshot();
             let revision = snapshot.region.meta().revision;
             let part = Arc::new(part_of(&snapshot.region, &self.session.host));
-            let orders =
-                if links.gives_orders { list_orders(&snapshot.region, &self.session.host) } else { Vec::new() };
+            let may_order = links.may_give_orders();
+            let orders = if may_order { list_orders(&snapshot.region, &self.session.host) } else { Vec::new() };
             drop(snapshot);
             let line = match &sent {
                 None => Some(whole(revision, &part)),
@@ -79,7 +82,7 @@ impl Stream {
                 is_first = false;
             }
             // After the copy, so that the agent knows the machine and the term of each order.
-            if links.gives_orders && last_orders.as_ref() != Some(&orders) {
+            if may_order && last_orders.as_ref() != Some(&orders) {
                 self.send(&StreamLine::Orders { orders: orders.clone() }).await?;
                 last_orders = Some(orders);
             }
@@ -89,6 +92,7 @@ impl Stream {
                 () = self.session.wake.notified() => {}
                 _ = certificates.changed() => {}
                 () = sleep_until(last_line + UNCHANGED_EVERY), if is_behind => {}
+                () = sleep(ORDERS_RETRY), if links.withholds_orders(may_order) => {}
                 () = self.lines.closed() => return Err(Ended),
             }
         }

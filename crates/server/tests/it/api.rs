@@ -517,6 +517,40 @@ fn a_repeated_request_with_an_idempotency_key_returns_the_existing_operation() {
 }
 
 #[test]
+fn the_preview_of_a_drain_assumes_that_events_in_its_way_end() {
+    let server = Server::start();
+    check(&server, "POST /availability-sets", json!({"name": "pair"}), 201, json!({}));
+    for name in ["a", "b"] {
+        let new = json!({"name": name, "availabilitySet": "pair", "host": "h1"});
+        check(&server, "POST /machines", new, 201, json!({}));
+    }
+    check(&server, "PUT /hosts/h2", NONE, 201, json!({}));
+    server.listen_as("a");
+    check(&server, "POST /machines/a/hardware-failure", NONE, 202, json!({}));
+    check(&server, "POST /machines/b/restart", NONE, 202, json!({}));
+    let preview = check(&server, "POST /hosts/h1/drain/preview", NONE, 200, json!({}));
+    let machines = preview["machines"].as_array().unwrap();
+    assert_eq!(machines.len(), 2);
+    assert!(machines.iter().all(|machine| machine["to"] == "h2"), "{preview:#}");
+}
+
+#[test]
+fn the_preview_of_a_rollout_that_can_never_finish_is_short() {
+    let server = Server::start();
+    for (machine, host) in [("a", "h1"), ("b", "h2")] {
+        let new = json!({"name": machine, "host": host, "memoryMib": 2048});
+        check(&server, "POST /machines", new, 201, json!({}));
+        check(&server, &format!("PATCH /hosts/{host}"), json!({"memoryMib": 2048}), 200, json!({}));
+    }
+    let plan = json!({"type": "Drain", "hosts": ["h1"],
+        "windows": [{"start": "22:00", "end": "05:00", "timeZone": "Europe/Berlin"}]});
+    let preview = check(&server, "POST /rollouts/preview", plan, 200, json!({"isComplete": false}));
+    let waits = preview["waits"].as_array().unwrap();
+    assert!(waits.iter().any(|wait| wait["waitsFor"]["reason"] == "Capacity"), "{preview:#}");
+    assert!(waits.len() < 100, "{} waits", waits.len());
+}
+
+#[test]
 fn a_night_of_twenty_hosts_is_planned_paused_resumed_and_stopped() {
     let server = Server::start();
     let hosts: Vec<String> = (0..20).map(|n| format!("node{n:02}")).collect();
@@ -557,4 +591,47 @@ fn a_night_of_twenty_hosts_is_planned_paused_resumed_and_stopped() {
     for word in ["started", "waiting", "step-started", "step-ended", "paused", "resumed", "stopped"] {
         assert!(words.contains(&word), "{word} is not in {words:?}");
     }
+}
+
+#[test]
+fn later_steps_of_a_running_rollout_begin_when_they_are_expected_to() {
+    let server = Server::start();
+    let hosts = ["n1", "n2", "n3"];
+    for host in hosts {
+        let name = format!("{host}-vm");
+        check(&server, "POST /machines", json!({"name": name, "host": host, "addresses": []}), 201, json!({}));
+        server.listen_as(&name);
+    }
+    let plan = json!({"type": "Reboot", "hosts": hosts, "pauseSeconds": 300, "durationSeconds": 600});
+    let rollout = check(&server, "POST /rollouts", plan, 202, json!({}));
+    let path = format!("GET /rollouts/{}", rollout["id"].as_str().unwrap());
+    let show = || check(&server, &path, NONE, 200, json!({}));
+    let advance = |seconds: u64| check(&server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
+    let before = show();
+    assert_eq!(before["steps"][0]["expectedStart"], json!(null), "it has begun: {before}");
+    assert_eq!(before["steps"][0]["expectedEnd"], "2026-03-01T12:25:00Z", "notice and impact: {before}");
+    assert_eq!(before["steps"][1]["expectedStart"], "2026-03-01T12:30:00Z", "after the pause: {before}");
+    assert_eq!(before["expectedEnd"], "2026-03-01T13:25:00Z", "{before}");
+    // The impact has begun, and its expected end stays.
+    advance(16 * 60);
+    assert_eq!(show()["steps"][0]["expectedEnd"], before["steps"][0]["expectedEnd"]);
+    // An approval brings everything after it forward.
+    advance(14 * 60);
+    let second = show();
+    assert_eq!(second["steps"][1]["started"], before["steps"][1]["expectedStart"], "{second}");
+    let operation = second["steps"][1]["operation"].as_str().unwrap();
+    check(&server, &format!("POST /operations/{operation}/approve"), NONE, 200, json!({}));
+    let approved = show();
+    assert_eq!(approved["steps"][1]["expectedEnd"], "2026-03-01T12:40:00Z", "{approved}");
+    assert_eq!(approved["expectedEnd"], "2026-03-01T13:10:00Z", "{approved}");
+    let pause = path.replace("GET", "POST") + "/pause";
+    check(&server, &pause, NONE, 200, json!({ "state": "Paused" }));
+    let paused = show();
+    assert_eq!(
+        (&paused["expectedEnd"], &paused["steps"][2]["expectedStart"]),
+        (&json!(null), &json!(null)),
+        "{paused}"
+    );
+    let all = check(&server, "GET /rollouts", NONE, 200, json!({}));
+    assert_eq!(all["value"][0]["steps"][1]["expectedEnd"], json!(null), "a list is not simulated");
 }

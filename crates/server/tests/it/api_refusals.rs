@@ -72,6 +72,7 @@ fn every_rejection_has_its_status_and_code() {
 #[test]
 fn control_characters_are_refused_in_every_text() {
     let server = Server::with_machines(&["a"]);
+    check(&server, "PUT /hosts/h1", NONE, 201, json!({}));
     for text in ["a\u{0}b", "a\nFORGED=1", "\u{1b}[2J", "\u{85}"] {
         let maintenance = json!({"target": {"machine": "a"}, "type": "Freeze", "description": text});
         refused(&server, "POST /maintenance", maintenance, 400, "InvalidField");
@@ -79,7 +80,23 @@ fn control_characters_are_refused_in_every_text() {
         refused(&server, "POST /machines", json!({"name": "x", "size": text}), 400, "InvalidField");
         refused(&server, "POST /machines", json!({"name": "x", "tags": {"a": text}}), 400, "InvalidField");
         refused(&server, "POST /machines", json!({"name": "x", "tags": {text: "a"}}), 400, "InvalidField");
+        for field in ["zone", "host", "computerName", "resourceGroup", "mac", "availabilitySet"] {
+            let answer = server.call("POST /machines", &json!({"name": "x", field: text}));
+            assert!([400, 404].contains(&answer.status), "{field}: {}", answer.text());
+        }
+        for collection in ["availability-sets", "cloud-services", "scale-sets"] {
+            let answer = server.call(&format!("POST /{collection}"), &json!({"name": text, "capacity": 1}));
+            assert_eq!(answer.status, 400, "{collection}: {}", answer.text());
+        }
+        refused(&server, "PATCH /hosts/h1", json!({"pool": text}), 400, "InvalidField");
+        refused(&server, "PATCH /hosts/h1", json!({"labels": {"rack": text}}), 409, "InvalidLabel");
+        refused(&server, "POST /hosts/h1/drain", json!({"description": text}), 400, "InvalidField");
+        let rollout = json!({"type": "Freeze", "hosts": ["h1"], "description": text});
+        refused(&server, "POST /rollouts", rollout, 400, "InvalidField");
+        let webhook = json!({"name": text, "url": "http://127.0.0.1:9/"});
+        refused(&server, "POST /webhooks", webhook, 400, "InvalidField");
     }
+    assert_eq!(server.call("GET /machines", &NONE).json()["value"].as_array().unwrap().len(), 2, "nothing was created");
 }
 
 #[test]
@@ -166,7 +183,7 @@ fn other_methods_media_types_and_sizes_are_refused() {
     assert_eq!((answer.status, answer.code()), (413, "BodyTooLarge".into()));
 }
 
-// --- who may speak -------------------------------------------------------------------------------
+// --- authentication -------------------------------------------------------------------------------
 
 #[test]
 fn everything_but_health_requires_a_token() {

@@ -7,7 +7,7 @@ use forewarn_server::*;
 // --- POST ------------------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn approvals_are_taken_in_every_form_that_clients_send() {
+async fn approvals_are_accepted_in_every_form_that_clients_send() {
     let world = World::new().await;
     world.ask(&format!("GET {EVENTS}")).await;
     let id = Guid(0xE1).to_string();
@@ -32,7 +32,7 @@ async fn approvals_are_taken_in_every_form_that_clients_send() {
     world.check(&format!("GET {EVENTS}"), &started(3, 0xE1, &hostname())).await;
     // Over, but for less than an hour.
     world.advance(600).await;
-    assert_eq!(world.approve("", 0xE1).await.shown(), "200");
+    assert_eq!(world.approve("", 0xE1).await.render(), "200");
     world.advance(3601).await;
     let reply = world.approve("", 0xE1).await;
     assert_eq!(reply.status, 400);
@@ -80,7 +80,7 @@ async fn the_oldest_version_insists_on_the_header_where_a_browser_speaks() {
 }
 
 #[tokio::test]
-async fn one_machine_of_a_scope_approves_for_another() {
+async fn one_machine_of_an_event_group_approves_for_another() {
     let world = World::new().await;
     let set = world
         .submit(Command::CreateGroup(Box::new(NewGroup {
@@ -96,7 +96,7 @@ async fn one_machine_of_a_scope_approves_for_another() {
     let Answer::Group { group, .. } = set.answer else { panic!("not a group") };
     let mut ids = Vec::new();
     for name in ["a", "b"] {
-        ids.push(world.register_with(name, |machine| machine.place = Place::AvailabilitySet(group)).await);
+        ids.push(world.register_with(name, |machine| machine.place = NewMembership::AvailabilitySet(group)).await);
     }
     let stranger = world.register("stranger").await;
     world.ask(&format!("GET /vm/b{EVENTS}")).await;
@@ -111,7 +111,7 @@ async fn one_machine_of_a_scope_approves_for_another() {
 // --- limits ----------------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_body_has_a_limit_whether_or_not_it_says_how_long_it_is() {
+async fn a_body_has_a_limit_with_and_without_a_length() {
     let world = World::new().await;
     let long = " ".repeat(64 * 1024 - 20);
     world.check(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}{long}"), "200").await;
@@ -134,7 +134,7 @@ async fn a_head_has_a_limit() {
 }
 
 #[tokio::test]
-async fn a_machine_over_its_rate_is_told_when_to_come_again() {
+async fn a_machine_over_its_rate_limit_gets_a_retry_after() {
     let world = World::with(Config { rate_limit: Some(2), ..config() }).await;
     world.register("other").await;
     let get = format!("GET {EVENTS}");

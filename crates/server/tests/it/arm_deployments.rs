@@ -11,7 +11,7 @@ fn template(resources: Value, outputs: Value) -> Value {
         "contentVersion": "1.0.0.0", "parameters": {}, "variables": {}, "resources": resources, "outputs": outputs } } })
 }
 
-/// Deploys and returns the address to ask.
+/// Deploys a template and returns the status URL.
 #[track_caller]
 fn deploy(server: &Server, name: &str, body: Value) -> String {
     let answer = send(server, &format!("PUT DEP/{name}"), &body);
@@ -79,7 +79,7 @@ fn a_scale_set_is_deployed_with_its_dependencies() {
     );
     arm(&server, "GET NET/loadBalancers/ssLB/inboundNatRules/NatRule", NONE, 200, json!({ "name": "NatRule" }));
     arm(&server, "GET DEP", NONE, 200, json!({ "value": [{ "name": "vmss_deploy_1" }] }));
-    // As it is deployed once more, it merges.
+    // A second deployment merges.
     let answer = send(&server, "PUT DEP/vmss_deploy_1", &set_template(2));
     assert_eq!(answer.status, 200);
     assert_eq!(instances(&server, "ss").len(), 2);

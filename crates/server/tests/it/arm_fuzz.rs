@@ -19,7 +19,7 @@ fn method() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["GET", "GET", "PUT", "PATCH", "POST", "DELETE", "HEAD"])
 }
 
-/// Beginnings of paths that exist, and pieces behind them.
+/// Prefixes of valid paths, followed by other segments.
 fn paths() -> impl Strategy<Value = String> {
     let beginning = prop::sample::select(vec!["T/subscriptions", "S", "G", "VM", "SET", "AS", "NET", "DEP"]);
     let piece = prop::sample::select(vec![

@@ -158,6 +158,36 @@ fn a_maintenance_configuration_gives_the_rollout_of_a_set_its_window() {
 }
 
 #[test]
+fn the_updates_of_a_machine_wait_for_its_window() {
+    let server = fleet();
+    let nights = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 201, json!({}));
+    let body = json!({ "properties": { "maintenanceConfigurationId": nights["id"] } });
+    arm(&server, "PUT VM/one/providers/Microsoft.Maintenance/configurationAssignments/a", body, 201, json!({}));
+    let updates = "VM/one/providers/Microsoft.Maintenance/applyUpdates/default";
+    let status = |line: &str, code: u16, status: &str| {
+        arm(&server, line, NONE, code, json!({ "name": "default", "properties": { "status": status } }));
+    };
+    status(&format!("GET {updates}"), 200, "NoUpdatesPending");
+    status(&format!("PUT {updates}"), 201, "Pending");
+    status(&format!("PUT {updates}"), 200, "Pending");
+    let pending = "GET VM/one/providers/Microsoft.Maintenance/updates";
+    arm(&server, pending, NONE, 200, json!({ "value": [{ "impactType": "Freeze", "status": "Pending" }] }));
+    // 22:00 in Berlin.
+    let events = server.document("one")["Events"].clone();
+    assert_eq!((&events[0]["EventType"], events.as_array().unwrap().len()), (&json!("Freeze"), 1), "{events}");
+    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:00:00 GMT");
+    advance(&server, 9 * 3600);
+    status(&format!("GET {updates}"), 200, "InProgress");
+    advance(&server, 600);
+    status(&format!("GET {updates}"), 200, "Completed");
+    arm(&server, pending, NONE, 200, json!({ "value": [] }));
+    // Within the window, the notice decides.
+    status(&format!("PUT {updates}"), 201, "Pending");
+    assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Sun, 01 Mar 2026 21:25:00 GMT");
+    refused(&server, "PUT VM/none/providers/Microsoft.Maintenance/applyUpdates/default", NONE, 404, "ResourceNotFound");
+}
+
+#[test]
 fn invalid_configurations_and_assignments_are_refused() {
     let server = fleet();
     let put = format!("PUT {CONFIGURATIONS}/c");

@@ -10,10 +10,10 @@ use crate::https;
 use forewarn_access::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS};
 use forewarn_arm::shapes;
 use forewarn_core::Settings;
-use forewarn_server::{ClockKind, Config};
+use forewarn_server::{ClockSetting, Config};
 use serde_json::{Value, json};
 
-/// Looking is for everybody. What changes something is in one of these two lists, in an order in which all of it can be done.
+/// Readers can read everything. Each change is in one of these two lists, in an order in which all of them succeed.
 const OPERATOR: &[&str] = &[
     "POST G/Microsoft.Compute/virtualMachines/*/restart",
     "POST G/Microsoft.Compute/virtualMachines/*/redeploy",
@@ -30,6 +30,7 @@ const OPERATOR: &[&str] = &[
     "POST G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
+    "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
     "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*",
     "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*",
 ];
@@ -159,7 +160,7 @@ struct Stage {
 impl Stage {
     fn set(directory: &Path) -> Stage {
         let rules = Settings { user_operations_max: 0, ..Settings::default() };
-        let clock = ClockKind::Manual { start: None };
+        let clock = ClockSetting::Manual { start: None };
         let server = Server::secured_with(directory, Config { clock, rules, ..open() });
         let authority = https::authority_in(directory);
         let sign_in = SignIn::in_directory(directory).unwrap();
@@ -222,7 +223,7 @@ impl Stage {
         }
     }
 
-    /// A path of this shape to something that is there.
+    /// A path of this shape to an existing resource.
     fn path(&self, shape: &str) -> String {
         match shape {
             "network" => return path("NET/virtualNetworks/net"),
@@ -259,7 +260,7 @@ impl Stage {
         }
     }
 
-    /// The least that the route takes.
+    /// The smallest body that the route accepts.
     fn body(&self, line: &str) -> Value {
         let spot = json!({ "location": "x", "properties": {
             "priority": "Spot", "availabilitySet": { "id": path("AS/as") },

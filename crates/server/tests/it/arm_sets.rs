@@ -1,6 +1,7 @@
 //! Scale sets in the ARM API, over real sockets with a manual clock: instances, actions, long-running operations and
 //! limits.
 
+use crate::api_support;
 use crate::api_support::{NONE, Server, check};
 use crate::arm_support;
 use crate::arm_support::{
@@ -36,6 +37,28 @@ fn a_scale_set_is_created_and_its_instances_are_numbered() {
     refused(&server, "GET SET/su/virtualMachines/9", NONE, 404, "ResourceNotFound");
     refused(&server, "GET VM/su_1", NONE, 404, "ResourceNotFound");
     check(&server, "GET /scale-sets/su", NONE, 200, json!({ "capacity": 3, "upgradeMode": "Automatic" }));
+}
+
+#[test]
+fn a_scale_set_and_an_availability_set_can_share_a_name() {
+    let server = server();
+    arm(&server, "PUT AS/web", json!({ "location": "x" }), 200, json!({ "id": path("AS/web") }));
+    arm(&server, "PUT SET/web", set_body(2, "Manual", None), 201, json!({ "id": path("SET/web") }));
+    arm(&server, "PUT AS/web", json!({ "location": "x", "tags": { "a": "b" } }), 200, json!({ "tags": { "a": "b" } }));
+    let tags = arm(&server, "GET SET/web", NONE, 200, json!({ "sku": { "capacity": 2 } }))["tags"].clone();
+    assert_eq!(tags, json!({}));
+    check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 2 }));
+    check(&server, "GET /availability-sets/rg~web", NONE, 200, json!({ "name": "web" }));
+    // Where any group can be named, the type tells them apart.
+    let rollout = |group: &str| json!({ "type": "Freeze", "groups": [group] });
+    let message = api_support::refused(&server, "POST /rollouts", rollout("rg/web"), 409, "AmbiguousName");
+    assert!(message.contains("availability-set:rg/web") && message.contains("scale-set:rg/web"), "{message}");
+    check(&server, "POST /rollouts", rollout("scale-set:rg/web"), 202, json!({ "type": "Freeze" }));
+    let updates = "SET/web/providers/Microsoft.Maintenance/applyUpdates/default";
+    arm(&server, &format!("GET {updates}"), NONE, 200, json!({ "properties": { "status": "InProgress" } }));
+    arm(&server, "DELETE AS/web", NONE, 200, NONE);
+    refused(&server, "GET AS/web", NONE, 404, "ResourceNotFound");
+    arm(&server, "GET SET/web", NONE, 200, json!({ "name": "web" }));
 }
 
 #[test]
@@ -81,7 +104,7 @@ fn a_machine_created_in_a_flexible_set_is_one_of_its_instances() {
     let shown = json!({ "properties": member("SET/flex") });
     arm(&server, "PUT VM/one", one(&member("SET/FLEX")), 201, shown.clone());
     arm(&server, "GET VM/one", NONE, 200, shown.clone());
-    // As it stands it may be written again.
+    // The same body can be written again.
     arm(&server, "PUT VM/one", one(&member("SET/flex")), 200, shown.clone());
     arm(&server, "PATCH VM/one", json!({ "tags": { "a": "b" } }), 200, shown);
     assert_eq!(instances(&server, "flex"), [first.as_str(), "one"]);
@@ -130,7 +153,7 @@ fn a_machine_can_be_in_one_suitable_set_and_cannot_be_moved() {
 #[test]
 fn an_action_on_a_set_is_one_operation() {
     let server = server();
-    // Ten operations of users may wait at a time; instances are not counted.
+    // At most ten user operations can be waiting; instances are not counted.
     arm(&server, "PUT SET/su", set_body(12, "Manual", None), 201, json!({}));
     server.listen_as("su_0");
     for (deed, seconds) in [("restart", 1500), ("redeploy", 1200), ("performMaintenance", 1200)] {
@@ -222,7 +245,7 @@ fn actions_on_a_set_apply_to_the_named_instances_or_to_all() {
     check_status(&server, &long(&server, "POST SET/su/start", NONE), "Succeeded");
     check_status(&server, &long(&server, "POST SET/su/virtualMachines/2/deallocate", NONE), "Succeeded");
     check(&server, "GET /machines/su_2", NONE, 200, json!({ "power": "Deallocated" }));
-    // All means all that it can be done to.
+    // "All" means all that the action applies to.
     let operation = long(&server, "POST SET/su/redeploy", NONE);
     assert_eq!(reboots(&server), ["su_0", "su_1"]);
     check_status(&server, &operation, "InProgress");

@@ -12,7 +12,7 @@ fn deletions(server: &Server, machine: &str) -> Vec<(String, String)> {
     events.map(|event| (text(&event["EventId"]), text(&event["Resources"][0]))).collect()
 }
 
-/// The seed's body: nothing but the profile.
+/// The body in Azure's documentation: only the profile.
 fn seed_body(timeout: &str) -> Value {
     json!({ "properties": { "virtualMachineProfile": { "scheduledEventsProfile": {
         "terminateNotificationProfile": { "notBeforeTimeout": timeout, "enable": true } } } } })
@@ -158,7 +158,7 @@ fn the_notification_is_shown_as_set_and_omitted_when_disabled() {
     let shown = |timeout: &str| json!({ "properties": { "virtualMachineProfile": { "scheduledEventsProfile": profile(timeout) } } });
     arm(&server, "PUT SET/su", body, 201, shown("PT300S"));
     arm(&server, "PATCH SET/su", seed_body("PT15M"), 200, shown("PT15M"));
-    // Without a time it is five minutes.
+    // The default is five minutes.
     let mut other = set_body(1, "Automatic", None);
     other["properties"]["virtualMachineProfile"]["scheduledEventsProfile"] =
         json!({ "terminateNotificationProfile": { "enable": true } });
@@ -195,7 +195,7 @@ fn invalid_settings_are_refused_and_change_nothing() {
     refused(&server, "PUT SET/spot", spot, 409, "TerminateNotificationOnSpot");
     refused(&server, "GET SET/spot", NONE, 404, "ResourceNotFound");
     assert_eq!(arm(&server, "GET SET/su", NONE, 200, json!({})), before);
-    // The original's own notice for images is kept.
+    // Azure's notice for image upgrades is kept.
     let image = json!({ "properties": { "virtualMachineProfile": { "scheduledEventsProfile": {
         "osImageNotificationProfile": { "enable": true, "notBeforeTimeout": "PT15M" } } } } });
     arm(&server, "PATCH SET/su", image.clone(), 200, image);

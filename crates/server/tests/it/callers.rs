@@ -20,8 +20,8 @@ async fn world() -> World {
     let world = World::with(Config { metadata: listeners, ..config() }).await;
     let at = |network: &str, last: u8| Address { network: network.into(), ip: Ipv4Addr::new(127, 0, 0, last).into() };
     world.register_with("bound", |machine| machine.vm_id = Guid(0xB0)).await;
-    world.register_with("red", |machine| machine.addresses = AddressWish::Given(vec![at("default", 5)])).await;
-    world.register_with("blue", |machine| machine.addresses = AddressWish::Given(vec![at("blue", 5)])).await;
+    world.register_with("red", |machine| machine.addresses = AddressRequest::Given(vec![at("default", 5)])).await;
+    world.register_with("blue", |machine| machine.addresses = AddressRequest::Given(vec![at("blue", 5)])).await;
     for group in ["one", "two"] {
         let home = Home { resource_group: group.into(), ..home() };
         world
@@ -36,12 +36,12 @@ async fn world() -> World {
 
 async fn check(world: &World, from: u8, listener: usize, path: &str, expected: &str) {
     let reply = world.ask_from(Ipv4Addr::new(127, 0, 0, from), listener, &format!("GET {path}")).await;
-    let shown = reply.shown();
+    let shown = reply.render();
     assert!(shown == expected || reply.status >= 400 && shown.contains(expected), "{from} {listener} {path}: {shown}");
 }
 
 #[tokio::test]
-async fn a_listener_that_is_opened_for_one_machine_knows_no_other() {
+async fn a_listener_for_one_machine_serves_no_other() {
     let world = world().await;
     check(&world, 1, 1, NAME, "200 bound").await;
     check(&world, 5, 1, NAME, "200 bound").await;
@@ -71,14 +71,14 @@ async fn a_path_names_a_machine_by_id_by_name_and_by_group() {
 }
 
 #[tokio::test]
-async fn a_path_names_nobody_where_that_is_not_allowed() {
+async fn a_path_names_no_machine_where_that_is_not_allowed() {
     let world = world().await;
     check(&world, 1, 3, &format!("/vm/bound{NAME}"), "nothing at /vm/bound").await;
     check(&world, 5, 3, NAME, "200 red").await;
 }
 
 #[tokio::test]
-async fn the_default_machine_may_be_chosen_by_name() {
+async fn the_default_machine_can_be_chosen_by_name() {
     let world = World::with(Config { default_machine: Some("default/chosen".into()), ..config() }).await;
     world.check_refusal(&format!("GET {NAME}"), 404, &["default/chosen"]).await;
     world.register("chosen").await;
@@ -86,7 +86,7 @@ async fn the_default_machine_may_be_chosen_by_name() {
 }
 
 #[tokio::test]
-async fn a_caller_whom_nobody_knows_is_told_his_address() {
+async fn an_unknown_caller_gets_its_address_in_the_error() {
     let world = World::new().await;
     let first = world.engine().snapshot().region.machine(FIRST).unwrap().clone();
     world.request(Request::Delete { machines: vec![first.id], group: None }, 0xDE).await;
@@ -94,10 +94,10 @@ async fn a_caller_whom_nobody_knows_is_told_his_address() {
 }
 
 #[tokio::test]
-async fn a_unix_socket_serves_one_machine_or_whoever_the_path_names() {
+async fn a_unix_socket_serves_its_machine_or_the_one_in_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let (one, any) = (directory.path().join("one.sock"), directory.path().join("any.sock"));
-    // As a server that was killed leaves it.
+    // As after a kill of the server.
     drop(UnixListener::bind(&one).unwrap());
     let listeners = vec![
         MetadataListener { address: ListenAddress::Unix(one.clone()), machine: Some("web".into()), ..listener() },
@@ -106,8 +106,8 @@ async fn a_unix_socket_serves_one_machine_or_whoever_the_path_names() {
     let world = World::with(Config { metadata: listeners, ..config() }).await;
     world.register("web").await;
     let get = format!("GET {NAME}");
-    assert_eq!(exchange_unix(&one, &get).await.shown(), "200 web");
-    assert_eq!(exchange_unix(&any, &format!("GET /vm/web{NAME}")).await.shown(), "200 web");
+    assert_eq!(exchange_unix(&one, &get).await.render(), "200 web");
+    assert_eq!(exchange_unix(&any, &format!("GET /vm/web{NAME}")).await.render(), "200 web");
     assert_eq!(exchange_unix(&any, &get).await.status, 200);
     world.running.stop().await;
     assert!(!one.exists() && !any.exists());
@@ -120,7 +120,7 @@ async fn a_socket_in_use_is_left_alone() {
     let _taken = UnixListener::bind(&path).unwrap();
     let address = ListenAddress::Unix(path.clone());
     let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
-    assert!(error.err().unwrap().to_string().contains("another program listens"));
+    assert!(error.err().unwrap().to_string().contains("another program is listening"));
     let file = directory.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     let address = ListenAddress::Unix(file.clone());
@@ -138,9 +138,9 @@ async fn an_address_in_use_is_a_clear_error() {
     assert!(sentence.contains("cannot open the metadata listener at 127.0.0.1:"), "{sentence}");
 }
 
-/// The machine that a path names is remembered for polls. The memory must not outlive the machine, nor hide a second one.
+/// Polls cache the machine that a path names. The cache must not outlive the machine, nor hide a second one with that name.
 #[tokio::test]
-async fn a_name_that_was_polled_is_asked_anew_when_machines_come_and_go() {
+async fn a_polled_name_is_looked_up_again_when_machines_change() {
     let world = World::new().await;
     let document = "/vm/web/metadata/scheduledevents?api-version=2020-07-01";
     let first = world.register("web").await;

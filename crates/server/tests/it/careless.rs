@@ -1,7 +1,7 @@
 //! Careless operators: deletions that take machines along must say so, and everything that creates events can be tried first.
 
 use forewarn_api::DRY_RUN_ROUTES;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api_support::*;
 
@@ -55,8 +55,8 @@ fn a_dry_run_shows_the_events_and_changes_nothing() {
     assert_eq!(server.call("GET /events", &NONE).json()["value"], json!([]));
 }
 
-#[test]
-fn every_route_with_a_dry_run_changes_nothing() {
+/// A fleet on which every request of [`DRY_RUN_ROUTES`] creates events.
+fn fleet() -> Server {
     let server = Server::with_machines(&["a"]);
     let new = |line: &str, body| check(&server, line, body, 201, json!({}));
     new("POST /machines", json!({ "name": "spot", "priority": "Spot", "host": "h1" }));
@@ -66,7 +66,31 @@ fn every_route_with_a_dry_run_changes_nothing() {
     new("POST /machines", json!({ "name": "web_IN_0", "cloudService": "shop" }));
     let set = new("POST /scale-sets", json!({ "name": "set", "capacity": 2 }));
     assert_eq!(set["capacity"], 2);
-    let instances = server.call("GET /scale-sets/set/instances", &NONE).json();
+    server
+}
+
+/// The path, query and body of a request to one of [`DRY_RUN_ROUTES`] for the fleet.
+fn request_to(server: &Server, method: &str, path: &str) -> (String, &'static str, Value) {
+    let machine = if path.ends_with("/evict") { "spot" } else { "a" };
+    let set = if path.contains("availability-sets") { "pair" } else { "set" };
+    let names = [("{machine}", machine), ("{host}", "h1"), ("{set}", set), ("{service}", "shop")];
+    let path = names.iter().fold(path.replace("/api/v1", ""), |path, (field, name)| path.replace(field, name));
+    let body = match path.as_str() {
+        "/maintenance" => json!({ "target": { "machine": "a" }, "type": "Freeze" }),
+        "/scale-sets/set" if method == "PATCH" => json!({ "capacity": 1 }),
+        "/scale-sets/set/delete-instances" => {
+            let instances = server.call("GET /scale-sets/set/instances", &NONE).json();
+            json!({ "instances": [instances["value"][0]["vmId"]] })
+        }
+        _ => NONE,
+    };
+    let query = if path.ends_with("/pair") || path.ends_with("/shop") { "withMachines=true" } else { "" };
+    (path, query, body)
+}
+
+#[test]
+fn every_route_with_a_dry_run_changes_nothing() {
+    let server = fleet();
     let state = || {
         let lists = ["machines", "hosts", "availability-sets", "cloud-services", "scale-sets", "events", "operations"];
         let read = |list: &str| server.call(&format!("GET /{list}"), &NONE).json();
@@ -74,21 +98,30 @@ fn every_route_with_a_dry_run_changes_nothing() {
     };
     let before = state();
     for (method, path) in DRY_RUN_ROUTES {
-        let machine = if path.ends_with("/evict") { "spot" } else { "a" };
-        let set = if path.contains("availability-sets") { "pair" } else { "set" };
-        let names = [("{machine}", machine), ("{host}", "h1"), ("{set}", set), ("{service}", "shop")];
-        let path = names.iter().fold(path.replace("/api/v1", ""), |path, (field, name)| path.replace(field, name));
-        let body = match path.as_str() {
-            "/maintenance" => json!({ "target": { "machine": "a" }, "type": "Freeze" }),
-            "/scale-sets/set" if method == "PATCH" => json!({ "capacity": 1 }),
-            "/scale-sets/set/delete-instances" => json!({ "instances": [instances["value"][0]["vmId"]] }),
-            _ => NONE,
-        };
-        let extra = if path.ends_with("/pair") || path.ends_with("/shop") { "&withMachines=true" } else { "" };
-        let answer = server.call(&format!("{method} {path}?dryRun=true{extra}"), &body);
+        let (path, query, body) = request_to(&server, method.as_str(), path);
+        let answer = server.call(&format!("{method} {path}?dryRun=true&{query}"), &body);
         assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
         assert_ne!(answer.json()["events"], json!([]), "{method} {path}");
         assert_eq!(state(), before, "{method} {path}");
+    }
+}
+
+#[test]
+fn every_request_that_creates_events_can_be_repeated_with_its_idempotency_key() {
+    for (method, path) in DRY_RUN_ROUTES {
+        let server = fleet();
+        let (path, query, body) = request_to(&server, method.as_str(), path);
+        let body = if body == NONE { String::new() } else { body.to_string() };
+        let send = || {
+            let client =
+                server.client().header("Content-Type", "application/json").header("Idempotency-Key", "night-1");
+            client.send(server.management, &format!("{method} /api/v1{path}?{query}"), body.as_bytes())
+        };
+        let (first, again) = (send(), send());
+        assert!([200, 202].contains(&first.status), "{method} {path}: {}", first.text());
+        assert_eq!(again.status, first.status, "{method} {path}: {}", again.text());
+        let operations = server.call("GET /operations", &NONE).json();
+        assert_eq!(operations["value"].as_array().unwrap().len(), 1, "{method} {path}: {operations}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Drivers: how long simulated impacts last, and what the operator's executable is told.
+//! Drivers: the duration of simulated impacts, and the input of the operator's executable.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn on_a_real_clock_time_passes_by_itself() {
     let rules = Settings { notice_scale: 900, ..Settings::default() };
     let impacts = Impacts { reboot: Duration::ZERO, ..Impacts::default() };
     let driver = DriverChoice::Simulated(impacts);
-    let world = World::with(Config { clock: ClockKind::Real, rules, driver, ..config() }).await;
+    let world = World::with(Config { clock: ClockSetting::Real, rules, driver, ..config() }).await;
     world.ask(&format!("GET {EVENTS}")).await;
     world.restart(FIRST, 0xE1).await;
     assert_eq!(ended(&world).await.outcome.as_deref(), Some("completed"));
@@ -130,7 +130,7 @@ async fn an_executable_that_takes_too_long_is_ended_with_its_children() {
 }
 
 #[tokio::test]
-async fn an_executable_that_is_not_there_is_a_failure() {
+async fn a_missing_executable_is_a_failure() {
     let driver =
         CommandDriver { program: "/does/not/exist".into(), arguments: Vec::new(), timeout: Duration::from_secs(5) };
     let world = World::with(Config { driver: DriverChoice::Command(driver), ..config() }).await;
@@ -140,7 +140,7 @@ async fn an_executable_that_is_not_there_is_a_failure() {
 }
 
 #[tokio::test]
-async fn it_is_run_again_after_a_stop_and_told_so() {
+async fn a_rerun_after_a_stop_is_marked_as_one() {
     let directory = tempfile::tempdir().unwrap();
     let data = StoreChoice::Directory(directory.path().join("data"));
     let text = "if [ \"$FOREWARN_RERUN\" = 1 ]; then exit 0; fi; echo > begun; sleep 1000";

@@ -1,5 +1,4 @@
-//! Faults at the metadata endpoint over real sockets: what a handler sees of each, how they end, and what
-//! remains of them on record.
+//! Faults at the metadata endpoint over real sockets: their effect on a handler, their end, and their record.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -19,16 +18,16 @@ fn get() -> String {
     format!("GET {EVENTS}")
 }
 
-fn status(status: Status) -> Kind {
-    Kind::Status { status, retry_after_secs: 7 }
+fn status(status: Status) -> FaultKind {
+    FaultKind::Status { status, retry_after_secs: 7 }
 }
 
 async fn add(world: &World, fault: NewFault) -> Fault {
     world.running.faults.add(&fault, "test").await.expect("the fault is taken")
 }
 
-fn counted(count: u64, kind: Kind) -> NewFault {
-    NewFault { life: Life { count: Some(count), ..Life::default() }, ..NewFault::new(kind) }
+fn counted(count: u64, kind: FaultKind) -> NewFault {
+    NewFault { life: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..NewFault::new(kind) }
 }
 
 fn requests(world: &World) -> Vec<RequestSeen> {
@@ -100,7 +99,7 @@ async fn statuses_have_the_bodies_that_the_server_has_for_them() {
 }
 
 #[tokio::test]
-async fn what_is_answered_with_a_status_has_no_effect() {
+async fn a_request_that_gets_a_status_has_no_effect() {
     let world = World::new().await;
     let scope = world.engine().snapshot().region.machine(FIRST).unwrap().scope;
     add(&world, counted(1, status(Status::InternalServerError))).await;
@@ -123,7 +122,7 @@ async fn a_reset_is_a_reset_and_approves_nothing() {
     let world = World::new().await;
     world.ask(&get()).await;
     world.restart(FIRST, 0xE1).await;
-    add(&world, counted(2, Kind::Reset)).await;
+    add(&world, counted(2, FaultKind::Reset)).await;
     let approval = format!("POST {EVENTS}\n\n{{\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", Guid(0xE1));
     for request in [get(), approval] {
         let mut stream = world.connect().await;
@@ -136,11 +135,11 @@ async fn a_reset_is_a_reset_and_approves_nothing() {
 }
 
 #[tokio::test]
-async fn a_truncated_answer_breaks_off_and_an_approval_is_taken_all_the_same() {
+async fn a_truncated_response_still_approves() {
     let world = World::new().await;
     world.ask(&get()).await;
     world.restart(FIRST, 0xE1).await;
-    add(&world, counted(3, Kind::Truncated)).await;
+    add(&world, counted(3, FaultKind::Truncated)).await;
     let whole = &scheduled(2, 0xE1, &hostname())[4..];
     // Also when the machine has it already, which would be a 304.
     for condition in ["", "\nIf-None-Match: 2"] {
@@ -163,7 +162,7 @@ async fn a_truncated_answer_breaks_off_and_an_approval_is_taken_all_the_same() {
 async fn a_malformed_answer_is_whole_and_no_json() {
     let world = World::new().await;
     world.ask(&get()).await;
-    add(&world, counted(3, Kind::Malformed)).await;
+    add(&world, counted(3, FaultKind::Malformed)).await;
     let mut stream = world.connect().await;
     for (request, expected) in [
         (get(), "200 {\"DocumentIncarnat"),
@@ -173,19 +172,19 @@ async fn a_malformed_answer_is_whole_and_no_json() {
     ] {
         stream.write_all(&bytes_of(&request)).await.unwrap();
         let reply = read_reply(&mut stream).await.expect("the connection lives");
-        assert_eq!(reply.shown(), expected, "{request}");
+        assert_eq!(reply.render(), expected, "{request}");
     }
 }
 
 #[tokio::test]
-async fn an_incarnation_that_begins_again_grows_from_there_and_comes_back() {
+async fn a_restarted_incarnation_grows_and_is_restored_afterwards() {
     let world = World::new().await;
     world.ask(&get()).await;
     world.restart(FIRST, 0xE1).await;
     world.check(&get(), &scheduled(2, 0xE1, &hostname())).await;
-    let fault = add(&world, NewFault::new(Kind::IncarnationRestart)).await;
+    let fault = add(&world, NewFault::new(FaultKind::IncarnationRestart)).await;
     let reply = world.ask(&get()).await;
-    assert_eq!((reply.shown(), reply.header("etag")), (scheduled(1, 0xE1, &hostname()), Some("1")));
+    assert_eq!((reply.render(), reply.header("etag")), (scheduled(1, 0xE1, &hostname()), Some("1")));
     world.check(&format!("{}\nIf-None-Match: 1", get()), "304").await;
     world.check(&format!("{}\nIf-None-Match: 2", get()), &scheduled(1, 0xE1, &hostname())).await;
     world.approve("", 0xE1).await;
@@ -199,21 +198,21 @@ async fn events_vanish_from_the_document_and_are_there_all_the_same() {
     let world = World::new().await;
     world.ask(&get()).await;
     world.restart(FIRST, 0xE1).await;
-    add(&world, counted(2, Kind::EventsVanish)).await;
+    add(&world, counted(2, FaultKind::EventsVanish)).await;
     for condition in ["", "\nIf-None-Match: 2"] {
         let reply = world.ask(&format!("{}{condition}", get())).await;
-        assert_eq!(reply.shown(), "200 {\"DocumentIncarnation\":2,\"Events\":[]}");
+        assert_eq!(reply.render(), "200 {\"DocumentIncarnation\":2,\"Events\":[]}");
         assert_eq!(reply.header("etag"), None);
     }
     world.check(&get(), &scheduled(2, 0xE1, &hostname())).await;
 }
 
 #[tokio::test]
-async fn a_type_that_nobody_knows_is_shown_in_place_of_the_real_one() {
+async fn an_unknown_type_is_shown_in_place_of_the_real_one() {
     let world = World::new().await;
     world.ask(&get()).await;
     world.restart(FIRST, 0xE1).await;
-    add(&world, counted(1, Kind::UnknownType)).await;
+    add(&world, counted(1, FaultKind::UnknownType)).await;
     let strange = scheduled(2, 0xE1, &hostname()).replace("\"EventType\":\"Reboot\"", "\"EventType\":\"Hibernate\"");
     assert!(strange.contains("Hibernate"), "{strange}");
     world.check(&get(), &strange).await;
@@ -222,10 +221,10 @@ async fn a_type_that_nobody_knows_is_shown_in_place_of_the_real_one() {
 
 #[tokio::test]
 async fn a_delay_holds_the_answer_back_and_the_end_of_the_server_lets_it_go() {
-    for kind in [Kind::Delay(DELAY_MAX), Kind::SlowFirstCall(DELAY_MAX)] {
+    for kind in [FaultKind::Delay(DELAY_MAX), FaultKind::SlowFirstCall(DELAY_MAX)] {
         let world = World::new().await;
         world.ask(&get()).await;
-        add(&world, NewFault { only: Only { method: None, path: Path::Events }, ..NewFault::new(kind) }).await;
+        add(&world, NewFault { only: RequestFilter { method: None, path: Path::Events }, ..NewFault::new(kind) }).await;
         let mut held = world.connect().await;
         held.write_all(&bytes_of(&get())).await.unwrap();
         until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 2)).await;
@@ -240,7 +239,7 @@ async fn a_delay_holds_the_answer_back_and_the_end_of_the_server_lets_it_go() {
 async fn who_does_not_wait_for_a_late_answer_is_on_record() {
     let world = World::new().await;
     world.ask(&get()).await;
-    add(&world, NewFault::new(Kind::Delay(DELAY_MAX))).await;
+    add(&world, NewFault::new(FaultKind::Delay(DELAY_MAX))).await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&get())).await.unwrap();
     until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 2)).await;
@@ -250,14 +249,14 @@ async fn who_does_not_wait_for_a_late_answer_is_on_record() {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_after_an_approval_that_was_answered_with_a_status() {
+async fn a_connection_stays_open_after_an_approval_that_gets_a_status() {
     let world = World::new().await;
     add(&world, counted(1, status(Status::InternalServerError))).await;
     let mut stream = world.connect().await;
     stream.write_all(&bytes_of(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}"))).await.unwrap();
     assert_eq!(read_reply(&mut stream).await.unwrap().status, 500);
     stream.write_all(&bytes_of(&get())).await.unwrap();
-    assert_eq!(read_reply(&mut stream).await.expect("the connection lives").shown(), EMPTY);
+    assert_eq!(read_reply(&mut stream).await.expect("the connection lives").render(), EMPTY);
 }
 
 #[tokio::test]
@@ -267,17 +266,17 @@ async fn a_unix_socket_is_closed_where_a_connection_would_be_reset() {
     let mut listener = listener();
     listener.address = ListenAddress::Unix(path.clone());
     let world = World::with(Config { metadata: vec![listener], ..config() }).await;
-    add(&world, counted(1, Kind::Reset)).await;
+    add(&world, counted(1, FaultKind::Reset)).await;
     let mut stream = UnixStream::connect(&path).await.unwrap();
     stream.write_all(&bytes_of(&get())).await.unwrap();
     assert!(read_reply(&mut stream).await.is_none());
-    assert_eq!(exchange_unix(&path, &get()).await.shown(), EMPTY);
+    assert_eq!(exchange_unix(&path, &get()).await.render(), EMPTY);
 }
 
 #[tokio::test]
 async fn a_short_delay_passes_and_the_answer_is_the_right_one() {
     let world = World::new().await;
-    add(&world, counted(1, Kind::Delay(Duration::from_millis(50)))).await;
+    add(&world, counted(1, FaultKind::Delay(Duration::from_millis(50)))).await;
     let begun = std::time::Instant::now();
     world.check(&get(), EMPTY).await;
     assert!(begun.elapsed() >= Duration::from_millis(50));
@@ -287,7 +286,7 @@ async fn a_short_delay_passes_and_the_answer_is_the_right_one() {
 // --- affected machines, and the end of faults --------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_fault_of_one_machine_spares_the_others_and_goes_with_it() {
+async fn a_fault_of_one_machine_affects_no_other_and_ends_with_it() {
     let world = World::new().await;
     let machine = world.register("web").await;
     add(&world, NewFault { machine: Some(machine), ..NewFault::new(status(Status::Gone)) }).await;
@@ -299,14 +298,14 @@ async fn a_fault_of_one_machine_spares_the_others_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_fault_ends_by_count_by_time_or_because_somebody_clears_it() {
+async fn a_fault_ends_by_count_by_time_or_when_it_is_cleared() {
     let world = World::new().await;
-    add(&world, counted(1, Kind::Malformed)).await;
+    add(&world, counted(1, FaultKind::Malformed)).await;
     world.ask(&get()).await;
     assert_eq!(world.running.faults.list(), []);
     assert_eq!(history(&world, 2).await[1], "fault.over all machines counted forewarn");
 
-    let timed = Life { span: Some(HOUR), ..Life::default() };
+    let timed = FaultLimit { span: Some(HOUR), ..FaultLimit::default() };
     add(&world, NewFault { life: timed, ..NewFault::new(status(Status::Gone)) }).await;
     world.advance(3599).await;
     world.check_refusal(&get(), 410, &[]).await;
@@ -315,7 +314,7 @@ async fn a_fault_ends_by_count_by_time_or_because_somebody_clears_it() {
     assert_eq!(history(&world, 4).await[3], "fault.over all machines elapsed forewarn");
 
     let fault = add(&world, NewFault::new(status(Status::Gone))).await;
-    let other = add(&world, NewFault { machine: Some(FIRST), ..NewFault::new(Kind::Reset) }).await;
+    let other = add(&world, NewFault { machine: Some(FIRST), ..NewFault::new(FaultKind::Reset) }).await;
     world.check_refusal(&get(), 410, &[]).await;
     let found = world.running.faults.find(fault.id).unwrap();
     assert_eq!((found.asked, found.met), (1, 1));
@@ -333,8 +332,8 @@ async fn a_fault_ends_by_count_by_time_or_because_somebody_clears_it() {
 #[tokio::test]
 async fn time_ends_a_fault_in_history_without_a_request() {
     let world = World::new().await;
-    let timed = Life { span: Some(HOUR), ..Life::default() };
-    add(&world, NewFault { life: timed, ..NewFault::new(Kind::Reset) }).await;
+    let timed = FaultLimit { span: Some(HOUR), ..FaultLimit::default() };
+    add(&world, NewFault { life: timed, ..NewFault::new(FaultKind::Reset) }).await;
     world.advance(3600).await;
     assert_eq!(history(&world, 2).await[1], "fault.over all machines elapsed forewarn");
 }
@@ -342,7 +341,7 @@ async fn time_ends_a_fault_in_history_without_a_request() {
 #[tokio::test]
 async fn a_share_of_requests_is_every_so_manieth() {
     let world = World::new().await;
-    let share = Life { percent: Some(25), ..Life::default() };
+    let share = FaultLimit { percent: Some(25), ..FaultLimit::default() };
     add(&world, NewFault { life: share, ..NewFault::new(status(Status::Gone)) }).await;
     let mut statuses = Vec::new();
     for _ in 0..8 {
@@ -352,12 +351,12 @@ async fn a_share_of_requests_is_every_so_manieth() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_or_makes_no_sense_is_no_fault() {
+async fn a_fault_that_is_invalid_or_cannot_be_stored_is_refused() {
     let world = World::new().await;
     let faults = &world.running.faults;
-    let unknown = NewFault { machine: Some(MachineId(99)), ..NewFault::new(Kind::Reset) };
+    let unknown = NewFault { machine: Some(MachineId(99)), ..NewFault::new(FaultKind::Reset) };
     assert!(matches!(faults.add(&unknown, "test").await, Err(AddFaultError::Fault(FaultError::UnknownMachine))));
-    let long = NewFault::new(Kind::Delay(DELAY_MAX * 2));
+    let long = NewFault::new(FaultKind::Delay(DELAY_MAX * 2));
     assert!(matches!(faults.add(&long, "test").await, Err(AddFaultError::Fault(FaultError::DelayRange))));
     assert_eq!(faults.list(), []);
     world.check(&get(), EMPTY).await;
@@ -366,7 +365,7 @@ async fn what_cannot_be_stored_or_makes_no_sense_is_no_fault() {
 // --- the record ------------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn the_record_tells_what_was_asked_and_answered() {
+async fn the_record_shows_requests_and_responses() {
     let world = World::new().await;
     world.ask(&format!("{}\n-Metadata", get())).await;
     world.advance(3).await;

@@ -5,7 +5,7 @@ use crate::support::*;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Sends the bytes, says that there are no more, and reads what comes until the connection is closed.
+/// Sends the bytes, closes the sending side, and reads until the connection is closed.
 async fn check(world: &World, bytes: &[u8]) {
     let mut stream = world.connect().await;
     // The server may close before it has read everything.

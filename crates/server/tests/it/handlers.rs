@@ -29,6 +29,26 @@ fn a_machine_shows_since_when_and_how_often_its_handler_polls() {
 }
 
 #[test]
+fn requests_for_a_machine_that_is_off_are_not_those_of_a_handler() {
+    for verb in ["stop", "deallocate"] {
+        let server = Server::with_machines(&["a"]);
+        let power = check(&server, &format!("POST /machines/a/{verb}"), NONE, 200, json!({}));
+        server.listen_as("a");
+        let machine = check(&server, "GET /machines/a", NONE, 200, json!({ "handlerConnected": false }));
+        assert_eq!(machine.get("handler"), None, "{verb} {power}");
+        check(&server, "POST /machines/a/start", NONE, 200, json!({}));
+        server.listen_as("a");
+        check(
+            &server,
+            "GET /machines/a",
+            NONE,
+            200,
+            json!({ "handlerConnected": true, "handler": { "polling": true } }),
+        );
+    }
+}
+
+#[test]
 fn handler_health_survives_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::kept_in(directory.path());

@@ -16,7 +16,7 @@ async fn world(connections_per_source: usize, held_per_source: usize) -> World {
     let world = World::with(Config { connections_per_source, held_per_source, ..config() }).await;
     for (name, ip) in [("hostile", HOSTILE), ("neighbor", NEIGHBOR)] {
         let address = Address { network: "default".into(), ip: ip.into() };
-        world.register_with(name, |machine| machine.addresses = AddressWish::Given(vec![address])).await;
+        world.register_with(name, |machine| machine.addresses = AddressRequest::Given(vec![address])).await;
         assert_eq!(world.ask_from(ip, 0, &format!("GET {EVENTS}")).await.status, 200);
     }
     world
@@ -77,7 +77,7 @@ async fn a_new_connection_closes_the_oldest_idle_one_of_its_guest() {
 }
 
 #[tokio::test]
-async fn a_guest_holds_only_so_many_requests() {
+async fn the_held_requests_of_a_guest_are_limited() {
     let world = world(64, 2).await;
     let _held = [hold(&world, HOSTILE).await, hold(&world, HOSTILE).await];
     let request = format!("GET {EVENTS}&wait=300\nIf-None-Match: 1");
@@ -85,6 +85,16 @@ async fn a_guest_holds_only_so_many_requests() {
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
     let _neighbors = hold(&world, NEIGHBOR).await;
     assert_eq!(world.ask_from(HOSTILE, 0, &format!("GET {EVENTS}")).await.status, 200, "it can still poll");
+}
+
+#[tokio::test]
+async fn callers_of_a_machines_own_listener_are_one_source_whatever_their_address() {
+    let own = MetadataListener { machine: Some(hostname()), ..listener() };
+    let world = World::with(Config { metadata: vec![own], held_per_source: 2, ..config() }).await;
+    assert_eq!(world.ask(&format!("GET {EVENTS}")).await.status, 200);
+    let _held = [hold(&world, HOSTILE).await, hold(&world, NEIGHBOR).await];
+    let request = format!("GET {EVENTS}&wait=300\nIf-None-Match: 1");
+    assert_eq!(world.ask_from(Ipv4Addr::new(127, 0, 0, 7), 0, &request).await.status, 429);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod arm_roles;
 mod arm_sets;
 mod arm_support;
 mod arm_terminate;
+mod attested;
 mod callers;
 mod careless;
 mod driver;

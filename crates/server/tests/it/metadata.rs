@@ -7,7 +7,7 @@ use forewarn_core::*;
 use forewarn_server::*;
 use tokio::io::AsyncWriteExt;
 
-// --- the life of an event -------------------------------------------------------------------------------
+// --- the lifecycle of an event -------------------------------------------------------------------------------
 
 #[tokio::test]
 async fn an_empty_store_has_one_machine_and_curl_works_at_once() {
@@ -19,14 +19,14 @@ async fn an_empty_store_has_one_machine_and_curl_works_at_once() {
 }
 
 #[tokio::test]
-async fn an_event_appears_is_approved_starts_and_goes() {
+async fn an_event_appears_is_approved_starts_and_ends() {
     let world = World::new().await;
     let name = hostname();
     let get = format!("GET {EVENTS}");
     world.check(&get, "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
     world.restart(FIRST, 0xE1).await;
     world.check(&get, &scheduled(2, 0xE1, &name)).await;
-    assert_eq!(world.approve("", 0xE1).await.shown(), "200");
+    assert_eq!(world.approve("", 0xE1).await.render(), "200");
     world.check(&get, &started(3, 0xE1, &name)).await;
     world.advance(599).await;
     world.check(&get, &started(3, 0xE1, &name)).await;
@@ -35,7 +35,7 @@ async fn an_event_appears_is_approved_starts_and_goes() {
 }
 
 #[tokio::test]
-async fn an_event_that_nobody_approves_starts_at_its_time() {
+async fn an_event_without_approval_starts_at_its_time() {
     let world = World::new().await;
     let get = format!("GET {EVENTS}");
     world.ask(&get).await;
@@ -76,7 +76,7 @@ async fn many_first_calls_at_once_turn_the_scope_on_once() {
     }
     for mut stream in streams {
         let reply = read_reply(&mut stream).await.unwrap();
-        assert_eq!(reply.shown(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
+        assert_eq!(reply.render(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
     }
     let history = world.engine().reader().history(&Default::default()).unwrap();
     assert_eq!(history.iter().filter(|row| row.kind == "scope-on").count(), 1);
@@ -127,7 +127,7 @@ async fn each_version_shows_its_own_keys() {
 }
 
 #[tokio::test]
-async fn names_are_plain_in_the_oldest_version_when_asked_for() {
+async fn names_are_plain_in_the_oldest_version_if_configured() {
     let world = World::with(Config { plain_names: true, ..config() }).await;
     world.ask(&format!("GET {EVENTS}")).await;
     world.restart(FIRST, 0xE1).await;
@@ -158,7 +158,7 @@ async fn a_deletion_is_not_shown_in_old_versions_but_can_be_approved_there() {
 // --- the checks and their order --------------------------------------------------------------------------
 
 #[tokio::test]
-async fn the_checks_come_in_their_order() {
+async fn the_checks_run_in_their_order() {
     let world = World::new().await;
     let missing = "/vm/missing";
     // Each request has everything wrong that comes after what is refused.
@@ -230,7 +230,7 @@ async fn paths_are_read_without_regard_to_case_and_with_a_slash_at_the_end() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_headers_that_clients_look_for() {
+async fn every_response_has_the_headers_that_clients_expect() {
     let world = World::new().await;
     let reply = world.ask(&format!("GET {EVENTS}")).await;
     assert_eq!(reply.header("content-type"), Some("application/json; charset=utf-8"));
@@ -248,7 +248,7 @@ async fn every_answer_has_the_headers_that_clients_look_for() {
 // --- ETag and wait ---------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_document_that_the_caller_has_is_not_sent_again() {
+async fn an_unchanged_document_is_not_sent_again() {
     let world = World::new().await;
     let get = format!("GET {EVENTS}");
     world.ask(&get).await;
@@ -278,8 +278,8 @@ async fn a_get_with_wait_is_held_until_its_own_document_changes() {
     world.restart(other, 0xE2).await;
     assert_eq!(world.running.endpoint.metrics.held.get(), 1);
     world.restart(FIRST, 0xE1).await;
-    assert_eq!(read_reply(&mut held).await.unwrap().shown(), scheduled(2, 0xE1, &hostname()));
-    // The same connection goes on.
+    assert_eq!(read_reply(&mut held).await.unwrap().render(), scheduled(2, 0xE1, &hostname()));
+    // The connection stays open.
     held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
     assert_eq!(read_reply(&mut held).await.unwrap().status, 200);
 }
@@ -296,7 +296,7 @@ async fn a_held_get_ends_with_304_when_its_time_is_over_or_the_server_stops() {
     let begun = std::time::Instant::now();
     world.running.stop().await;
     assert!(begun.elapsed() < std::time::Duration::from_secs(5));
-    assert_eq!(read_reply(&mut held).await.unwrap().shown(), "304");
+    assert_eq!(read_reply(&mut held).await.unwrap().render(), "304");
 }
 
 #[tokio::test]
@@ -330,13 +330,13 @@ async fn requests_in_one_go_are_answered_in_order() {
     raw.extend(bytes_of("GET /metadata/versions"));
     raw.extend(bytes_of("GET /nothing"));
     stream.write_all(&raw).await.unwrap();
-    assert_eq!(read_reply(&mut stream).await.unwrap().shown(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
+    assert_eq!(read_reply(&mut stream).await.unwrap().render(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
     assert!(read_reply(&mut stream).await.unwrap().body.starts_with("{\"apiVersions\":[\"2017-03-01\""));
     assert_eq!(read_reply(&mut stream).await.unwrap().status, 404);
 }
 
 #[tokio::test]
-async fn a_connection_is_closed_when_the_caller_asks_for_it() {
+async fn a_connection_is_closed_on_request() {
     let world = World::new().await;
     let mut stream = world.connect().await;
     stream.write_all(&bytes_of(&format!("GET {EVENTS}\nConnection: close"))).await.unwrap();
@@ -348,10 +348,10 @@ async fn a_connection_is_closed_when_the_caller_asks_for_it() {
 // --- instance metadata -----------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn instance_metadata_is_there_whole_and_in_parts() {
+async fn instance_metadata_is_served_whole_and_in_parts() {
     let world = World::new().await;
     let address = Address { network: "default".into(), ip: Ipv4Addr::new(10, 9, 8, 7).into() };
-    world.register_with("web", |machine| machine.addresses = AddressWish::Given(vec![address])).await;
+    world.register_with("web", |machine| machine.addresses = AddressRequest::Given(vec![address])).await;
     let at = |path: &str, more: &str| format!("GET /vm/web/metadata/instance{path}?api-version=2021-02-01{more}");
     let whole = world.ask(&at("/", "")).await;
     let document: serde_json::Value = serde_json::from_str(&whole.body).unwrap();
@@ -360,7 +360,7 @@ async fn instance_metadata_is_there_whole_and_in_parts() {
     world.check(&at("/compute/resourceGroupName", "&format=text"), "200 default").await;
     let text = world.ask(&at("", "&format=text")).await;
     assert_eq!(
-        (text.shown().as_str(), text.header("content-type")),
+        (text.render().as_str(), text.header("content-type")),
         ("200 compute/\nnetwork/", Some("text/plain; charset=utf-8"))
     );
     world.check_refusal(&at("/compute/name", ""), 400, &["format=text"]).await;
@@ -372,7 +372,7 @@ async fn instance_metadata_is_there_whole_and_in_parts() {
 // --- the record ------------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn what_machines_ask_is_on_record() {
+async fn requests_of_machines_are_recorded() {
     let world = World::new().await;
     assert_eq!(world.running.endpoint.requests.counts_of(FIRST), None);
     world.ask(&format!("GET {EVENTS}")).await;
@@ -386,7 +386,7 @@ async fn what_machines_ask_is_on_record() {
 }
 
 #[tokio::test]
-async fn the_first_call_may_be_made_to_take_long() {
+async fn the_first_call_can_be_delayed() {
     let delay = std::time::Duration::from_secs(120);
     let world = World::with(Config { first_call_delay: delay, ..config() }).await;
     let scope = world.engine().snapshot().region.machine(FIRST).unwrap().scope;
@@ -395,7 +395,7 @@ async fn the_first_call_may_be_made_to_take_long() {
     until(|| world.engine().snapshot().region.is_on(scope)).await;
     let mut second = world.connect().await;
     second.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
-    // Other things of the same machine are not held.
+    // Other requests of the same machine are not held.
     assert_eq!(world.ask("GET /metadata/versions").await.status, 200);
     until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 3)).await;
     assert!(first.try_read(&mut [0; 1]).is_err() && second.try_read(&mut [0; 1]).is_err());

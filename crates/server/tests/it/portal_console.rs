@@ -122,12 +122,17 @@ fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
     let page = browser.page(&here);
     assert!(page.contains("<h1>CHG-9</h1>") && page.contains("0/3 hosts") && page.contains("Missing: db-1"), "{page}");
     assert!(page.contains("Scheduled a rollout with 3 steps."), "{page}");
+    assert!(
+        page.contains("ends about <time data-minutes") && page.matches(">about <time").count() == 2,
+        "expected times: {page}"
+    );
     // The owner of a host is named.
     let second = browser.post("/rollouts", &fields);
     assert!(second.status == 409 && second.text().contains("class=\"problem\""), "{}", second.text());
     let act = |act: &'static str| browser.post("/portal/act", &[("act", act), ("target", &id), ("back", &here)]).status;
     assert_eq!(act("pause-rollout"), 303);
-    assert!(browser.page(&here).contains("<span class=\"amber\">Paused</span>"));
+    let paused = browser.page(&here);
+    assert!(paused.contains("<span class=\"amber\">Paused</span>") && !paused.contains(">about <time"), "{paused}");
     assert_eq!(act("resume-rollout"), 303);
     assert!(!browser.page(&here).contains("<span class=\"amber\">Paused</span>"));
     assert_eq!(act("stop-rollout"), 303);

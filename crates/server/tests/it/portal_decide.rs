@@ -216,7 +216,10 @@ fn a_host_is_registered_shown_failed_and_removed() {
     let fail = [("act", "lose-host"), ("target", "rack-4"), ("back", "/hosts/rack-4")];
     assert_eq!(browser.post("/portal/act", &fail).status, 303);
     assert_eq!(server.document("db-2")["Events"][0]["EventType"], "Redeploy");
-    assert!(browser.page("/hosts/rack-4").contains("Hardware failure on host rack-4"));
+    let page = browser.page("/hosts/rack-4");
+    assert!(page.contains("Hardware failure on host rack-4"), "{page}");
+    let toast = between(&page, "id=\"toast\"", "</div>");
+    assert!(toast.contains("Simulated a failure of rack-4. <a href=\"/operations/"), "{toast}");
     check(&server, "PUT /hosts/empty", NONE, 201, json!({}));
     let remove = [("act", "remove-host"), ("target", "empty"), ("back", "/hosts")];
     assert_eq!(browser.post("/portal/act", &remove).status, 303);

@@ -90,7 +90,7 @@ fn post_form(server: &Server, body: &str) -> crate::api_support::Answer {
 }
 
 #[test]
-fn a_token_signs_in_and_returns_to_the_page_that_was_asked_for() {
+fn a_token_signs_in_and_returns_to_the_requested_page() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let asked = Client::to(server.management).send(server.management, "GET /hosts?sort=name", b"");
@@ -108,7 +108,7 @@ fn a_token_signs_in_and_returns_to_the_page_that_was_asked_for() {
 }
 
 #[test]
-fn a_wrong_token_signs_nobody_in() {
+fn a_wrong_token_does_not_sign_in() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     for body in ["token=wrong&back=%2Fhosts", "back=%2Fhosts", ""] {

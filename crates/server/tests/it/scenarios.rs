@@ -34,7 +34,7 @@ fn every_built_in_scenario_passes_on_a_manual_clock() {
         assert_eq!(run["state"], "Passed", "{run:#}");
         assert!(run["steps"].as_array().unwrap().iter().all(|step| step["state"] == "Done" && step["at"].is_string()));
         check(&server, &format!("GET /scenarios/{name}"), NONE, 200, json!({ "name": name }));
-        // Another time with what is there already.
+        // Again, with the existing resources.
         if name != "terminate" && name != "terminate-gate" && name != "eviction" {
             let again = begin(&server, json!({ "scenario": name }));
             assert_eq!(ended(&server, again)["state"], "Passed", "{name} again");

@@ -10,7 +10,7 @@ use crate::https;
 use crate::https::authority_in;
 use forewarn_server::{Certificate, Config, ManagementTls, StoreChoice, start};
 
-/// A request over https by a client that trusts this authority and calls the server by this name.
+/// Sends a request over https, trusting this authority and using this name of the server.
 fn ask(server: &Server, authority: &str, name: &str, client: &Client, line: &str) -> Result<Answer, String> {
     ask_at(server.https.unwrap(), authority, name, client, line)
 }
@@ -76,15 +76,14 @@ fn foreign_hosts_and_origins_are_refused_over_https() {
     check(Client::with_host("10.0.0.1"), 403, "ForeignHost");
     check(Client::with_host(&here).header("Origin", "https://evil.example"), 403, "ForeignOrigin");
     check(Client::with_host(&here).header("Origin", &format!("https://{here}")), 200, "");
-    // The certificate is for this machine's name, so who uses it has seen the proof.
+    // The certificate has this machine's name, so a client that uses the name has verified the server.
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     check(Client::with_host(&name), 200, "");
     let plain = Client::with_host(&name).send(server.management, HEALTH, b"");
     assert_eq!(plain.code(), if name == "localhost" { "" } else { "ForeignHost" });
 }
 
-/// The first byte of what is answered to a client whose newest version is this one. All else that it
-/// offers is good for TLS 1.2.
+/// The first byte of the response to a client whose newest version is this one. Its other parameters are valid for TLS 1.2.
 fn answer_to_hello(address: SocketAddr, version: [u8; 2]) -> u8 {
     let mut body = version.to_vec();
     body.extend([7; 32]);
@@ -154,7 +153,7 @@ fn a_configured_certificate_is_used_and_its_names_are_accepted() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let other = rcgen::KeyPair::generate().unwrap();
     fs::write(path("other.pem"), other.serialize_pem()).unwrap();
-    for (key, words) in [("other.pem", "is not that of the certificate"), ("none.pem", "cannot be taken for https")] {
+    for (key, words) in [("other.pem", "does not match the certificate"), ("none.pem", "check that the file exists")] {
         let error = format!("{:#}", runtime.block_on(start(with(key))).err().unwrap());
         assert!(error.contains(words), "{error}");
     }

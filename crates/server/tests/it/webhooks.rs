@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use crate::api_support::{NONE, START, Server, check, contains, open, refused};
 use forewarn_core::Timestamp;
-use forewarn_server::{ClockKind, Config, StoreChoice};
+use forewarn_server::{ClockSetting, Config, StoreChoice};
 use forewarn_test_support::{Delivery, Receiver};
 use serde_json::{Value, json};
 
 const A_REBOOT: [&str; 3] = ["Reboot Scheduled", "Reboot Started", "Reboot Completed"];
 
-/// A server with the machine `m1`, which listens.
+/// A server with the machine `m1`, which has a handler.
 fn listening() -> Server {
     let server = Server::with_machines(&["m1"]);
     server.listen_as("m1");
@@ -56,8 +56,8 @@ fn gists(receiver: &Receiver, count: usize) -> Vec<String> {
     (0..count).map(|_| receiver.next().gist()).collect()
 }
 
-/// Passes over what comes before.
-fn until_told(receiver: &Receiver, gist: &str) {
+/// Skips earlier deliveries.
+fn until_reported(receiver: &Receiver, gist: &str) {
     while receiver.next().gist() != gist {}
 }
 
@@ -204,7 +204,7 @@ fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
     let state = until(&server, "ops", |state| state["givenUp"] == 3);
     assert_eq!(state["lastFailure"]["message"], "The receiver responded with status 503.");
     assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(0)));
-    until_told(&receiver, "Reboot Completed");
+    until_reported(&receiver, "Reboot Completed");
     receiver.answer_well();
     restart(&server, "m1");
     let next = receiver.next();
@@ -219,7 +219,7 @@ fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let config = || Config {
         store: StoreChoice::Directory(directory.path().to_owned()),
-        clock: ClockKind::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) },
+        clock: ClockSetting::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) },
         ..open()
     };
     let server = Server::new(config());
@@ -252,7 +252,7 @@ fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     assert!(shown.get("secret").is_none());
 }
 
-/// Type, status and failure of what was given up.
+/// Type, status and failure of the given-up messages.
 fn given_up(server: &Server, name: &str) -> Vec<[String; 3]> {
     let list = check(server, &format!("GET /webhooks/{name}/given-up"), NONE, 200, json!({}));
     let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
@@ -372,7 +372,7 @@ fn only_the_last_hundred_given_up_messages_are_kept() {
     for count in 1..=104 {
         // A slow run can be further by now: the wait between two attempts ends by itself.
         until(&server, "ops", |state| state["givenUp"].as_u64() >= Some(count));
-        // A change tries at once what would have to wait.
+        // A change of the webhook retries at once.
         check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
     }
     let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}))["value"].take();
@@ -383,7 +383,7 @@ fn only_the_last_hundred_given_up_messages_are_kept() {
 
 #[test]
 fn a_receiver_that_never_responds_times_out_and_delays_only_its_own_webhook() {
-    let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) };
+    let clock = ClockSetting::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) };
     let server = Server::new(Config { clock, webhook_timeout: Duration::from_millis(250), ..open() });
     check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
     server.listen_as("m1");
@@ -404,7 +404,7 @@ fn a_receiver_that_never_responds_times_out_and_delays_only_its_own_webhook() {
 }
 
 #[test]
-fn the_end_of_a_machine_is_told_with_the_place_where_it_was() {
+fn the_deletion_of_a_machine_is_reported_with_its_former_resource() {
     let (server, receiver) = (Server::start(), Receiver::start());
     let machine = json!({
         "name": "m1", "resourceGroup": "shop", "terminateNotification": { "notBeforeTimeout": "PT5M" },
@@ -423,7 +423,7 @@ fn the_end_of_a_machine_is_told_with_the_place_where_it_was() {
 }
 
 #[test]
-fn events_of_a_set_are_told_as_the_sets() {
+fn events_of_a_set_have_the_resource_id_of_the_set() {
     let (server, receiver) = (Server::start(), Receiver::start());
     check(&server, "POST /availability-sets", json!({ "name": "web" }), 201, json!({}));
     check(&server, "POST /machines", json!({ "name": "m1", "availabilitySet": "web" }), 201, json!({}));
@@ -463,7 +463,7 @@ fn another_secret_signs_from_then_on() {
 }
 
 #[test]
-fn a_secret_of_the_owner_is_taken_and_not_shown() {
+fn a_secret_chosen_by_the_owner_is_accepted_and_not_shown() {
     let (server, receiver) = (listening(), Receiver::start());
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let body = json!({ "name": "ops", "url": receiver.url(), "secret": secret });
@@ -547,7 +547,7 @@ fn notice(delivery: &Delivery) -> String {
 }
 
 #[test]
-fn rollouts_are_reported_from_start_to_end_to_webhooks_that_ask_for_them() {
+fn rollouts_are_reported_to_webhooks_with_their_topic() {
     let (server, receiver) = (Server::start(), Receiver::start());
     for (name, host) in [("a", "h1"), ("b", "h2")] {
         check(&server, "POST /machines", json!({ "name": name, "host": host }), 201, json!({}));

@@ -1,4 +1,4 @@
-//! The single writer: what is answered is durable and visible, whatever the store does.
+//! The single writer: every acknowledged change is durable and visible, whatever the store does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ async fn register(world: &World, name: &str) -> Result<Done, SubmitError> {
 }
 
 fn is_there(world: &World, name: &str) -> bool {
-    world.engine().snapshot().region.machine_by_name(name, None) != Found::Nothing
+    world.engine().snapshot().region.machine_by_name(name, None) != MachineLookup::Nothing
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_commit_that_is_refused_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
-async fn after_a_doubtful_commit_what_is_stored_counts() {
+async fn after_a_commit_in_doubt_the_store_decides() {
     let (world, faults) = faulty().await;
     faults.next_commit(Fault::DoneButDoubt);
     assert!(matches!(register(&world, "a").await, Err(SubmitError::Unavailable)));
@@ -52,7 +52,7 @@ async fn after_a_doubtful_commit_what_is_stored_counts() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_loaded_again_takes_nothing_until_it_can() {
+async fn a_store_that_cannot_be_reloaded_accepts_nothing_until_it_can() {
     let (world, faults) = faulty().await;
     faults.next_loads(2);
     faults.next_commit(Fault::DoneButDoubt);
@@ -64,7 +64,7 @@ async fn a_store_that_cannot_be_loaded_again_takes_nothing_until_it_can() {
 }
 
 #[tokio::test]
-async fn a_get_that_cannot_turn_its_scope_on_says_so_and_may_be_repeated() {
+async fn a_get_that_cannot_turn_its_event_group_on_can_be_repeated() {
     let (world, faults) = faulty().await;
     faults.next_commit(Fault::Refused);
     let reply = world.check_refusal(&format!("GET {EVENTS}"), 503, &["Try again"]).await;
@@ -73,7 +73,7 @@ async fn a_get_that_cannot_turn_its_scope_on_says_so_and_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_held_get_sees_what_a_doubtful_commit_has_done() {
+async fn a_held_get_sees_the_result_of_a_commit_in_doubt() {
     let (world, faults) = faulty().await;
     world.ask(&format!("GET {EVENTS}")).await;
     let get = format!("GET {EVENTS}&wait=300\nIf-None-Match: 1");
@@ -112,14 +112,14 @@ async fn the_clock_moves_forward_only_and_not_for_ever() {
     assert_eq!(engine.advance(Advance::To(to)).await, Ok(to));
     assert_eq!(engine.advance(Advance::To(START)).await, Err(AdvanceError::Backwards { now: to }));
     assert_eq!(engine.advance(Advance::By(ADVANCE_MAX * 2)).await, Err(AdvanceError::TooFar));
-    let real = World::with(Config { clock: ClockKind::Real, ..config() }).await;
+    let real = World::with(Config { clock: ClockSetting::Real, ..config() }).await;
     let refused = real.engine().advance(Advance::By(Duration::ZERO)).await;
     assert_eq!(refused, Err(AdvanceError::RealClock));
 }
 
 // --- batches ---------------------------------------------------------------------------------------------
 
-/// Commits only when it is let through, and tells how large each batch was.
+/// Commits only when the test allows it, and reports the size of each batch.
 struct Gate {
     inner: MemoryStore,
     open: mpsc::Receiver<()>,
@@ -210,7 +210,7 @@ fn stored(directory: &Path) -> Config {
 }
 
 #[tokio::test]
-async fn a_server_goes_on_where_it_stopped() {
+async fn a_server_continues_where_it_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let world = World::with(stored(directory.path())).await;
     let name = world.engine().snapshot().region.machine(FIRST).unwrap().name.clone();
@@ -237,7 +237,7 @@ async fn a_server_goes_on_where_it_stopped() {
 async fn a_store_keeps_its_kind_of_clock() {
     let directory = tempfile::tempdir().unwrap();
     World::with(stored(directory.path())).await.running.stop().await;
-    let error = start(Config { clock: ClockKind::Real, ..stored(directory.path()) }).await;
+    let error = start(Config { clock: ClockSetting::Real, ..stored(directory.path()) }).await;
     let sentence = error.err().unwrap().to_string();
     assert!(sentence.contains("manual clock"), "{sentence}");
 }
@@ -253,7 +253,7 @@ async fn two_servers_do_not_share_a_directory() {
 }
 
 #[tokio::test]
-async fn a_stopped_engine_says_so() {
+async fn a_stopped_engine_refuses_commands() {
     let world = World::new().await;
     let engine = world.engine().clone();
     world.running.stop().await;
@@ -292,7 +292,7 @@ fn note_of(world: &World, machine: MachineId) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_bundle_is_one_commit_with_what_rides_along() {
+async fn a_bundle_and_its_attachments_are_one_commit() {
     let (world, _) = faulty().await;
     let before = world.engine().snapshot().revision;
     let done = world.engine().submit_all(with_note(machines(&["a", "b"]), "hello")).await.unwrap();

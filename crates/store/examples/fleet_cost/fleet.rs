@@ -8,6 +8,9 @@ use forewarn_core::*;
 const PER_HOST: u64 = 20;
 const UPDATE_DOMAINS: u32 = 5;
 
+/// Loopback addresses, so that a load generator can call from each of them.
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 4);
+
 /// Seed of the machine IDs.
 const SEED: Guid = Guid(0x666f_7265_7761_726e);
 
@@ -98,21 +101,21 @@ impl Fleet {
     }
 
     fn machine(self, n: u64, common: &Common, host: Name) -> Machine {
-        let (scope, seat, details) = match self.shape {
-            Shape::Alone => (self.scope_id(n), Seat::Standalone, Arc::new(own_details(n))),
+        let (scope, membership, details) = match self.shape {
+            Shape::Alone => (self.scope_id(n), Membership::Standalone, Arc::new(own_details(n))),
             Shape::Sets { size } => {
                 let set = n / size;
-                (self.scope_id(set), Seat::AvailabilitySet(self.group_id(set)), common.details.clone())
+                (self.scope_id(set), Membership::AvailabilitySet(self.group_id(set)), common.details.clone())
             }
         };
-        let ip = IpAddr::V4(Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 64, 0, 4)) + n as u32));
+        let ip = IpAddr::V4(Ipv4Addr::from(u32::from(FIRST_ADDRESS) + n as u32));
         Machine {
             id: self.machine_id(n),
             vm_id: SEED.derive(n),
             name: Fleet::name(n).into(),
             home: common.home.clone(),
             scope,
-            seat,
+            membership,
             host: Some(host),
             update_domain: (n % u64::from(UPDATE_DOMAINS)) as u32,
             fault_domain: (n % 2) as u32,

@@ -64,7 +64,7 @@ fn one_turn(fleet: Fleet, turn: u64) -> [Command; TURN] {
     [
         Command::Seen { machine },
         request(restart, Request::Restart { machines: vec![machine] }, Some(event)),
-        Command::Approve { by: guest, within: Within::ScopeOf(machine), events: vec![event] },
+        Command::Approve { by: guest, within: ApprovalScope::ScopeOf(machine), events: vec![event] },
         Command::Report { event, report: Report::Done },
         request(maintenance, Request::Maintain { target: Target::Host(host), plan: freeze() }, None),
         Command::Cancel { operation: maintenance, by },

@@ -150,7 +150,11 @@ pub fn approve(directory: &Path, skip: usize, count: usize) -> Result<(), Box<dy
 fn by_guest(region: &Region, id: EventId) -> Command {
     let resource = region.event(id).map(|event| event.resources[0].clone()).expect("the id is of this region");
     let (machine, name) = (resource.machine, resource.name);
-    Command::Approve { by: Approver::Guest { machine, name }, within: Within::ScopeOf(machine), events: vec![id] }
+    Command::Approve {
+        by: Approver::Guest { machine, name },
+        within: ApprovalScope::ScopeOf(machine),
+        events: vec![id],
+    }
 }
 
 /// Commits per second of SQLite alone with our settings, each with one row of 300 bytes.

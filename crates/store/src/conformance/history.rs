@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Fact, MachineId, ScopeId, Status, What};
+use forewarn_core::{Fact, FactKind, MachineId, ScopeId, Status};
 
 use super::sample::{self, at, event_id, operation_id};
 use super::{Case, Fixture};
@@ -216,7 +216,7 @@ fn the_oldest_rows_are_deleted_first(fixture: &dyn Fixture) {
     drop(store);
     let mut store = fixture.open();
     let event = Arc::new(sample::event(1, Status::Scheduled));
-    let facts = vec![Fact { at: at(2000), what: What::Started(event) }];
+    let facts = vec![Fact { at: at(2000), what: FactKind::Started(event) }];
     store.commit(1, &Batch { facts, ..Batch::default() }).unwrap();
     assert_eq!(left(&*store)[0].number, 33, "numbers are not reused");
 }
@@ -228,7 +228,7 @@ fn filled(fixture: &dyn Fixture) -> Box<dyn Store> {
 }
 
 fn on(secs: i64) -> Fact {
-    Fact { at: at(secs), what: What::ScopeOn(ScopeId(1)) }
+    Fact { at: at(secs), what: FactKind::ScopeOn(ScopeId(1)) }
 }
 
 /// Renders a row without its time and detail. IDs are shortened to their last digits.

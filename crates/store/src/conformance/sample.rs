@@ -164,7 +164,7 @@ pub fn machine(n: u64) -> Entity {
         name: format!("Machine-{n}").into(),
         home: home(),
         scope: ScopeId(n),
-        seat: seat(n),
+        membership: membership(n),
         host: (!plain).then(|| "host-a".into()),
         update_domain: n as u32 % 5,
         fault_domain: n as u32 % 2,
@@ -189,13 +189,13 @@ fn transit() -> Box<Transit> {
     Box::new(Transit { withdrawn: Some(event_id(8)), arriving: Some("host-b".into()), claims })
 }
 
-fn seat(n: u64) -> Seat {
+fn membership(n: u64) -> Membership {
     match n {
-        1 => Seat::AvailabilitySet(AVAILABILITY_SET),
-        2 => Seat::RoleInstance { service: CLOUD_SERVICE, role: "web".into() },
-        4 => Seat::Instance { set: UNIFORM_SET, number: Some(4) },
-        5 => Seat::Instance { set: FLEXIBLE_SET, number: None },
-        _ => Seat::Standalone,
+        1 => Membership::AvailabilitySet(AVAILABILITY_SET),
+        2 => Membership::RoleInstance { service: CLOUD_SERVICE, role: "web".into() },
+        4 => Membership::Instance { set: UNIFORM_SET, number: Some(4) },
+        5 => Membership::Instance { set: FLEXIBLE_SET, number: None },
+        _ => Membership::Standalone,
     }
 }
 
@@ -281,7 +281,7 @@ fn scale_set(orchestration: Orchestration, upgrade_mode: UpgradeMode, placement_
 
 /// The scope of machine `n`.
 pub fn scope(n: u64) -> Entity {
-    let owner = match seat(n).group() {
+    let owner = match membership(n).group() {
         Some(group) => ScopeOwner::Group { group, part: 0 },
         None => ScopeOwner::Machine(MachineId(n)),
     };
@@ -517,25 +517,26 @@ const ROLLOUT_CHANGES: [RolloutChange; 9] = [
 pub fn facts() -> Vec<Fact> {
     let live = Arc::new(event(1, Status::Started { at: at(400) }));
     let Entity::Machine(machine) = machine(3) else { unreachable!("it is a machine") };
-    let mut all = vec![What::ScopeOn(ScopeId(3)), What::MachineAdded(machine.clone()), What::Appeared(live.clone())];
+    let mut all =
+        vec![FactKind::ScopeOn(ScopeId(3)), FactKind::MachineAdded(machine.clone()), FactKind::Appeared(live.clone())];
     let approvers = [1, 2, 4].into_iter().filter_map(approver);
-    all.extend(approvers.map(|by| What::Approved { event: live.clone(), by }));
-    all.push(What::Started(live));
+    all.extend(approvers.map(|by| FactKind::Approved { event: live.clone(), by }));
+    all.push(FactKind::Started(live));
     all.extend(
         outcomes()
             .into_iter()
             .enumerate()
-            .map(|(n, outcome)| What::Ended(Arc::new(event(n as u64 + 2, Status::Ended { at: at(500), outcome })))),
+            .map(|(n, outcome)| FactKind::Ended(Arc::new(event(n as u64 + 2, Status::Ended { at: at(500), outcome })))),
     );
     all.extend(operations().into_iter().filter_map(|entity| match entity {
         Entity::Operation(operation) if operation.state != OperationState::Running => {
-            Some(What::OperationEnded(operation))
+            Some(FactKind::OperationEnded(operation))
         }
         _ => None,
     }));
-    all.extend([What::MachineRemoved(machine), What::ScopeOff(ScopeId(3))]);
+    all.extend([FactKind::MachineRemoved(machine), FactKind::ScopeOff(ScopeId(3))]);
     let rollout = Arc::new(rollouts().remove(0));
-    all.extend(ROLLOUT_CHANGES.map(|change| What::RolloutChanged { rollout: rollout.clone(), change }));
-    all.extend(full_hosts().map(|host| What::HostChanged(Arc::new(host))));
+    all.extend(ROLLOUT_CHANGES.map(|change| FactKind::RolloutChanged { rollout: rollout.clone(), change }));
+    all.extend(full_hosts().map(|host| FactKind::HostChanged(Arc::new(host))));
     all.into_iter().enumerate().map(|(n, what)| Fact { at: at(n as i64), what }).collect()
 }

@@ -20,7 +20,9 @@ pub(super) struct MachineBody<'a> {
     resource_group: Text<'a>,
     scope: u64,
     #[serde(borrow)]
-    seat: SeatBody<'a>,
+    // The stored name, which never changes.
+    #[serde(rename = "seat")]
+    membership: MembershipBody<'a>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     host: Option<Text<'a>>,
     update_domain: u32,
@@ -66,7 +68,7 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             subscription: (&machine.home.subscription).into(),
             resource_group: (&machine.home.resource_group).into(),
             scope: machine.scope.0,
-            seat: (&machine.seat).into(),
+            membership: (&machine.membership).into(),
             host: machine.host.as_ref().map(Text::from),
             update_domain: machine.update_domain,
             fault_domain: machine.fault_domain,
@@ -97,7 +99,7 @@ impl MachineBody<'_> {
             name: Name::from(&*self.name.0),
             home: home(self.subscription, self.resource_group, interner),
             scope: ScopeId(self.scope),
-            seat: self.seat.into_seat(interner),
+            membership: self.membership.into_membership(interner),
             host: self.host.map(|host| interner.name(host)),
             update_domain: self.update_domain,
             fault_domain: self.fault_domain,
@@ -138,7 +140,7 @@ pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) enum SeatBody<'a> {
+pub(super) enum MembershipBody<'a> {
     #[serde(rename = "standalone")]
     Standalone,
     #[serde(rename = "availability-set")]
@@ -153,26 +155,28 @@ pub(super) enum SeatBody<'a> {
     Instance { set: u64, number: Option<u32> },
 }
 
-impl<'a> From<&'a Seat> for SeatBody<'a> {
-    fn from(seat: &'a Seat) -> Self {
-        match seat {
-            Seat::Standalone => SeatBody::Standalone,
-            Seat::AvailabilitySet(group) => SeatBody::AvailabilitySet(group.0),
-            Seat::RoleInstance { service, role } => SeatBody::RoleInstance { service: service.0, role: role.into() },
-            Seat::Instance { set, number } => SeatBody::Instance { set: set.0, number: *number },
+impl<'a> From<&'a Membership> for MembershipBody<'a> {
+    fn from(membership: &'a Membership) -> Self {
+        match membership {
+            Membership::Standalone => MembershipBody::Standalone,
+            Membership::AvailabilitySet(group) => MembershipBody::AvailabilitySet(group.0),
+            Membership::RoleInstance { service, role } => {
+                MembershipBody::RoleInstance { service: service.0, role: role.into() }
+            }
+            Membership::Instance { set, number } => MembershipBody::Instance { set: set.0, number: *number },
         }
     }
 }
 
-impl SeatBody<'_> {
-    fn into_seat(self, interner: &mut Interner) -> Seat {
+impl MembershipBody<'_> {
+    fn into_membership(self, interner: &mut Interner) -> Membership {
         match self {
-            SeatBody::Standalone => Seat::Standalone,
-            SeatBody::AvailabilitySet(group) => Seat::AvailabilitySet(GroupId(group)),
-            SeatBody::RoleInstance { service, role } => {
-                Seat::RoleInstance { service: GroupId(service), role: interner.name(role) }
+            MembershipBody::Standalone => Membership::Standalone,
+            MembershipBody::AvailabilitySet(group) => Membership::AvailabilitySet(GroupId(group)),
+            MembershipBody::RoleInstance { service, role } => {
+                Membership::RoleInstance { service: GroupId(service), role: interner.name(role) }
             }
-            SeatBody::Instance { set, number } => Seat::Instance { set: GroupId(set), number },
+            MembershipBody::Instance { set, number } => Membership::Instance { set: GroupId(set), number },
         }
     }
 }

@@ -52,7 +52,7 @@ fn the_sample_has_every_variant_of_every_enum() {
         Visibility::ALL,
     ];
     let enums = [
-        words_of::<machine::SeatBody<'_>>(),
+        words_of::<machine::MembershipBody<'_>>(),
         words_of::<group::GroupKindBody<'_>>(),
         words_of::<group::OwnerBody>(),
         words_of::<group::SwitchBody>(),

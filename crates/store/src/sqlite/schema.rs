@@ -45,7 +45,7 @@ CREATE INDEX history_at ON history (at_ms);
 CREATE INDEX history_kind ON history (kind);
 CREATE INDEX history_event ON history (event) WHERE event IS NOT NULL;
 
--- What history is found by: names in lower case, and every operation of a row.
+-- Search keys of history: names in lower case, and every operation of a row.
 CREATE TABLE history_machines (
     name   TEXT NOT NULL,
     number INT  NOT NULL,

@@ -206,6 +206,7 @@ fn every_history_query_uses_an_index() {
     let event = Some(sample::event_id(1));
     let operation = Some(sample::operation_id(1));
     let machine = Some("machine-1".to_string());
+    let machine_id = Some(MachineId(1));
     let kinds = vec![HistoryKind::Ended, HistoryKind::Started];
     let all = HistoryQuery::default;
     for query in [
@@ -215,6 +216,8 @@ fn every_history_query_uses_an_index() {
         HistoryQuery { operation, machine: machine.clone(), ..all() },
         HistoryQuery { machine: machine.clone(), kinds: kinds.clone(), ..all() },
         HistoryQuery { machine, scopes: vec![None, Some(1)], ..all() },
+        HistoryQuery { machine_id, ..all() },
+        HistoryQuery { machine_id, kinds: kinds.clone(), ..all() },
         HistoryQuery { kinds, ..all() },
     ] {
         for newest in [false, true] {

@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use crate::error::Refusal;
+use crate::error::MetadataError;
 use crate::version::InstanceVersion;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub enum Format {
 
 impl Format {
     /// Parses the value of the `format` parameter; `None` if it is missing.
-    pub fn parse(given: Option<&str>) -> Result<Format, Refusal> {
+    pub fn parse(given: Option<&str>) -> Result<Format, MetadataError> {
         match given {
             None => Ok(Format::Json),
             Some(format) if format.eq_ignore_ascii_case("json") => Ok(Format::Json),
             Some(format) if format.eq_ignore_ascii_case("text") => Ok(Format::Text),
-            Some(format) => Err(Refusal::BadFormat { given: format.to_owned() }),
+            Some(format) => Err(MetadataError::BadFormat { given: format.to_owned() }),
         }
     }
 }
@@ -54,24 +54,24 @@ impl Media {
 
 /// The element of `tree` at `path`, which is the part of the URL after `/metadata/instance`, including its
 /// slash. Empty segments, such as a trailing slash, are ignored.
-pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, Refusal> {
+pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, MetadataError> {
     let whole_path = || format!("/metadata/instance{path}");
     let mut node = tree;
     for step in path.split('/').filter(|step| !step.is_empty()) {
-        node = find_child(node, step).ok_or_else(|| Refusal::UnknownElement { path: whole_path() })?;
+        node = find_child(node, step).ok_or_else(|| MetadataError::UnknownElement { path: whole_path() })?;
     }
     match format {
         Format::Text => Ok(text_answer(render_text(node))),
         Format::Json if is_container(node) => Ok(Answer { media: Media::Json, body: node.to_string().into_bytes() }),
-        Format::Json => Err(Refusal::TextFormatNeeded { path: whole_path() }),
+        Format::Json => Err(MetadataError::TextFormatNeeded { path: whole_path() }),
     }
 }
 
 /// The response to `/metadata` itself, which is only available as text.
-pub fn root_listing(format: Format) -> Result<Answer, Refusal> {
+pub fn root_listing(format: Format) -> Result<Answer, MetadataError> {
     match format {
         Format::Text => Ok(text_answer("instance/\nscheduledevents/".to_owned())),
-        Format::Json => Err(Refusal::TextFormatNeeded { path: "/metadata".to_owned() }),
+        Format::Json => Err(MetadataError::TextFormatNeeded { path: "/metadata".to_owned() }),
     }
 }
 

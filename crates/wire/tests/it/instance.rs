@@ -1,7 +1,7 @@
 //! The instance document: golden files per version, and paths into it.
 
 use crate::support::check_golden;
-use forewarn_wire::error::Refusal;
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{
     Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree, versions_body,
 };
@@ -186,9 +186,9 @@ fn unknown_paths_are_not_found() {
 fn errors_contain_the_whole_path() {
     let refusal = |path, format| navigate(&newest(), path, format).unwrap_err();
     let path = "/metadata/instance/compute/name".to_owned();
-    assert_eq!(refusal("/compute/name", Format::Json), Refusal::TextFormatNeeded { path });
+    assert_eq!(refusal("/compute/name", Format::Json), MetadataError::TextFormatNeeded { path });
     let path = "/metadata/instance/compute/x".to_owned();
-    assert_eq!(refusal("/compute/x", Format::Text), Refusal::UnknownElement { path });
+    assert_eq!(refusal("/compute/x", Format::Text), MetadataError::UnknownElement { path });
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn the_format_is_json_or_text() {
     assert_eq!(Format::parse(None), Ok(Format::Json));
     assert_eq!(Format::parse(Some("json")), Ok(Format::Json));
     assert_eq!(Format::parse(Some("TEXT")), Ok(Format::Text));
-    assert_eq!(Format::parse(Some("")), Err(Refusal::BadFormat { given: String::new() }));
+    assert_eq!(Format::parse(Some("")), Err(MetadataError::BadFormat { given: String::new() }));
     assert_eq!(Format::parse(Some("xml")).unwrap_err().status(), 400);
 }
 

@@ -2,63 +2,64 @@
 
 use crate::support::check_golden;
 use forewarn_wire::approval::{ApprovalError, RequestedId};
-use forewarn_wire::error::Refusal;
+use forewarn_wire::error::MetadataError;
 use forewarn_wire::version::{Endpoint, InstanceVersion, Version, VersionError};
 use serde_json::Value;
 
-fn every_refusal() -> Vec<Refusal> {
+fn every_refusal() -> Vec<MetadataError> {
     let text = |text: &str| text.to_owned();
     let version = |endpoint, given| {
         let error = match endpoint {
             Endpoint::ScheduledEvents => Version::parse(given).unwrap_err(),
             Endpoint::Instance => InstanceVersion::parse(given).unwrap_err(),
         };
-        Refusal::api_version(endpoint, given, error)
+        MetadataError::api_version(endpoint, given, error)
     };
     vec![
-        Refusal::MetadataHeaderMissing,
-        Refusal::Forwarded,
-        Refusal::Browser,
-        Refusal::ForeignHost { host: "evil.example".into() },
+        MetadataError::MetadataHeaderMissing,
+        MetadataError::Forwarded,
+        MetadataError::Browser,
+        MetadataError::ForeignHost { host: "evil.example".into() },
         version(Endpoint::ScheduledEvents, None),
         version(Endpoint::ScheduledEvents, Some("{latest}")),
         version(Endpoint::ScheduledEvents, Some("2024-07-09")),
         version(Endpoint::Instance, None),
         version(Endpoint::Instance, Some("latest")),
         version(Endpoint::Instance, Some("2020-07-01")),
-        Refusal::RepeatedParameter { name: text("api-version") },
-        Refusal::TooManyParameters,
-        Refusal::BadWait { given: text("301") },
-        Refusal::BadFormat { given: text("xml") },
-        Refusal::TextFormatNeeded { path: text("/metadata/instance/compute/name") },
-        Refusal::UnknownPath { path: text("/metadata/\"schedule\"") },
-        Refusal::UnknownElement { path: text("/metadata/instance/compute/Name") },
-        Refusal::MethodNotAllowed { method: text("PUT"), allow: "GET, POST" },
-        Refusal::MethodNotAllowed { method: text("POST"), allow: "GET" },
-        Refusal::MalformedApproval(ApprovalError::Empty),
-        Refusal::MalformedApproval(ApprovalError::NotJson { line: 1, column: 14 }),
-        Refusal::MalformedApproval(ApprovalError::NotAnObject),
-        Refusal::MalformedApproval(ApprovalError::NoStartRequests),
-        Refusal::MalformedApproval(ApprovalError::StartRequestsNotAList),
-        Refusal::MalformedApproval(ApprovalError::TooManyStartRequests { count: 1025 }),
-        Refusal::MalformedApproval(ApprovalError::EntryWithoutEventId { index: 0 }),
-        Refusal::MalformedApproval(ApprovalError::EventIdNotText { index: 2 }),
-        Refusal::UnknownEvents(vec![RequestedId::Guid(1)]),
-        Refusal::UnknownEvents(vec![RequestedId::Other(text("x")), RequestedId::Other("long ".repeat(50))]),
-        Refusal::UnknownEvents((0..12).map(RequestedId::Guid).collect()),
-        Refusal::from(ApprovalError::BodyTooLarge),
-        Refusal::HeaderTooLarge,
-        Refusal::TooManyRequests { retry_after_secs: 1 },
-        Refusal::UnknownCaller { address: text("10.0.0.9") },
-        Refusal::UnknownMachine { name: text("web") },
-        Refusal::AmbiguousName { name: text("web"), candidates: vec![text("shop/web"), text("test/web")] },
-        Refusal::Starting { retry_after_secs: 2 },
-        Refusal::Overloaded { retry_after_secs: 1 },
-        Refusal::ServerUnreachable { retry_after_secs: 2 },
-        Refusal::NotOnThisHost { retry_after_secs: 2 },
-        Refusal::OutcomeUnknown { retry_after_secs: 1 },
-        Refusal::Internal,
-        Refusal::Gone,
+        MetadataError::RepeatedParameter { name: text("api-version") },
+        MetadataError::TooManyParameters,
+        MetadataError::BadWait { given: text("301") },
+        MetadataError::BadFormat { given: text("xml") },
+        MetadataError::TextFormatNeeded { path: text("/metadata/instance/compute/name") },
+        MetadataError::UnknownPath { path: text("/metadata/\"schedule\"") },
+        MetadataError::UnknownElement { path: text("/metadata/instance/compute/Name") },
+        MetadataError::MethodNotAllowed { method: text("PUT"), allow: "GET, POST" },
+        MetadataError::MethodNotAllowed { method: text("POST"), allow: "GET" },
+        MetadataError::MalformedApproval(ApprovalError::Empty),
+        MetadataError::MalformedApproval(ApprovalError::NotJson { line: 1, column: 14 }),
+        MetadataError::MalformedApproval(ApprovalError::NotAnObject),
+        MetadataError::MalformedApproval(ApprovalError::NoStartRequests),
+        MetadataError::MalformedApproval(ApprovalError::StartRequestsNotAList),
+        MetadataError::MalformedApproval(ApprovalError::TooManyStartRequests { count: 1025 }),
+        MetadataError::MalformedApproval(ApprovalError::EntryWithoutEventId { index: 0 }),
+        MetadataError::MalformedApproval(ApprovalError::EventIdNotText { index: 2 }),
+        MetadataError::UnknownEvents(vec![RequestedId::Guid(1)]),
+        MetadataError::UnknownEvents(vec![RequestedId::Other(text("x")), RequestedId::Other("long ".repeat(50))]),
+        MetadataError::UnknownEvents((0..12).map(RequestedId::Guid).collect()),
+        MetadataError::from(ApprovalError::BodyTooLarge),
+        MetadataError::HeaderTooLarge,
+        MetadataError::TooManyRequests { retry_after_secs: 1 },
+        MetadataError::UnknownCaller { address: text("10.0.0.9") },
+        MetadataError::UnknownPort,
+        MetadataError::UnknownMachine { name: text("web") },
+        MetadataError::AmbiguousName { name: text("web"), candidates: vec![text("shop/web"), text("test/web")] },
+        MetadataError::Starting { retry_after_secs: 2 },
+        MetadataError::Overloaded { retry_after_secs: 1 },
+        MetadataError::ServerUnreachable { retry_after_secs: 2 },
+        MetadataError::NotOnThisHost { retry_after_secs: 2 },
+        MetadataError::OutcomeUnknown { retry_after_secs: 1 },
+        MetadataError::Internal,
+        MetadataError::Gone,
     ]
 }
 
@@ -68,7 +69,7 @@ fn every_error_matches_the_golden_file() {
     check_golden("refusals.txt", lines.as_bytes());
 }
 
-fn line(refusal: &Refusal) -> String {
+fn line(refusal: &MetadataError) -> String {
     let retry = refusal.retry_after_secs().map(|secs| format!(" Retry-After: {secs}"));
     let allow = refusal.allow().map(|allow| format!(" Allow: {allow}"));
     let headers = retry.or(allow).unwrap_or_default();
@@ -101,20 +102,24 @@ fn every_body_is_json_and_starts_with_the_reason_phrase() {
 
 #[test]
 fn messages_start_with_the_known_words_of_azure() {
-    let check = |refusal: Refusal, status: u16, beginning: &str| {
+    let check = |refusal: MetadataError, status: u16, beginning: &str| {
         assert_eq!(refusal.status(), status);
         assert!(refusal.body().starts_with(beginning), "{}", refusal.body());
     };
-    check(Refusal::MetadataHeaderMissing, 400, r#"{ "error": "Bad request. Required metadata header not specified"#);
+    check(
+        MetadataError::MetadataHeaderMissing,
+        400,
+        r#"{ "error": "Bad request. Required metadata header not specified"#,
+    );
     let invalid = r#"{ "error": "Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds"#;
     for error in [VersionError::Missing, VersionError::NotADate] {
-        check(Refusal::api_version(Endpoint::Instance, Some("x"), error), 400, invalid);
-        check(Refusal::api_version(Endpoint::ScheduledEvents, Some("x"), error), 400, invalid);
+        check(MetadataError::api_version(Endpoint::Instance, Some("x"), error), 400, invalid);
+        check(MetadataError::api_version(Endpoint::ScheduledEvents, Some("x"), error), 400, invalid);
     }
     let given = Some("2024-07-09");
-    check(Refusal::api_version(Endpoint::Instance, given, VersionError::NotServed), 400, invalid);
+    check(MetadataError::api_version(Endpoint::Instance, given, VersionError::NotServed), 400, invalid);
     check(
-        Refusal::api_version(Endpoint::ScheduledEvents, given, VersionError::NotServed),
+        MetadataError::api_version(Endpoint::ScheduledEvents, given, VersionError::NotServed),
         404,
         r#"{ "error": "Not found. Invalid version requested"#,
     );
@@ -123,7 +128,7 @@ fn messages_start_with_the_known_words_of_azure() {
 #[test]
 fn newest_versions_belong_to_the_path() {
     let newest = |endpoint| {
-        let refusal = Refusal::api_version(endpoint, None, VersionError::Missing);
+        let refusal = MetadataError::api_version(endpoint, None, VersionError::Missing);
         let body: Value = serde_json::from_str(&refusal.body()).unwrap();
         body["newest-versions"].clone()
     };

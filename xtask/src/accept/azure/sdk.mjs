@@ -1,7 +1,7 @@
-// Azure's SDK for JavaScript: each call, and what then happened.
+// Azure's SDK for JavaScript: each call and its effect.
 //
 // Usage: sdk.mjs HTTPS_URL HTTP_URL METADATA_URL DATA_DIRECTORY, with node_modules below $MODULES.
-// Prints `passed CALL: what happened` for each call; ends at the first that is wrong.
+// Prints `passed CALL: EFFECT` for each call, and exits with an error at the first failure.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -40,16 +40,16 @@ async function events(machine) {
   return (await answer.json()).Events;
 }
 
-const shown = (list) => list.map((one) => `${one.EventType} ${one.EventStatus} ${one.Resources.join("+")}`);
+const render = (list) => list.map((one) => `${one.EventType} ${one.EventStatus} ${one.Resources.join("+")}`);
 
-/// Waits for a request that is under way; what is seen instead is told.
+/// Waits until the machine sees these events. Fails with the events that it sees instead.
 async function sees(machine, ...wanted) {
   for (let attempt = 0; attempt < 600; attempt += 1) {
     const list = await events(machine);
-    if (shown(list).join() === wanted.join()) return list;
+    if (render(list).join() === wanted.join()) return list;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  assert.deepEqual(shown(await events(machine)), wanted);
+  assert.deepEqual(render(await events(machine)), wanted);
 }
 
 async function approve(machine, event) {
@@ -58,15 +58,15 @@ async function approve(machine, event) {
   assert.equal(answer.status, 200);
 }
 
-/// An operation that goes on, and can be asked whether it is over.
+/// An operation in progress, with its state.
 function watched(operation) {
   const state = { isOver: false };
   state.ended = operation.then(() => (state.isOver = true));
-  state.waits = () => assert.equal(state.isOver, false, "the operation is over before its events");
+  state.waits = () => assert.equal(state.isOver, false, "the operation ended before its events");
   return state;
 }
 
-/// The operation shows these events and lasts until they are over.
+/// The operation creates these events and lasts until they have ended.
 async function lasts(operation, watcher, wanted, seconds) {
   const going = watched(operation);
   await sees(watcher, ...wanted);
@@ -84,7 +84,7 @@ const setModel = (capacity) => ({
   virtualMachineProfile: { osProfile: { computerNamePrefix: "ss", adminUsername: "me" } },
 });
 
-/// A poller begins when it is asked, and a promise asks at once.
+/// A poller starts when it is awaited; a promise starts it at once.
 const begin = (poller) => Promise.resolve(poller);
 
 await native("PUT", `/subscriptions/${SUBSCRIPTION}/resourceGroups/rg?api-version=2024-11-01`, { location: "westeurope" });
@@ -163,7 +163,7 @@ await leaving.ended;
 assert.ok(!(await names()).includes("web1"));
 passed("virtualMachines.delete", "A Terminate; the call returned after the approval, when the machine was gone.");
 
-// Plain http, which the client takes only without its own policy for tokens.
+// Plain HTTP, which the client accepts only without its own authentication policy.
 const plain = new ComputeManagementClient(owner, SUBSCRIPTION, { endpoint: HTTP, allowInsecureConnection: true });
 plain.pipeline.removePolicy({ name: "bearerTokenAuthenticationPolicy" });
 plain.pipeline.addPolicy({

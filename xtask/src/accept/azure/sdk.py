@@ -1,7 +1,7 @@
-"""Azure's SDK for Python: each call, and what then happened.
+"""Azure's SDK for Python: each call and its effect.
 
 Usage: sdk.py HTTPS_URL HTTP_URL METADATA_URL DATA_DIRECTORY
-Prints `passed CALL: what happened` for each call; ends at the first that is wrong.
+Prints `passed CALL: EFFECT` for each call, and exits with an error at the first failure.
 """
 
 import sys
@@ -95,7 +95,7 @@ def ends(poller):
 
 
 def lasts(poller, watcher, *events, seconds):
-    """The operation shows these events and lasts until they are over."""
+    """The operation creates these events and lasts until they have ended."""
     sees(watcher, *events)
     waits(poller)
     advance(seconds)
@@ -233,7 +233,7 @@ sees("evicted")
 expect("power", machines.instance_view("rg", "evicted").statuses[-1].code, "PowerState/deallocated")
 passed("virtual_machines.simulate_eviction", "A Preempt with 30 seconds of notice; then the machine was deallocated.")
 
-# Acknowledging from outside.
+# Approval from outside.
 poller = machines.begin_restart("rg", "web1")
 (event,) = sees("web2", "Reboot Scheduled web1")
 maintenance.scheduled_events.acknowledge("rg", "virtualMachines", "web1", event)
@@ -254,7 +254,7 @@ try:
 except HttpResponseError as error:
     expect("status", error.status_code, 404)
 
-# Windows of maintenance.
+# Maintenance windows.
 window = {"startDateTime": "2026-03-01 22:00", "duration": "05:00", "timeZone": "Pacific Standard Time", "recurEvery": "Day"}
 nights = {"location": "westeurope", "properties": {"maintenanceScope": "Host", "maintenanceWindow": window}}
 made = maintenance.maintenance_configurations.create_or_update("rg", "nights", nights)
@@ -285,7 +285,7 @@ ends(poller)
 expect("machines", "web1" in names(), False)
 passed("virtual_machines.begin_delete", "A Terminate; the call returned after the approval, when the machine was gone.")
 
-# Plain http, which the client takes only without its own policy for tokens.
+# Plain HTTP, which the client accepts only without its own authentication policy.
 class Token(SansIOHTTPPolicy):
     def on_request(self, request):
         request.http_request.headers["Authorization"] = f"Bearer {TOKEN}"

@@ -1,7 +1,7 @@
-"""Signs in with azure-identity, as a client and as a machine, and asks the management API with the tokens.
+"""Signs in with azure-identity, as a client and as a machine, and calls the management API with the tokens.
 
 Usage: sign_in.py HTTPS_URL HTTP_URL METADATA_URL DATA_DIRECTORY
-Prints `passed CALL: what happened` for each way; ends at the first that is wrong.
+Prints `passed CALL: EFFECT` for each credential, and exits with an error at the first failure.
 """
 
 import json

@@ -5,7 +5,7 @@
 //! the hosts: a directory with their sockets, a kernel and an initramfs, named by the variable [`HOSTS`].
 
 mod cpio;
-mod guest;
+pub mod guest;
 mod hosts;
 
 use anyhow::Result;
@@ -16,12 +16,16 @@ use crate::test::programs;
 /// Names the directory with the hosts. Read by the tests.
 const HOSTS: &str = "XTASK_HOSTS";
 
+/// Names the network namespace of host 1, in which a host agent runs.
+const HOST: &str = "XTASK_HOST";
+
 /// Names the network namespace in which a server is reached at the metadata address.
 const CLOUD: &str = "XTASK_CLOUD";
 
 pub const NEEDS: Needs = Needs {
     root: true,
     packages: &[
+        ("curl", "curl"),
         ("hostname", "hostname"),
         ("iproute2", "ip"),
         ("libvirt-daemon", "libvirtd"),
@@ -30,6 +34,7 @@ pub const NEEDS: Needs = Needs {
             "libvirt-daemon-driver-storage",
             "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_storage.so",
         ),
+        ("nftables", "nft"),
         ("qemu-system-x86", "qemu-system-x86_64"),
         ("util-linux", "unshare"),
         ("xz-utils", "xz"),
@@ -42,8 +47,11 @@ pub fn run() -> Result<()> {
     guest::build(dir.path())?;
     let hosts = hosts::start(dir.path())?;
     let cloud = hosts.cloud.network_path();
-    let variables = [(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref())];
-    for group in [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER, programs::LIBVIRT_SERVER] {
+    let host = hosts.nodes[0].namespace.network_path();
+    let variables = [(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref()), (HOST, host.as_ref())];
+    let groups =
+        [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER, programs::LIBVIRT_SERVER, programs::LIBVIRT_AGENT];
+    for group in groups {
         programs::run_only(group, &variables).inspect_err(|_| hosts::print_logs(dir.path()))?;
     }
     Ok(())

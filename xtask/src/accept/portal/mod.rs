@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
+use super::cluster::ETCD;
 use super::pacemaker::{self, RESOURCE_AGENTS};
 use crate::needs::Needs;
 use crate::setup::{self, Download};
@@ -29,7 +30,7 @@ pub const NEEDS: Needs = Needs {
         ("python3", "/usr/bin/python3"),
         ("util-linux", "setpriv"),
     ],
-    downloads: &[MODULES, RESOURCE_AGENTS],
+    downloads: &[MODULES, RESOURCE_AGENTS, ETCD],
 };
 
 /// Installs Chromium, Playwright and axe-core, and returns the path of the Node.js modules.
@@ -51,12 +52,16 @@ pub fn run() -> Result<()> {
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };
     let package = RESOURCE_AGENTS.path()?;
     pacemaker::check_unchanged(&package)?;
-    let arguments = [modules.to_str(), program.to_str(), Some(to), package.to_str()];
+    let etcd = ETCD.path()?.join("usr/bin/etcd");
+    let arguments = [modules.to_str(), program.to_str(), Some(to), package.to_str(), etcd.to_str()];
     let arguments: Vec<&str> = arguments.into_iter().map(|path| path.context("path")).collect::<Result<_>>()?;
     sh::program("node").args(&["xtask/src/accept/portal/portal.mjs"]).args(&arguments).within(&sh::root()).run()?;
+    let page = std::fs::read_to_string(sh::root().join("docs/portal.md"))?;
     for picture in std::fs::read_dir(&pictures)? {
         let picture = picture?;
         ensure!(picture.metadata()?.len() < PICTURE_BYTES_MAX, "{} is too large", picture.path().display());
+        let link = format!("(portal/{})", picture.file_name().display());
+        ensure!(page.contains(&link), "docs/portal.md does not show {}; delete it", picture.path().display());
     }
     Ok(())
 }

@@ -8,16 +8,23 @@ import { join } from "node:path";
 const [modules, ...words] = process.argv.slice(2);
 const { chromium } = createRequire(join(modules, "x.js"))("playwright-core");
 
-const ROUNDS = 7;
-const UPDATES = 30;
+// A smoke test shows that everything still works; its figures mean nothing.
+const SMOKE = Boolean(process.env.FOREWARN_BENCH_SMOKE);
+const ROUNDS = SMOKE ? 1 : 7;
+const UPDATES = SMOKE ? 3 : 30;
+const PREVIEWS = SMOKE ? 1 : 9;
 const PATIENCE = 120_000;
 // Existing events are this far in the future, so that none starts during the run.
 const NOTICE_SECS = 4 * 3600;
 
-// Sets, machines per set, standalone machines, events.
-const LARGE = { uniform: [60, 40], flexible: [40, 25], availability: [60, 26], alone: 40, events: 300 };
-const SMALL = { uniform: [1, 25], flexible: [0, 0], availability: [1, 25], alone: 0, events: 3 };
+// Groups and machines in each, one per host; hosts; rollouts, each over `span` hosts with `parallel` of them announced; operations
+// on hosts, and on single machines. In the large fleet these are 12 operations with 503 events.
+const SMALL = { groups: 2, each: 25, hosts: 25, rollouts: 0, span: 0, parallel: 0, maintenance: 1, single: 1 };
+const LARGE = SMOKE
+  ? { groups: 4, each: 10, hosts: 10, rollouts: 1, span: 5, parallel: 2, maintenance: 1, single: 1 }
+  : { groups: 100, each: 30, hosts: 150, rollouts: 4, span: 25, parallel: 5, maintenance: 5, single: 3 };
 
+const three = (number) => String(number).padStart(3, "0");
 const clock = () => performance.timeOrigin + performance.now();
 const median = (numbers) => [...numbers].sort((one, other) => one - other)[Math.floor(numbers.length / 2)];
 
@@ -35,43 +42,69 @@ class Fleet {
   }
 
   async make() {
-    const { uniform, flexible, availability, alone, events } = this.shape;
-    const two = (number) => String(number).padStart(3, "0");
+    const { groups, each, hosts } = this.shape;
     await this.api("DELETE", "/machines/vm");
-    for (const [orchestration, [sets, each]] of [["Uniform", uniform], ["Flexible", flexible]]) {
-      for (let n = 0; n < sets; n++) {
-        const name = `${orchestration.toLowerCase()}-${two(n)}`;
-        await this.api("POST", "/scale-sets", { name, capacity: each, orchestration });
+    for (let n = 0; n < groups; n++) {
+      await this.api("POST", "/availability-sets", { name: `group-${three(n)}` });
+      for (let m = 0; m < each; m++) {
+        const host = `host-${three((n * each + m) % hosts)}`;
+        await this.api("POST", "/machines", { name: `group-${three(n)}-${three(m)}`, availabilitySet: `group-${three(n)}`, host });
       }
+      await this.listen(`group-${three(n)}-000`);
     }
-    for (let n = 0; n < availability[0]; n++) {
-      await this.api("POST", "/availability-sets", { name: `availability-${two(n)}` });
-      for (let m = 0; m < availability[1]; m++) await this.api("POST", "/machines", { name: `availability-${two(n)}-${two(m)}`, availabilitySet: `availability-${two(n)}` });
-    }
-    const single = Array.from({ length: alone }, (_, n) => `alone-${two(n)}`);
-    for (const name of single) await this.api("POST", "/machines", { name });
-    // The first two machines of each set, which have all events.
-    const all = await this.machines();
-    const sets = new Map();
-    for (const { name } of all) {
-      const set = name.match(/^((uniform|flexible|availability)-\d+)/)?.[1];
-      if (set) sets.set(set, [...(sets.get(set) || []), name]);
-    }
-    for (const name of [...[...sets.values()].map((names) => names[0]), ...single]) await this.listen(name);
-    const told = [...[...sets.values()].map((names) => names[0]), ...[...sets.values()].map((names) => names[1])].slice(0, events);
-    for (const machine of told) await this.api("POST", "/maintenance", { target: { machine }, type: "Reboot", noticeSeconds: NOTICE_SECS });
-    // Machines without an event; the updates affect these.
-    this.targets = [...single, ...[...sets.values()].flatMap((names) => names.slice(2))].slice(0, UPDATES);
-    this.machineCount = all.length;
-    this.scopes = sets.size + alone;
+    this.machineCount = (await this.machines()).length;
   }
 
-  async machines() {
+  async schedule() {
+    const { groups, each, hosts, rollouts, span, parallel, maintenance, single } = this.shape;
+    const notice = { type: "Reboot", noticeSeconds: NOTICE_SECS };
+    const block = (first, count) => Array.from({ length: count }, (_, n) => `host-${three(first + n)}`);
+    for (let n = 0; n < rollouts; n++) {
+      const plan = { hosts: block(n * each, span), parallel, maxUnavailable: each, description: `CHG-${n}` };
+      await this.api("POST", "/rollouts", { ...notice, ...plan });
+    }
+    for (const host of block(hosts - each, maintenance)) await this.api("POST", "/maintenance", { ...notice, target: { host } });
+    const free = await this.machinesWithoutEvents();
+    for (const machine of free.splice(0, single)) await this.api("POST", "/maintenance", { ...notice, target: { machine } });
+    // Machines without an event; the updates affect these.
+    this.targets = free.slice(0, UPDATES);
+    this.eventCount = (await this.list("/events")).length;
+    this.groups = groups;
+  }
+
+  // Maintenance of one machine: user operations are limited.
+  maintain(n) {
+    return this.api("POST", "/maintenance", { type: "Reboot", target: { machine: this.targets[n] } });
+  }
+
+  // The expected course of a rollout over all hosts, in milliseconds.
+  async preview() {
+    const plan = { type: "Reboot", hosts: Array.from({ length: this.shape.hosts }, (_, n) => `host-${three(n)}`), parallel: 5, maxUnavailable: 10 };
+    const took = [];
+    for (let n = 0; n < PREVIEWS; n++) {
+      const begun = clock();
+      const { isComplete } = await this.api("POST", "/rollouts/preview", plan);
+      if (!isComplete) throw new Error("the rollout is not expected to end");
+      took.push(clock() - begun);
+    }
+    return median(took);
+  }
+
+  async machinesWithoutEvents() {
+    const busy = new Set((await this.list("/events")).flatMap((event) => event.resources));
+    return (await this.machines()).map(({ name }) => name).filter((name) => !busy.has(name));
+  }
+
+  machines() {
+    return this.list("/machines");
+  }
+
+  async list(path) {
     const all = [];
-    for (let next = "/machines?limit=1000"; next; ) {
+    for (let next = `${path}?limit=1000`; next; ) {
       const page = await this.api("GET", next);
       all.push(...page.value);
-      next = page.next ? `/machines?limit=1000&after=${encodeURIComponent(page.next)}` : null;
+      next = page.next ? `${path}?limit=1000&after=${encodeURIComponent(page.next)}` : null;
     }
     return all;
   }
@@ -119,7 +152,7 @@ function firstView(browser, fleet) {
     return page.evaluate(() => {
       const [navigation] = performance.getEntriesByType("navigation");
       const paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
-      return { paint, complete: navigation.domComplete, bytes: navigation.decodedBodySize, elements: document.querySelectorAll("*").length };
+      return { paint, complete: navigation.domComplete, bytes: navigation.encodedBodySize, elements: document.querySelectorAll("*").length };
     });
   });
 }
@@ -164,7 +197,7 @@ function updates(browser, fleet) {
     bytes = 0;
     const [took, before] = [[], fleet.cpu()];
     for (let n = 0; n < UPDATES; n++) {
-      const operation = await fleet.api("POST", `/machines/${fleet.targets[n]}/restart`);
+      const operation = await fleet.maintain(n);
       const answered = clock();
       const id = `op-${operation.id}`;
       const seen = await (await page.waitForFunction((id) => window.seen[id], id, { timeout: PATIENCE, polling: 10 })).jsonValue();
@@ -184,7 +217,7 @@ function updates(browser, fleet) {
 async function unwatched(fleet) {
   await takeBack(fleet);
   const before = fleet.cpu();
-  for (let n = 0; n < UPDATES; n++) await fleet.api("POST", `/machines/${fleet.targets[n]}/restart`);
+  for (let n = 0; n < UPDATES; n++) await fleet.maintain(n);
   const cpu = (fleet.cpu() - before) / UPDATES;
   await takeBack(fleet);
   return cpu;
@@ -203,7 +236,10 @@ const fleets = [new Fleet(words.slice(0, 3), LARGE), new Fleet(words.slice(3, 6)
 for (const fleet of fleets) {
   const begun = clock();
   await fleet.make();
-  console.error(`   ${fleet.machineCount} machines in ${fleet.scopes} scopes, ${fleet.shape.events} events: ${((clock() - begun) / 1000).toFixed(1)} s`);
+  // Before anything is scheduled: a rollout does not take hosts of another one.
+  fleet.previewed = await fleet.preview();
+  await fleet.schedule();
+  console.error(`   ${fleet.machineCount} machines in ${fleet.groups} groups, ${fleet.eventCount} events: ${((clock() - begun) / 1000).toFixed(1)} s`);
 }
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 try {
@@ -224,7 +260,8 @@ try {
     const update = await updates(browser, fleets[turn]);
     const alone = await unwatched(fleets[turn]);
     const view = Object.fromEntries(["paint", "complete", "bytes", "elements", "scrolled"].map((name) => [name, of(turn, name)]));
-    result.push({ machines: fleets[turn].machineCount, scopes: fleets[turn].scopes, ...view, ...update, unwatched: alone });
+    const { machineCount: machines, groups, eventCount: events, previewed: preview } = fleets[turn];
+    result.push({ machines, groups, events, preview, ...view, ...update, unwatched: alone });
   }
   console.log(JSON.stringify({ large: result[0], small: result[1] }));
 } finally {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forewarn_client::Jitter;
-use forewarn_metadata::faults::{Kind, Life, Method, Only, Status};
+use forewarn_metadata::faults::{FaultKind, FaultLimit, Method, RequestFilter, Status};
 
 /// Seeded random numbers.
 pub struct Dice(Jitter);
@@ -80,9 +80,9 @@ pub enum Moment {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    pub kind: Kind,
-    pub only: Only,
-    pub life: Life,
+    pub kind: FaultKind,
+    pub only: RequestFilter,
+    pub life: FaultLimit,
 }
 
 /// An hour of the day.
@@ -102,7 +102,7 @@ pub struct Hour {
 
 /// Draws a day: every kind of fault in each half of the day, and every incident in the first half or soon after.
 pub fn day(dice: &mut Dice) -> Vec<Hour> {
-    let kinds: Vec<Kind> = (0..2).flat_map(|_| dice.shuffled(&kinds())).collect();
+    let kinds: Vec<FaultKind> = (0..2).flat_map(|_| dice.shuffled(&kinds())).collect();
     let incidents: Vec<Incident> = (0..2).flat_map(|_| dice.shuffled(&INCIDENTS)).collect();
     let hours = kinds.into_iter().zip(incidents).enumerate();
     hours
@@ -111,7 +111,7 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
             fault: fault(dice, kind, number),
             approval_fault: approval_fault(dice),
             // Only an event that has been seen can disappear.
-            fault_at: (kind != Kind::EventsVanish).then(|| dice.pick(moments(number))),
+            fault_at: (kind != FaultKind::EventsVanish).then(|| dice.pick(moments(number))),
             server_restarts_at: (number % 6 == 4).then(|| dice.pick(moments(number))),
             agents_restart: number % 5 == 3,
         })
@@ -138,41 +138,41 @@ const TOO_LONG: Duration = Duration::from_millis(2500);
 
 pub const TIMEOUT: &str = "2s";
 
-fn kinds() -> [Kind; KINDS] {
-    let status = |status| Kind::Status { status, retry_after_secs: 1 };
+fn kinds() -> [FaultKind; KINDS] {
+    let status = |status| FaultKind::Status { status, retry_after_secs: 1 };
     [
         status(Status::TooManyRequests),
         status(Status::Gone),
         status(Status::InternalServerError),
         status(Status::ServiceUnavailable),
-        Kind::Delay(Duration::from_millis(300)),
-        Kind::Delay(TOO_LONG),
-        Kind::Reset,
-        Kind::Truncated,
-        Kind::Malformed,
-        Kind::SlowFirstCall(Duration::from_millis(300)),
-        Kind::IncarnationRestart,
-        Kind::EventsVanish,
-        Kind::UnknownType,
+        FaultKind::Delay(Duration::from_millis(300)),
+        FaultKind::Delay(TOO_LONG),
+        FaultKind::Reset,
+        FaultKind::Truncated,
+        FaultKind::Malformed,
+        FaultKind::SlowFirstCall(Duration::from_millis(300)),
+        FaultKind::IncarnationRestart,
+        FaultKind::EventsVanish,
+        FaultKind::UnknownType,
     ]
 }
 
-fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
-    let counted = |count: usize| Life { count: Some(count as u64), ..Life::default() };
+fn fault(dice: &mut Dice, kind: FaultKind, hour: usize) -> Fault {
+    let counted = |count: usize| FaultLimit { count: Some(count as u64), ..FaultLimit::default() };
     // Not 50: an agent that retries at once would be affected by every second request, and others never.
-    let share = Life { percent: Some(40), ..Life::default() };
+    let share = FaultLimit { percent: Some(40), ..FaultLimit::default() };
     let life = match kind {
-        Kind::Delay(TOO_LONG) => counted(1),
+        FaultKind::Delay(TOO_LONG) => counted(1),
         // These last until the end of the hour.
-        Kind::IncarnationRestart | Kind::UnknownType => Life::default(),
-        Kind::Status { .. }
-        | Kind::Delay(_)
-        | Kind::Reset
-        | Kind::Truncated
-        | Kind::Malformed
-        | Kind::SlowFirstCall(_)
-        | Kind::EventsVanish => {
-            let spanned = Life { span: Some(Duration::from_secs(300)), ..share };
+        FaultKind::IncarnationRestart | FaultKind::UnknownType => FaultLimit::default(),
+        FaultKind::Status { .. }
+        | FaultKind::Delay(_)
+        | FaultKind::Reset
+        | FaultKind::Truncated
+        | FaultKind::Malformed
+        | FaultKind::SlowFirstCall(_)
+        | FaultKind::EventsVanish => {
+            let spanned = FaultLimit { span: Some(Duration::from_secs(300)), ..share };
             let counted = counted(1 + dice.below(2));
             if is_early(hour) { counted } else { dice.pick(&[counted, share, spanned]) }
         }
@@ -181,11 +181,15 @@ fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
         true => None,
         false => dice.pick(&[None, Some(Method::Get)]),
     };
-    Fault { kind, only: Only { method, ..Only::default() }, life }
+    Fault { kind, only: RequestFilter { method, ..RequestFilter::default() }, life }
 }
 
 fn approval_fault(dice: &mut Dice) -> Fault {
-    let kinds: Vec<Kind> = kinds().into_iter().filter(|kind| !kind.concerns_polls_only()).collect();
-    let life = Life { count: Some(1 + dice.below(2) as u64), ..Life::default() };
-    Fault { kind: dice.pick(&kinds), only: Only { method: Some(Method::Post), ..Only::default() }, life }
+    let kinds: Vec<FaultKind> = kinds().into_iter().filter(|kind| !kind.concerns_polls_only()).collect();
+    let life = FaultLimit { count: Some(1 + dice.below(2) as u64), ..FaultLimit::default() };
+    Fault {
+        kind: dice.pick(&kinds),
+        only: RequestFilter { method: Some(Method::Post), ..RequestFilter::default() },
+        life,
+    }
 }

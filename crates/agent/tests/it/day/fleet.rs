@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use forewarn_core::{
-    Cause, Command, EventKind, GroupId, Guid, MachineId, Place, Plan, Power, Priority, Request, Status,
+    Cause, Command, EventKind, GroupId, Guid, MachineId, NewMembership, Plan, Power, Priority, Request, Status,
     TerminateProfile,
 };
-use forewarn_metadata::faults::{Kind, NewFault};
+use forewarn_metadata::faults::{FaultKind, NewFault};
 use forewarn_metadata::requests::RequestSeen;
 
 use super::deck::{Fault, TIMEOUT};
@@ -193,7 +193,7 @@ impl Fleet {
         let (machine, url) = self.world.machine(who.name(), |new| match who {
             Who::Spot => new.priority = Priority::Spot,
             Who::A | Who::B | Who::Neighbor => {
-                new.place = Place::AvailabilitySet(set);
+                new.place = NewMembership::AvailabilitySet(set);
                 new.host = Some(name(HOST));
                 new.update_domain = Some(0);
                 new.terminate = Some(TerminateProfile { timeout: Duration::from_secs(300), text: name("PT5M") });
@@ -228,7 +228,7 @@ pub fn plan(kind: EventKind, cause: Cause) -> Plan {
 
 fn is_good_poll(request: &RequestSeen) -> bool {
     let is_poll = request.method == "GET" && request.path == "/metadata/scheduledevents";
-    let harmless = [Kind::IncarnationRestart.word(), Kind::UnknownType.word()];
+    let harmless = [FaultKind::IncarnationRestart.word(), FaultKind::UnknownType.word()];
     is_poll
         && matches!(request.status, Some(200 | 304))
         && request.faults.iter().all(|met| harmless.contains(&met.kind))

@@ -8,44 +8,26 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    AddressWish, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, Home, MachineId, Name, NewGroup, NewGroupKind,
-    NewMachine, Place, Priority, Request, Status, Timestamp,
+    AddressRequest, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, Home, MachineId, Name, NewGroup, NewGroupKind,
+    NewMachine, NewMembership, Priority, Request, Status, Timestamp,
 };
 use forewarn_engine::Advance;
 use forewarn_server::{
-    ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress, MetadataListener,
+    ClockSetting, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress, MetadataListener,
     Running, StoreChoice,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
+pub use forewarn_test_support::{until, until_or};
 use forewarn_testing::harness::{self, TestServer};
 
 /// Expires only if a test fails, however busy the machine is.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = forewarn_test_support::PATIENCE;
 
 /// Duration of events that take no time by default.
 const IMPACT: Duration = Duration::from_secs(600);
 
 /// Interval between two checks of a condition.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Waits until the closure returns a value.
-#[track_caller]
-pub fn until<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
-    until_or(|| what.to_owned(), check)
-}
-
-/// Like [`until`], with a message that is built on failure.
-#[track_caller]
-pub fn until_or<T>(what: impl Fn() -> String, mut check: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        match check() {
-            Some(found) => return found,
-            None if started.elapsed() > TIMEOUT => panic!("{}: not within {} s", what(), TIMEOUT.as_secs()),
-            None => std::thread::sleep(CHECK_INTERVAL),
-        }
-    }
-}
 
 /// Server whose manual clock starts at the real time, because agents compare `NotBefore` with the system time.
 pub struct World {
@@ -120,14 +102,14 @@ impl World {
             vm_id: name.bytes().fold(Guid(7), |id, byte| id.derive(u64::from(byte))),
             name: name.into(),
             home: home(),
-            place: Place::Standalone,
+            place: NewMembership::Standalone,
             host: None,
             update_domain: None,
             fault_domain: None,
             zone: None,
             priority: Priority::Regular,
             eviction: EvictionPolicy::Deallocate,
-            addresses: AddressWish::None,
+            addresses: AddressRequest::None,
             terminate: None,
             policy: None,
             memory_mib: 0,
@@ -223,7 +205,7 @@ impl World {
 
 fn config(address: Ipv4Addr, start_at: Option<Timestamp>) -> Config {
     let listener = MetadataListener::new(ListenAddress::Tcp((address, 0).into()));
-    Config { metadata: vec![listener], ..harness::config(ClockKind::Manual { start: start_at }) }
+    Config { metadata: vec![listener], ..harness::config(ClockSetting::Manual { start: start_at }) }
 }
 
 fn home() -> Home {

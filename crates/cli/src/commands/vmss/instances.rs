@@ -28,7 +28,7 @@ struct Instance(Machine);
 
 impl TableRow for Instance {
     const HEADER: &'static [&'static str] =
-        &["ID", "NAME", "POWER", "LISTENS", "DOMAIN", "ZONE", "LATEST MODEL", "NOTICE", "PROTECTED"];
+        &["ID", "NAME", "POWER", "HANDLER", "DOMAIN", "ZONE", "LATEST MODEL", "NOTICE", "PROTECTED"];
     const EMPTY: &'static str = "There are no instances.";
 
     fn cells(&self) -> Vec<Cell> {

@@ -1,14 +1,15 @@
-//! Clients record every answer while servers and members of etcd are killed and stopped. Afterwards, everything that was
+//! Clients record every answer while servers and members of etcd are killed, stopped and cut off. Afterwards, everything that was
 //! acknowledged must be in the history of every server, and nothing may have happened twice.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::nodes::{Cluster, Members, Servers, until};
+use super::cut::Cut;
+use super::nodes::{Cluster, Members, Servers, Setup, until};
 use super::{has_etcd, machine};
 
 /// Rounds at most; `XTASK_ROUNDS` overrides it.
@@ -20,7 +21,7 @@ const CRASHES: u64 = 10;
 /// A takeover takes about 1.3 s on an idle computer. This leaves room for a busy one, but not for a doubled silence.
 const TAKEOVER_MAX: Duration = Duration::from_millis(2500);
 
-/// Time after which no further round begins.
+/// Time after which no further round begins, unless `XTASK_ROUNDS` is set.
 const ROUNDS_TIME_MAX: Duration = Duration::from_secs(100);
 
 /// Clients that change something, each with a machine of its own.
@@ -43,18 +44,25 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
         return;
     }
     let mut takeovers = Vec::new();
-    run_with_clients(|etcd, shared, ledger| {
+    run_with_clients(true, |etcd, cuts, shared, ledger| {
         let begun = Instant::now();
         let mut random = Random(0x5eed);
         for round in 0..rounds(ROUNDS) {
-            if begun.elapsed() > ROUNDS_TIME_MAX {
+            if begun.elapsed() > ROUNDS_TIME_MAX && std::env::var_os("XTASK_ROUNDS").is_none() {
                 eprintln!("{round} rounds");
                 break;
             }
             let target = random.below(3) as usize;
-            match random.below(4) {
+            match random.below(5) {
                 0 | 1 => takeovers.push(kill_leader(shared, ledger)),
                 2 => pause(shared, ledger, target),
+                3 => {
+                    let (outgoing, incoming) = [(true, true), (true, false), (false, true)][random.below(3) as usize];
+                    cuts[target].set(outgoing, incoming);
+                    wait_for_progress(ledger, 3);
+                    cuts[target].set(false, false);
+                    wait_for_progress(ledger, 3);
+                }
                 _ => {
                     etcd.kill(target);
                     wait_for_progress(ledger, 3);
@@ -73,7 +81,7 @@ fn takeovers_stay_short_when_leaders_crash_one_after_the_other() {
         return;
     }
     let mut takeovers = Vec::new();
-    run_with_clients(|_, shared, ledger| {
+    run_with_clients(false, |_, _, shared, ledger| {
         takeovers.extend((0..rounds(CRASHES)).map(|_| kill_leader(shared, ledger)));
     });
     let worst = print_takeovers(takeovers);
@@ -81,10 +89,11 @@ fn takeovers_stay_short_when_leaders_crash_one_after_the_other() {
 }
 
 /// Runs clients while this function makes trouble, then checks everything.
-fn run_with_clients(trouble: impl FnOnce(&mut Members, &Shared<'_>, &Ledger)) {
-    let mut cluster = Cluster::start();
+fn run_with_clients(has_cuts: bool, trouble: impl FnOnce(&mut Members, &[Arc<Cut>], &Shared<'_>, &Ledger)) {
+    let mut cluster = Cluster::start_as(&Setup { has_cuts, ..Setup::default() }, |_, _| {});
+    cluster.servers.leader();
     let ledger = Ledger::default();
-    let Cluster { etcd, servers, .. } = &mut cluster;
+    let Cluster { etcd, servers, cuts, .. } = &mut cluster;
     let shared = std::sync::RwLock::new(servers);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -95,14 +104,14 @@ fn run_with_clients(trouble: impl FnOnce(&mut Members, &Shared<'_>, &Ledger)) {
             let (ledger, shared) = (&ledger, &shared);
             scope.spawn(move || watch_incarnations(ledger, shared, index));
         }
-        trouble(etcd, &shared, &ledger);
+        trouble(etcd, cuts, &shared, &ledger);
         ledger.is_over.store(true, Ordering::Relaxed);
     });
     check(shared.into_inner().unwrap(), &ledger);
 }
 
 /// Prints how long takeovers took, and returns the longest time.
-fn print_takeovers(mut takeovers: Vec<Duration>) -> Duration {
+pub fn print_takeovers(mut takeovers: Vec<Duration>) -> Duration {
     takeovers.sort();
     let worst = takeovers.last().copied().unwrap_or_default();
     if let Some(median) = takeovers.get(takeovers.len() / 2) {
@@ -238,7 +247,7 @@ fn check(servers: &Servers, ledger: &Ledger) {
     eprintln!("{count} acknowledged changes, {} rows of history", history.len());
 }
 
-fn rounds(default: u64) -> u64 {
+pub fn rounds(default: u64) -> u64 {
     std::env::var("XTASK_ROUNDS").map_or(default, |count| count.parse().expect("XTASK_ROUNDS is a number"))
 }
 

@@ -1,8 +1,13 @@
 //! Three servers on three members of real etcd: writes at followers, kills, pauses, and a loss of quorum. `cargo xtask accept
 //! cluster` provides etcd; without it, these tests are skipped.
 
+mod agents;
 mod checker;
+mod cut;
+mod failures;
 mod nodes;
+mod operators;
+mod portal;
 mod secrets;
 
 use std::time::Instant;

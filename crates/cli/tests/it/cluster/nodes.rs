@@ -1,42 +1,31 @@
 //! Members of etcd and servers on loopback addresses, as processes that can be killed and stopped.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Much longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub use forewarn_test_support::http::HttpAnswer as Answer;
+pub use forewarn_test_support::until;
+
+use super::cut::{Cut, Side};
 
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Polls until there is a result.
-#[track_caller]
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = ask() {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "timed out waiting for {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// A process that ends with this value, and with the thread that started it.
-struct Process {
+pub struct Process {
     arguments: Vec<String>,
     log: PathBuf,
     child: Child,
 }
 
 impl Process {
-    fn start(arguments: Vec<String>, log: PathBuf) -> Process {
+    pub fn start(arguments: Vec<String>, log: PathBuf) -> Process {
         let child = Process::spawn(&arguments, &log);
         Process { arguments, log, child }
     }
@@ -53,7 +42,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).expect("the process has not been waited for");
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.child.wait().expect("the process can be waited for");
     }
@@ -74,8 +63,24 @@ impl Drop for Process {
 pub struct Cluster {
     pub etcd: Members,
     pub servers: Servers,
+    /// The network of each server, with [`Setup::has_cuts`].
+    pub cuts: Vec<Arc<Cut>>,
     dir: tempfile::TempDir,
 }
+
+/// How the servers of a cluster are started.
+#[derive(Default)]
+pub struct Setup {
+    /// Whether the connections of each server to etcd and from the other servers can be cut.
+    pub has_cuts: bool,
+    /// Whether each server has its data on a file system of a few megabytes of its own.
+    pub has_small_disks: bool,
+    /// Whether host agents drive the machines. Such servers reach each other over TLS.
+    pub has_agents: bool,
+}
+
+/// The file of the cluster key, with [`Setup::has_agents`].
+const CLUSTER_KEY: &str = "cluster.key";
 
 /// The members of etcd.
 pub struct Members {
@@ -88,6 +93,8 @@ pub struct Servers {
     nodes: Vec<Process>,
     pub management: Vec<SocketAddr>,
     pub metadata: Vec<SocketAddr>,
+    /// The listeners for host agents, with [`Setup::has_agents`].
+    pub hosts: Vec<SocketAddr>,
 }
 
 impl Cluster {
@@ -99,11 +106,26 @@ impl Cluster {
 
     /// Starts the servers after something was done with their directory and the address of the region.
     pub fn start_with(prepare: impl FnOnce(&Path, &str)) -> Cluster {
+        Cluster::start_as(&Setup::default(), prepare)
+    }
+
+    pub fn start_as(setup: &Setup, prepare: impl FnOnce(&Path, &str)) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let etcd = Members::start(dir.path().to_owned());
         prepare(dir.path(), &etcd.region());
-        let servers = Servers::start(dir.path().to_owned(), &etcd);
-        Cluster { etcd, servers, dir }
+        let cuts: Vec<_> = (0..3).filter(|_| setup.has_cuts).map(|_| Arc::default()).collect();
+        let servers = Servers::start(dir.path().to_owned(), &etcd, setup, &cuts);
+        Cluster { etcd, servers, cuts, dir }
+    }
+
+    /// Starts servers whose machines are driven by host agents. Notice periods of minutes take seconds.
+    pub fn start_for_agents() -> Cluster {
+        let setup = Setup { has_agents: true, ..Setup::default() };
+        let cluster = Cluster::start_as(&setup, |dir, _| {
+            forewarn(&["cluster", "key", dir.join(CLUSTER_KEY).to_str().unwrap()]);
+        });
+        cluster.servers.leader();
+        cluster
     }
 }
 
@@ -161,31 +183,89 @@ impl Members {
         self.members[index].restart();
     }
 
-    fn region(&self) -> String {
-        let hosts: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        format!("etcd://{}/north", hosts.join(","))
+    /// Removes all data of the members and starts them anew.
+    pub fn rebuild(&mut self, dir: &Path) {
+        for index in 0..3 {
+            self.members[index].kill();
+            std::fs::remove_dir_all(dir.join(format!("m{index}"))).unwrap();
+        }
+        self.members.iter_mut().for_each(Process::restart);
+        self.wait_until_healthy();
+    }
+
+    /// A request to the JSON gateway of a member.
+    pub fn ask(&self, index: usize, path: &str, body: &str) -> Value {
+        let answer = request(self.addresses[index], "POST", path, body).expect("an answer of etcd");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    /// The member that leads etcd.
+    pub fn leader(&self) -> usize {
+        until("a leader of etcd", || {
+            (0..3).find(|index| {
+                let answer = request(self.addresses[*index], "POST", "/v3/maintenance/status", "{}");
+                let status: Value =
+                    answer.and_then(|answer| serde_json::from_str(&answer.body).ok()).unwrap_or_default();
+                status["leader"].is_string() && status["leader"] == status["header"]["member_id"]
+            })
+        })
+    }
+
+    pub fn region(&self) -> String {
+        region_at(&self.addresses)
     }
 }
 
+fn region_at(addresses: &[SocketAddr]) -> String {
+    let hosts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    format!("etcd://{}/north", hosts.join(","))
+}
+
+/// Mounts a small file system at its first argument, and becomes the program in the others.
+const SMALL_DISK: &str = r#"mkdir -p "$0" && mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#;
+
 impl Servers {
-    fn start(dir: PathBuf, etcd: &Members) -> Servers {
+    fn start(dir: PathBuf, etcd: &Members, setup: &Setup, cuts: &[Arc<Cut>]) -> Servers {
         let (management, metadata) = (free_addresses(3), free_addresses(3));
+        let (tls, hosts) = (free_addresses(3), free_addresses(3));
         let node = |index: usize| {
+            let (region, advertised) = match cuts.get(index) {
+                None => (etcd.region(), management[index]),
+                Some(cut) => {
+                    let proxies: Vec<_> = etcd.addresses.iter().map(|to| cut.start_proxy(*to, Side::Outside)).collect();
+                    (region_at(&proxies), cut.start_proxy(management[index], Side::Inside))
+                }
+            };
+            let data = dir.join(format!("n{index}")).display().to_string();
             let arguments = [
-                ("data", dir.join(format!("n{index}")).display().to_string()),
+                ("data", data.clone()),
                 ("management", management[index].to_string()),
                 ("metadata", metadata[index].to_string()),
-                ("management-tls", "off".into()),
-                ("cluster", etcd.region()),
+                ("management-tls", if setup.has_agents { tls[index].to_string() } else { "off".into() }),
+                ("cluster", region),
                 ("node", format!("n{index}")),
-                ("advertise", format!("http://{}", management[index])),
+                (
+                    "advertise",
+                    if setup.has_agents { format!("https://{}", tls[index]) } else { format!("http://{advertised}") },
+                ),
             ];
-            let arguments = arguments.into_iter().map(|(name, value)| format!("--{name}={value}"));
+            let for_agents = [
+                ("hosts", hosts[index].to_string()),
+                ("cluster-key", dir.join(CLUSTER_KEY).display().to_string()),
+                ("driver", "agents".into()),
+                ("notice-scale", "60".into()),
+            ];
+            let arguments = arguments.into_iter().chain(for_agents.into_iter().filter(|_| setup.has_agents));
+            let arguments = arguments.map(|(name, value)| format!("--{name}={value}"));
+            let wrap = ["unshare", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, &data].map(str::to_owned);
+            let wrap = wrap.into_iter().filter(|_| setup.has_small_disks);
             let program = [env!("CARGO_BIN_EXE_forewarn").to_owned(), "serve".into(), "--no-auth".into()];
-            Process::start(program.into_iter().chain(arguments).collect(), dir.join(format!("n{index}.log")))
+            let command = wrap.chain(program).chain(arguments).collect();
+            Process::start(command, dir.join(format!("n{index}.log")))
         };
         let nodes = (0..3).map(node).collect();
-        Servers { nodes, management, metadata }
+        Servers { nodes, management, metadata, hosts }
     }
 
     /// The role of a server; None: it does not answer.
@@ -217,6 +297,18 @@ impl Servers {
         self.nodes[index].restart();
     }
 
+    /// Starts a server again, with these arguments in addition.
+    pub fn restart_with(&mut self, index: usize, arguments: &[&str]) {
+        self.nodes[index].kill();
+        self.nodes[index].arguments.extend(arguments.iter().map(|&word| word.to_owned()));
+        self.nodes[index].restart();
+    }
+
+    /// The process of a server.
+    pub fn process(&self, index: usize) -> u32 {
+        self.nodes[index].child.id()
+    }
+
     pub fn stop(&self, index: usize) {
         self.nodes[index].signal(Signal::STOP);
     }
@@ -236,13 +328,12 @@ impl Servers {
 
     /// The document of a machine at one server's metadata endpoint.
     pub fn document(&self, index: usize, machine: &str) -> Option<Answer> {
-        request(self.metadata[index], "GET", &document_path(machine), "")
+        document(self.metadata[index], machine)
     }
 
     /// Approves an event like a guest does.
     pub fn approve(&self, index: usize, machine: &str, event: &str) -> Option<Answer> {
-        let body = format!(r#"{{"StartRequests":[{{"EventId":"{event}"}}]}}"#);
-        request(self.metadata[index], "POST", &document_path(machine), &body)
+        approve(self.metadata[index], machine, event)
     }
 
     /// The whole history of a server.
@@ -265,9 +356,13 @@ impl Servers {
         let histories = until("equal copies", || {
             let revision = |index| self.readiness(index)?["revision"].as_u64();
             let before = revision(leader)?;
+            let is_same = || (0..3).all(|index| revision(index) == Some(before));
+            // A server that is behind at first may have caught up after its history was read.
+            if !is_same() {
+                return None;
+            }
             let all: Option<Vec<_>> = (0..3).map(|index| self.history(index)).collect();
-            let same = (0..3).all(|index| revision(index) == Some(before));
-            all.filter(|_| same)
+            all.filter(|_| is_same())
         });
         for history in &histories {
             assert!(history == &histories[0], "histories differ");
@@ -276,6 +371,17 @@ impl Servers {
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "history is not dense");
         histories.into_iter().next().unwrap()
     }
+}
+
+/// The document of a machine at a metadata endpoint.
+pub fn document(endpoint: SocketAddr, machine: &str) -> Option<Answer> {
+    request(endpoint, "GET", &document_path(machine), "")
+}
+
+/// Approves an event at a metadata endpoint.
+pub fn approve(endpoint: SocketAddr, machine: &str, event: &str) -> Option<Answer> {
+    let body = format!(r#"{{"StartRequests":[{{"EventId":"{event}"}}]}}"#);
+    request(endpoint, "POST", &document_path(machine), &body)
 }
 
 fn document_path(machine: &str) -> String {
@@ -287,27 +393,12 @@ pub fn free_addresses(number: usize) -> Vec<SocketAddr> {
     (0..number).map(|_| (Ipv4Addr::LOCALHOST, forewarn_test_support::free_port()).into()).collect()
 }
 
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
-}
-
 /// One request on its own connection. None: there was no complete answer.
 pub fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<Answer> {
-    let mut stream = TcpStream::connect_timeout(&address, REQUEST_TIMEOUT).ok()?;
-    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).ok()?;
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nMetadata: true\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    let answer = String::from_utf8(answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let is_whole = head.to_ascii_lowercase().contains(&format!("content-length: {}", body.len())) || body.is_empty();
-    is_whole.then(|| Answer { status, head: head.to_owned(), body: body.to_owned() })
+    forewarn_test_support::http::request(address, REQUEST_TIMEOUT, method, path, body)
+}
+
+/// The same with these header lines.
+pub fn request_with(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Option<Answer> {
+    forewarn_test_support::http::request_with(address, REQUEST_TIMEOUT, method, path, headers, body)
 }

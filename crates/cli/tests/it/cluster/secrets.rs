@@ -1,10 +1,11 @@
-//! Servers that require tokens: they share the region's secrets, reach each other over TLS, and refuse strangers.
+//! Servers that require tokens: they share the region's secrets, reach each other with mutual TLS, and refuse strangers.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::has_etcd;
-use super::nodes::{Cluster, forewarn, until};
+use super::nodes::{Cluster, forewarn, request_with, until};
+use super::portal::Browser;
 
 /// A server with a data directory, a key and addresses of its own.
 struct Guarded {
@@ -46,7 +47,7 @@ impl Guarded {
 }
 
 #[test]
-fn servers_share_their_secrets_and_forward_over_tls() {
+fn servers_share_their_secrets_and_forward_with_mutual_tls() {
     if !has_etcd() {
         return;
     }
@@ -70,9 +71,46 @@ fn servers_share_their_secrets_and_forward_over_tls() {
         let answer = super::nodes::request(address, "POST", path, "").expect("an answer");
         assert_eq!(answer.status, 401, "{path}: {}", answer.body);
     }
+    let owner = format!("Authorization: Bearer {}", read(&second, "token").trim());
+    for (path, headers) in [
+        ("/cluster/v1/snapshot", owner.clone()),
+        ("/cluster/v1/session", format!("{owner}\r\nContent-Type: application/json")),
+        ("/api/v1/machines", format!("{owner}\r\nForewarn-Forwarded-By: g1")),
+        ("/portal/act", "Forewarn-Forwarded-By: g1".to_owned()),
+    ] {
+        let answer = request_with(address, "POST", path, &headers, "{}").expect("an answer");
+        assert_eq!(answer.status, 403, "without a certificate of the region: {path}: {}", answer.body);
+    }
+    rotate_everywhere(&first, &second);
     let other = dir.join("other.key");
     forewarn(&["cluster", "key", other.to_str().unwrap()]);
     let mut stranger = Guarded::start(dir, &other, &region, 3);
     let ended = until("a server with another key stops", || stranger.child.try_wait().unwrap());
     assert!(!ended.success());
+}
+
+/// A token that is rotated at one server is the token of all, also after a restart, and ends sessions everywhere.
+fn rotate_everywhere(first: &Guarded, second: &Guarded) {
+    let token = |server: &Guarded| std::fs::read_to_string(Path::new(&server.data).join("token")).unwrap();
+    let address = |server: &Guarded| server.server.trim_start_matches("http://").parse().unwrap();
+    let before = token(first);
+    let browser = Browser::sign_in(address(second), before.trim());
+    let link = first.run(&["portal", "--print"]).expect("a link");
+    let code = link.trim().split_once("/portal/").expect("a link").1;
+    let answer = request_with(address(second), "GET", &format!("/portal/{code}"), "Accept: text/html", "").unwrap();
+    let linked = Browser::with_cookie_of(address(second), &answer);
+    until("sessions at the other server", || {
+        (browser.is_signed_in(address(first)) && linked.is_signed_in(address(first))).then_some(())
+    });
+    forewarn(&["token", "rotate", "--data", &second.data]);
+    let after = token(second);
+    assert_ne!(before, after);
+    until("the new token at the other server", || (token(first) == after).then_some(()));
+    assert!(first.run(&["vm", "list"]).is_some() && second.run(&["vm", "list"]).is_some());
+    let bearer = format!("Authorization: Bearer {}", before.trim());
+    for server in [first, second] {
+        let refused = request_with(address(server), "GET", "/api/v1/machines", &bearer, "").unwrap();
+        assert_eq!(refused.status, 401, "the old token: {}", refused.body);
+        assert!(!browser.is_signed_in(address(server)) && !linked.is_signed_in(address(server)));
+    }
 }

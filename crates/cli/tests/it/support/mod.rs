@@ -4,7 +4,7 @@ pub mod transcript;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use transcript::lines_match;
 
@@ -33,14 +33,18 @@ impl Server {
 
     /// Starts a server with additional environment variables.
     pub fn start_in(flags: &str, environment: &[(&str, &str)]) -> Server {
-        let mut child = clean_command()
-            .envs(environment.iter().copied())
-            .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", "warn"])
-            .args(if flags.contains("--management-tls") { [].as_slice() } else { &["--management-tls", "off"] })
-            .args(flags.split_whitespace())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Server::spawn(serve_command(flags, "warn").envs(environment.iter().copied()))
+    }
+
+    /// Starts a server that logs at the level `info`, and returns its log.
+    pub fn start_logged(flags: &str) -> (Server, BufReader<ChildStderr>) {
+        let mut server = Server::spawn(serve_command(flags, "info").stderr(Stdio::piped()));
+        let log = server.child.stderr.take().unwrap();
+        (server, BufReader::new(log))
+    }
+
+    fn spawn(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let announced = read_until(&mut stdout, "try ");
         let found = |word: &str| {
@@ -98,6 +102,15 @@ pub fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str
         && lines_match(&lines(stdout), &lines(&out))
         && lines_match(&lines(stderr), &lines(&err));
     assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
+}
+
+fn serve_command(flags: &str, log_level: &str) -> Command {
+    let mut command = clean_command();
+    command
+        .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", log_level])
+        .args(if flags.contains("--management-tls") { [].as_slice() } else { &["--management-tls", "off"] })
+        .args(flags.split_whitespace());
+    command
 }
 
 /// `forewarn` without the settings of the environment.

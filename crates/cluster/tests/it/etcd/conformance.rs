@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use forewarn_cluster::conformance::CASES;
 use forewarn_cluster::{
-    Appended, Beat, Entry, Hash, Leader, Log, LogError, Nonce, Position, Record, RecordKind, TakenOver, Token,
+    AppendResult, Beat, Entry, Hash, Leader, Log, LogError, Nonce, Position, Record, RecordKind, TakeoverResult, Token,
 };
 
 use super::members::Members;
@@ -20,8 +20,8 @@ fn lead(log: &mut dyn Log) -> Token {
     let seen = log.read(1).unwrap().view.sighting();
     let leader = Leader { node: "a".into(), address: "a".into(), nonce: Nonce { session: 7, counter: 0 } };
     match log.take_over(seen, &leader).unwrap() {
-        TakenOver::Won(token) => token,
-        TakenOver::Lost => panic!("nothing has changed"),
+        TakeoverResult::Won(token) => token,
+        TakeoverResult::Lost => panic!("nothing has changed"),
     }
 }
 
@@ -49,8 +49,8 @@ fn commits_continue_while_any_one_member_is_down() {
         let entry = Entry { revision: head.revision + 1, record: record.clone() };
         // A commit whose answer was lost may have happened: then the log shows the record.
         until("a commit", || match log.append(token, &head, &record) {
-            Ok(Appended::Done) => Some(()),
-            Ok(Appended::Conflict(conflict)) => (conflict.rival.as_ref() == Some(&entry)).then_some(()),
+            Ok(AppendResult::Done) => Some(()),
+            Ok(AppendResult::Conflict(conflict)) => (conflict.rival.as_ref() == Some(&entry)).then_some(()),
             Err(_) => None,
         });
         head = entry.position();
@@ -98,7 +98,7 @@ fn a_follower_survives_a_compaction_under_it() {
     let mut seen = BTreeSet::new();
     for number in 0..6_u64 {
         let record = record(&head, &number.to_be_bytes());
-        assert_eq!(writer.append(token, &head, &record), Ok(Appended::Done));
+        assert_eq!(writer.append(token, &head, &record), Ok(AppendResult::Done));
         head = Entry { revision: head.revision + 1, record }.position();
         if number % 2 == 1 {
             writer.truncate(token, number).unwrap();

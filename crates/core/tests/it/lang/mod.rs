@@ -228,7 +228,7 @@ impl World {
             self.region.operations().map(|operation| operation.id).filter(|id| !known.contains(id)).collect();
         self.operations.extend(operations);
         for machine in self.region.machines() {
-            if let Seat::Instance { set, number: None } = machine.seat
+            if let Membership::Instance { set, number: None } = machine.membership
                 && !self.made_up.contains_key(&machine.id)
                 && let Some(set) = self.region.group(set)
             {
@@ -252,8 +252,8 @@ impl World {
             };
         }
         match self.region.machine_by_name(name, None) {
-            Found::One(id) => Ok(id),
-            Found::Many(_) | Found::Nothing if name == "missing" => Ok(MachineId(999_999)),
+            MachineLookup::One(id) => Ok(id),
+            MachineLookup::Many(_) | MachineLookup::Nothing if name == "missing" => Ok(MachineId(999_999)),
             found => Err(format!("no machine '{name}': {found:?}")),
         }
     }

@@ -79,10 +79,10 @@ impl World {
         self.events.iter().position(|id| *id == event).map_or("e?".into(), |n| format!("e{}", n + 1))
     }
 
-    pub(super) fn show_fact(&self, what: &What) -> String {
+    pub(super) fn show_fact(&self, what: &FactKind) -> String {
         match what {
-            What::Appeared(event) => format!("{} appeared", self.label(event.id)),
-            What::Approved { event, by } => {
+            FactKind::Appeared(event) => format!("{} appeared", self.label(event.id)),
+            FactKind::Approved { event, by } => {
                 let by = match by {
                     Approver::Guest { name, .. } => name,
                     Approver::Management(_) => "management",
@@ -90,18 +90,18 @@ impl World {
                 };
                 format!("{} approved by {by}", self.label(event.id))
             }
-            What::Started(event) => format!("{} started", self.label(event.id)),
-            What::Ended(event) => format!("{} {}", self.label(event.id), show_status(&event.status)),
-            What::OperationEnded(operation) => {
+            FactKind::Started(event) => format!("{} started", self.label(event.id)),
+            FactKind::Ended(event) => format!("{} {}", self.label(event.id), show_status(&event.status)),
+            FactKind::OperationEnded(operation) => {
                 let number = self.operations.iter().position(|id| *id == operation.id);
                 format!("{} over", number.map_or("op?".into(), |n| format!("op{}", n + 1)))
             }
-            What::RolloutChanged { change, .. } => format!("rollout {change:?}"),
-            What::HostChanged(host) => format!("{} {:?}", host.name, host.state),
-            What::MachineAdded(machine) => format!("+{}", self.name(machine.id, &machine.name)),
-            What::MachineRemoved(machine) => format!("-{}", self.name(machine.id, &machine.name)),
-            What::ScopeOn(_) => "on".into(),
-            What::ScopeOff(_) => "off".into(),
+            FactKind::RolloutChanged { change, .. } => format!("rollout {change:?}"),
+            FactKind::HostChanged(host) => format!("{} {:?}", host.name, host.state),
+            FactKind::MachineAdded(machine) => format!("+{}", self.name(machine.id, &machine.name)),
+            FactKind::MachineRemoved(machine) => format!("-{}", self.name(machine.id, &machine.name)),
+            FactKind::ScopeOn(_) => "on".into(),
+            FactKind::ScopeOff(_) => "off".into(),
         }
     }
 

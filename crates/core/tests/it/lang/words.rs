@@ -28,7 +28,7 @@ impl World {
         }
         let rest = &words[1..];
         Ok(match words[0] {
-            "vm" => Command::RegisterMachine(Box::new(self.new_machine(rest, Place::Standalone)?)),
+            "vm" => Command::RegisterMachine(Box::new(self.new_machine(rest, NewMembership::Standalone)?)),
             "set" => self.new_set(rest)?,
             "unhost" => Command::RemoveHost { name: rest[0].into() },
             "move" => {
@@ -101,15 +101,15 @@ impl World {
                 let events = rest[1..].iter().map(|label| self.event(label)).collect::<Result<_, _>>()?;
                 Command::Approve {
                     by: Approver::Guest { machine, name: rest[0].into() },
-                    within: Within::ScopeOf(machine),
+                    within: ApprovalScope::ScopeOf(machine),
                     events,
                 }
             }
             "ack" => {
                 let (group, events): (Vec<_>, Vec<&str>) = rest.iter().copied().partition(|word| word.contains('='));
                 let within = match group.first().and_then(|word| word.strip_prefix("in=")) {
-                    Some(group) => Within::Group(self.group(group)?),
-                    None => Within::Region,
+                    Some(group) => ApprovalScope::Group(self.group(group)?),
+                    None => ApprovalScope::Region,
                 };
                 let events = events.iter().map(|label| self.event(label)).collect::<Result<_, _>>()?;
                 Command::Approve { by: Approver::Management("test".into()), within, events }
@@ -193,7 +193,7 @@ impl World {
         self.change_group(words[0], GroupChange { model: Some(model), ..Default::default() })
     }
 
-    fn new_machine(&mut self, words: &[&str], place: Place) -> Result<NewMachine, String> {
+    fn new_machine(&mut self, words: &[&str], place: NewMembership) -> Result<NewMachine, String> {
         let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
         Ok(NewMachine {
             vm_id: match option("vmid=") {
@@ -214,9 +214,9 @@ impl World {
                 EvictionPolicy::Deallocate
             },
             addresses: match option("ip=") {
-                Some("pool") => AddressWish::FromPool,
-                Some(ip) => AddressWish::Given(vec![address(ip)?]),
-                None => AddressWish::None,
+                Some("pool") => AddressRequest::FromPool,
+                Some(ip) => AddressRequest::Given(vec![address(ip)?]),
+                None => AddressRequest::None,
             },
             terminate: option("term=").map(profile).transpose()?,
             policy: None,
@@ -262,9 +262,9 @@ impl World {
             },
         };
         let place = match kind {
-            "service" => Place::CloudService { service: id, role: "FrontEnd".into() },
-            "instance" => Place::FlexibleSet(id),
-            _ => Place::AvailabilitySet(id),
+            "service" => NewMembership::CloudService { service: id, role: "FrontEnd".into() },
+            "instance" => NewMembership::FlexibleSet(id),
+            _ => NewMembership::AvailabilitySet(id),
         };
         Ok(Command::RegisterMachine(Box::new(self.new_machine(&words[1..], place)?)))
     }

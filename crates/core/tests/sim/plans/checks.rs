@@ -116,7 +116,8 @@ fn limit_of(region: &Region, operation: &Operation) -> Option<Option<u32>> {
 
 /// The limits of all drains and rollouts that concern a group before and after the step.
 fn limits_on<'a>(step: &'a Step<'_>, group: &'a Group) -> impl Iterator<Item = Option<u32>> + 'a {
-    let is_on = |region: &Region, host: &Name| region.machines_on(host).any(|it| it.seat.group() == Some(group.id));
+    let is_on =
+        |region: &Region, host: &Name| region.machines_on(host).any(|it| it.membership.group() == Some(group.id));
     let stays_on = move |host: &Name| is_on(step.before, host) && is_on(step.after, host);
     let drains = step.after.operations().filter_map(move |operation| {
         let is_draining = |it: &Arc<Operation>| it.drain.is_some();
@@ -144,7 +145,7 @@ fn availability_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
         };
         for resource in event.resources.iter() {
             let Some(machine) = region.machine(resource.machine) else { continue };
-            let Some(group) = machine.seat.group().and_then(|id| region.group(id)) else { continue };
+            let Some(group) = machine.membership.group().and_then(|id| region.group(id)) else { continue };
             if machine.power != Power::Running {
                 continue;
             }
@@ -379,7 +380,7 @@ fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
         })?;
     }
     for fact in &step.transition.facts {
-        let What::Ended(event) = &fact.what else { continue };
+        let FactKind::Ended(event) = &fact.what else { continue };
         let failed = matches!(&event.status, Status::Ended { outcome: Outcome::Failed(_) | Outcome::TimedOut, .. });
         let operation = operation_of(step.after, event).filter(|_| failed);
         let Some(operation) = operation.filter(|it| it.state != OperationState::Running) else { continue };
@@ -395,7 +396,7 @@ fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
 fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
     let mut completions = Vec::new();
     for fact in &step.transition.facts {
-        let What::Ended(event) = &fact.what else { continue };
+        let FactKind::Ended(event) = &fact.what else { continue };
         let done = matches!(&event.status, Status::Ended { outcome: Outcome::Completed, .. });
         let operation = operation_of(step.after, event).filter(|_| done);
         let Some(rollout) = operation.and_then(|operation| step.after.rollout(operation.rollout?)) else { continue };

@@ -35,7 +35,7 @@ pub fn unreachable_waits(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
 /// The driver's timeout counts only while all hosts of the event are reachable, and anew after each loss of contact.
 pub fn unreachable_never_times_out(memory: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for fact in &step.transition.facts {
-        let What::Ended(event) = &fact.what else { continue };
+        let FactKind::Ended(event) = &fact.what else { continue };
         if !matches!(event.status, Status::Ended { outcome: Outcome::TimedOut, .. }) {
             continue;
         }
@@ -86,7 +86,7 @@ pub fn fenced_hosts_remove(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
         ensure(!event.unseen || !all(step.after, event), || format!("{} waits for a fenced agent", event.id))?;
     }
     for fact in &step.transition.facts {
-        let What::Ended(event) = &fact.what else { continue };
+        let FactKind::Ended(event) = &fact.what else { continue };
         let is_ignored = matches!(event.status, Status::Ended { outcome: Outcome::NoEffect, .. });
         let was_fenced = removes(event) && all(step.before, event) && all(step.after, event);
         ensure(!is_ignored || !was_fenced, || format!("{} had no effect on a fenced host", event.id))?;

@@ -53,11 +53,11 @@ impl PlanRun {
         let groups: Vec<Arc<Group>> = self.region.groups().cloned().collect();
         let place = match self.rng.pick(&groups) {
             Some(group) if self.rng.percent(70) => match group.kind {
-                GroupKind::CloudService => Place::CloudService { service: group.id, role: "role".into() },
-                GroupKind::AvailabilitySet => Place::AvailabilitySet(group.id),
-                GroupKind::ScaleSet(_) => Place::Standalone,
+                GroupKind::CloudService => NewMembership::CloudService { service: group.id, role: "role".into() },
+                GroupKind::AvailabilitySet => NewMembership::AvailabilitySet(group.id),
+                GroupKind::ScaleSet(_) => NewMembership::Standalone,
             },
-            _ => Place::Standalone,
+            _ => NewMembership::Standalone,
         };
         let terminate = self.rng.percent(30);
         let profile = TerminateProfile { timeout: Duration::from_secs(300), text: "PT5M".into() };
@@ -233,7 +233,7 @@ impl PlanRun {
         let scheduled = self.region.events().filter(|event| event.is_shown() && event.status == Status::Scheduled);
         let events: Vec<EventId> = scheduled.map(|event| event.id).collect();
         let Some(event) = self.rng.pick(&events) else { return Command::Tick };
-        Command::Approve { by: Approver::Management("m".into()), within: Within::Region, events: vec![event] }
+        Command::Approve { by: Approver::Management("m".into()), within: ApprovalScope::Region, events: vec![event] }
     }
 
     fn report(&mut self) -> Command {

@@ -1,5 +1,5 @@
-//! A server for tests of the API, a client that sends exactly what it is told, and the one door,
-//! `check`, that says what is sent and what must be in the answer.
+//! Support for tests of the API: a server, a client that sends requests byte for byte, and `check`, which sends a request and
+//! compares the response.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,18 +7,18 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forewarn_core::Timestamp;
-use forewarn_server::{Auth, ClockKind, Config, ManagementTls, StoreChoice};
+use forewarn_server::{Auth, ClockSetting, Config, ManagementTls, StoreChoice};
 use forewarn_testing::harness::{self, TestServer};
 use serde_json::{Value, json};
 
-/// When the manual clock begins.
+/// Start of the manual clock.
 pub const START: &str = "2026-03-01T12:00:00Z";
 const START_SECS: i64 = 1_772_366_400;
 
 pub struct Server {
     pub management: SocketAddr,
     pub metadata: SocketAddr,
-    /// The https listener, when there is one.
+    /// The https listener, if there is one.
     pub https: Option<SocketAddr>,
     token: Option<String>,
     server: Mutex<TestServer>,
@@ -26,27 +26,27 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
-        Server::new(Config { clock: ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, ..open() })
+        Server::new(Config { clock: ClockSetting::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, ..open() })
     }
 
     pub fn on_the_real_clock() -> Server {
         Server::new(open())
     }
 
-    /// Keeps everything in this directory; open, on a manual clock.
+    /// A server with its data in this directory, without authentication, on a manual clock.
     pub fn kept_in(directory: &Path) -> Server {
-        let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) };
+        let clock = ClockSetting::Manual { start: Some(Timestamp::from_secs(START_SECS)) };
         Server::new(Config { store: StoreChoice::Directory(directory.to_owned()), clock, ..open() })
     }
 
-    /// Asks for the token that is in this directory.
+    /// A server that requires the token in this directory.
     pub fn guarded(directory: &Path) -> Server {
         let config = Config { store: StoreChoice::Directory(directory.to_owned()), auth: Auth::Token, ..open() };
         let server = Server::new(config);
         Server { token: Some(token_in(directory)), ..server }
     }
 
-    /// The same at a port that is known.
+    /// The same on a given port.
     pub fn guarded_at(directory: &Path, port: u16) -> Server {
         let management = SocketAddr::from(([127, 0, 0, 1], port));
         let store = StoreChoice::Directory(directory.to_owned());
@@ -62,12 +62,12 @@ impl Server {
         server
     }
 
-    /// Asks for a token, and is served over https as well.
+    /// A server that requires a token and also has an https listener.
     pub fn secured(directory: &Path) -> Server {
         Server::secured_with(directory, open())
     }
 
-    /// The same, and otherwise so.
+    /// The same with another configuration.
     pub fn secured_with(directory: &Path, config: Config) -> Server {
         let server = Server::new(Config {
             store: StoreChoice::Directory(directory.to_owned()),
@@ -132,7 +132,7 @@ impl Server {
         answer.json()
     }
 
-    /// The machine says that it is ready for this event.
+    /// The machine approves this event.
     pub fn approve_as(&self, machine: &str, event: &str) {
         let line = format!("POST /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
         let body = json!({ "StartRequests": [{ "EventId": event }] }).to_string();
@@ -149,7 +149,7 @@ impl Server {
         let (status, _) = read_head(&mut reader);
         assert_eq!(status, 200);
         let mut changes = Changes { body: BufReader::new(Chunks { inner: reader, left: 0 }) };
-        // The first comment says that from here on nothing is missed.
+        // After the first comment, no change is missed.
         assert!(changes.line().unwrap().starts_with(':'));
         changes
     }
@@ -175,9 +175,9 @@ pub fn token_in(directory: &Path) -> String {
     std::fs::read_to_string(directory.join(forewarn_access::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
 }
 
-/// In memory, on ports that are free, for everybody who reaches it.
+/// In memory, on free ports, without authentication.
 pub fn open() -> Config {
-    harness::config(ClockKind::Real)
+    harness::config(ClockSetting::Real)
 }
 
 /// Sends `line` (method and path under `/api/v1`) with `body` and expects `status` and an answer that
@@ -228,7 +228,7 @@ impl Client {
         self.send_over(TcpStream::connect(address).unwrap(), line, body)
     }
 
-    /// The same over a connection that is there already.
+    /// The same over an existing connection.
     pub fn send_over(&self, mut stream: impl Read + Write, line: &str, body: &[u8]) -> Answer {
         self.write(&mut stream, line, body);
         let mut reader = BufReader::new(stream);
@@ -346,7 +346,7 @@ impl Changes {
     }
 }
 
-/// A body that comes in chunks.
+/// A chunked body.
 struct Chunks {
     inner: BufReader<TcpStream>,
     left: usize,

@@ -1,4 +1,4 @@
-//! The one door for tests of the ARM-shaped API: `arm` says what is sent and what must be in the answer.
+//! Support for tests of the ARM API: `arm` sends a request and compares the response.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::api_support::{Answer, Client, NONE, Server, check, contains};
 
 pub const SUBSCRIPTION: &str = "5a0b1c2d-0000-4000-8000-000000000001";
 
-/// Newer than anything that matters.
+/// An api-version that has all features.
 const VERSION: &str = "2024-11-01";
 
-/// `VM vm1/restart` and the like: what stands before the first slash is spelt out.
+/// Abbreviations for the beginning of a path, as in `VM vm1/restart`.
 const SHORT: &[(&str, &str)] = &[
     ("T", ""),
     ("S", "/subscriptions/{S}"),
@@ -61,7 +61,7 @@ pub fn refused(server: &Server, line: &str, body: Value, status: u16, code: &str
     message
 }
 
-/// Sends something that takes long and returns the address to ask.
+/// Sends a request that starts a long-running operation, and returns the status URL.
 #[track_caller]
 pub fn long(server: &Server, line: &str, body: Value) -> String {
     let answer = send(server, line, &body);
@@ -96,7 +96,7 @@ pub fn send(server: &Server, line: &str, body: &Value) -> Answer {
     raw(server, &format!("{method} {}?{}", path(short), query.trim_end_matches('&')), body)
 }
 
-/// Exactly this line.
+/// Sends exactly this line.
 pub fn raw(server: &Server, line: &str, body: &Value) -> Answer {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     let client = Client::to(server.management).header("Content-Type", "application/json");
@@ -134,7 +134,7 @@ pub fn advance(server: &Server, seconds: u32) {
     check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
 }
 
-/// Type, status and machines of each event that a machine is shown.
+/// Type, status and machines of each event that a machine sees.
 pub fn events(server: &Server, machine: &str) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let document = server.document(machine);

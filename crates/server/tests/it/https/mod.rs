@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// A connection to a server that is called by this name; or why there is none.
+/// A connection to the server under this name, or the reason why there is none.
 pub fn connect(address: SocketAddr, authority: &str, name: &str) -> Result<Stream, String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
@@ -29,7 +29,7 @@ pub fn connect(address: SocketAddr, authority: &str, name: &str) -> Result<Strea
     Ok(StreamOwned::new(connection, socket))
 }
 
-/// The authority that the server has made for itself.
+/// The server's own authority.
 pub fn authority_in(directory: &Path) -> String {
     std::fs::read_to_string(directory.join("ca.pem")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! A server of its own for each test: in memory, on a clock that stands still, on ports that are free.
+//! One server per test: in memory, with a manual clock, on free ports.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn home() -> Home {
 }
 
 pub fn config() -> Config {
-    harness::config(ClockKind::Manual { start: Some(START) })
+    harness::config(ClockSetting::Manual { start: Some(START) })
 }
 
 pub struct World {
@@ -46,12 +46,11 @@ impl World {
         harness::metadata_address(&self.running, listener)
     }
 
-    /// The door of these tests: a request, and the whole of what matters of its answer. The first line of
-    /// `request` is method and path, the others are headers, after an empty line comes the body.
-    /// `Metadata: true` is sent unless a header line takes it away with `-Metadata`.
+    /// Sends a request and compares the response. The first line of `request` is method and path, the next ones are headers,
+    /// and the body follows an empty line. `Metadata: true` is sent unless the line `-Metadata` removes it.
     pub async fn check(&self, request: &str, expected: &str) {
         let reply = self.ask(request).await;
-        assert_eq!(reply.shown(), expected, "{request}");
+        assert_eq!(reply.render(), expected, "{request}");
     }
 
     /// Like `check`, for answers whose body is a sentence: the status, and words that must be in it.
@@ -96,7 +95,7 @@ impl World {
         }
     }
 
-    /// Asks for a restart whose event has this number for an id.
+    /// Requests a restart whose event has this ID.
     pub async fn restart(&self, machine: MachineId, event: u128) {
         let request = Request::Restart { machines: vec![machine] };
         self.request(request, event).await;
@@ -113,17 +112,17 @@ impl World {
         self.engine().advance(Advance::By(span)).await.expect("the clock moves");
     }
 
-    /// Takes the approvals of this machine's event.
+    /// Approves the event as this machine.
     pub async fn approve(&self, prefix: &str, event: u128) -> Reply {
         let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", Guid(event));
         self.ask(&format!("POST {prefix}{EVENTS}\n\n{body}")).await
     }
 }
 
-/// Longer than anything here takes, unless it never happens.
+/// Longer than anything here takes; only a failing test waits for it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Lets the server's tasks run until they have come so far.
+/// Lets the server's tasks run until the condition holds.
 #[track_caller]
 pub fn until(reached: impl FnMut() -> bool) -> impl Future<Output = ()> {
     until_at(std::panic::Location::caller(), reached)
@@ -158,7 +157,7 @@ impl Reply {
         lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    pub fn shown(&self) -> String {
+    pub fn render(&self) -> String {
         format!("{} {}", self.status, self.body).trim_end().to_owned()
     }
 }
@@ -196,7 +195,7 @@ pub fn bytes_of(request: &str) -> Vec<u8> {
     format!("{raw}\r\n{body}").into_bytes()
 }
 
-/// One answer; None when the connection is closed instead.
+/// One response; None if the connection is closed instead.
 pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> Option<Reply> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { live, shows, signedIn } from "../lib/browser.mjs";
 import { complaints, inEveryLook, judged, readable } from "../lib/checks.mjs";
+import { night } from "../lib/fleet.mjs";
 import { Server } from "../lib/server.mjs";
 import { PATIENCE } from "../lib/words.mjs";
 
@@ -28,28 +29,12 @@ async function console_() {
 }
 
 export async function everyPageOfTheConsoleIsReadableInEveryTheme() {
-  const { server, operation, rollout } = await console_();
+  const server = await Server.start("--clock", "manual", "--clock-start", "2026-03-01T02:00:00Z");
+  const pages = await night(server, LONG);
   const { context } = await signedIn(server);
   const state = await context.storageState();
   await context.close();
-  const { vmId } = await server.api("GET", `/machines/${LONG}`);
-  const pages = {
-    console: `/?open=op-${operation.id}`,
-    operations: "/operations",
-    operation: `/operations/${operation.id}`,
-    "console-hosts": "/hosts",
-    "console-host": "/hosts/rack-6",
-    "plan-rollout": "/rollouts/plan?hosts=rack-4,rack-6&parallel=2&pause=20m",
-    rollout: `/rollouts/${rollout.id}`,
-    groups: "/groups",
-    machines: "/machines",
-    "long-name": `/machines/${vmId}`,
-    webhooks: "/webhooks",
-    history: "/history",
-    calendar: "/calendar",
-    search: "/search?q=db",
-  };
-  await readable(server, state, pages, ["console", "rollout"]);
+  await readable(server, state, pages);
   await server.end();
 }
 

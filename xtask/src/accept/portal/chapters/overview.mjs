@@ -144,14 +144,15 @@ export async function theTimelineHasKeysAndDetails() {
 
 export async function anEmptyFleetShowsHowToStartAndALostConnectionIsShown() {
   const server = await Server.start("--clock", "manual");
-  await server.api("DELETE", "/machines/vm");
   const { context, page } = await signedIn(server);
   await live(page);
+  await shows(page, "#panel-start", "forewarn run --vm vm -- ./handler");
+  await server.api("DELETE", "/machines/vm");
   await shows(page, "#panel-start", "forewarn vm create web");
   await judged(page, "an empty fleet");
   await server.api("POST", "/machines", { name: "web" });
   await shows(page, "#groups", "web");
-  assert.ok(await page.locator("#panel-start").isHidden());
+  await page.waitForSelector("#panel-start", { state: "hidden", timeout: PATIENCE });
   await server.kill();
   await shows(page, "#stale", "Disconnected at");
   await page.setViewportSize({ width: 390, height: 844 });
@@ -195,7 +196,7 @@ export async function aLargeFleetIsReadableInEveryTheme() {
     await page.goto(server.management + "/");
     await live(page);
     await judged(page, `large fleet, ${look.colorScheme}, ${look.viewport.width}`);
-    await picture(page, look, "fleet", ["fleet"]);
+    await picture(page, look, "fleet");
   });
   await server.end();
 }

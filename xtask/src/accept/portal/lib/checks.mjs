@@ -11,11 +11,14 @@ const axe = readFileSync(join(modules, "axe-core/axe.min.js"), "utf8");
 
 // Both themes, at desktop and phone size.
 const LOOKS = [
-  { colorScheme: "light", viewport: { width: 1100, height: 800 } },
-  { colorScheme: "dark", viewport: { width: 1100, height: 800 } },
+  { colorScheme: "light", viewport: { width: 1440, height: 900 } },
+  { colorScheme: "dark", viewport: { width: 1440, height: 900 } },
   { colorScheme: "light", viewport: { width: 390, height: 844 } },
   { colorScheme: "dark", viewport: { width: 390, height: 844 } },
 ];
+
+// 1440 by 640.
+const PICTURE_PIXELS = 921_600;
 
 export function complaints(page, found) {
   page.on("pageerror", (error) => found.push(error.message));
@@ -23,9 +26,8 @@ export function complaints(page, found) {
   page.on("request", (request) => new URL(request.url()).hostname === "127.0.0.1" || found.push("left the machine: " + request.url()));
 }
 
-// Checks these pages, `{ name: path }`, in every look, with the session in `state`. Takes screenshots at desktop size, and at
-// phone size of those in `small`.
-export async function readable(server, state, pages, small = []) {
+// Checks these pages, `{ name: path }`, in every look, with the session in `state`, and takes their screenshots.
+export async function readable(server, state, pages) {
   const found = [];
   await inEveryLook(state, async (page, look) => {
     complaints(page, found);
@@ -33,7 +35,7 @@ export async function readable(server, state, pages, small = []) {
       await page.goto(server.management + path);
       await live(page);
       await judged(page, `${name}, ${look.colorScheme}, ${look.viewport.width}`);
-      await picture(page, look, name, small);
+      await picture(page, look, name);
     }
   });
   assert.deepEqual(found, []);
@@ -47,10 +49,13 @@ export async function inEveryLook(state, act) {
   }
 }
 
-export async function picture(page, { colorScheme, viewport }, name, small = []) {
-  const isPhone = viewport.width < 500;
-  if (!pictures || (isPhone && !small.includes(name))) return;
-  await page.screenshot({ path: join(pictures, `${name}-${isPhone ? "phone-" : ""}${colorScheme}.png`) });
+// Takes a screenshot if the page about the portal shows it. The lower part is left out, so that files stay small.
+export async function picture(page, { colorScheme, viewport: { width, height } }, name) {
+  if (!pictures) return;
+  const file = `${name}-${width < 500 ? "phone-" : ""}${colorScheme}.png`;
+  const isShown = readFileSync(join(pictures, "../portal.md"), "utf8").includes(`(portal/${file})`);
+  const clip = { x: 0, y: 0, width, height: Math.min(height, Math.ceil(PICTURE_PIXELS / width)) };
+  if (isShown) await page.screenshot({ path: join(pictures, file), clip });
 }
 
 // axe-core is injected through the debugger, because the content security policy blocks scripts from elsewhere.

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { program } from "./words.mjs";
 
+// Flags can be functions of the management address.
 export class Server {
   static async start(...flags) {
     const server = new Server();
@@ -23,13 +24,15 @@ export class Server {
     this.metadata = `http://${metadata}`;
     this.management = `http://${management}`;
     const words = ["--pdeathsig", "KILL", "--", program, "serve", "--data", join(this.data, "data"), "--metadata", metadata];
-    words.push("--management", management, "--management-tls", "off", ...this.flags);
+    const flags = this.flags.map((flag) => (typeof flag === "function" ? flag(this.management) : flag));
+    words.push("--management", management, "--management-tls", "off", ...flags);
     this.child = spawn("setpriv", words, { stdio: ["ignore", "pipe", "ignore"] });
     let said = "";
     await new Promise((resolve, reject) => {
       this.child.stdout.on("data", (data) => (said += data).includes("try ") && resolve());
       this.child.on("exit", () => reject(new Error("forewarn did not start: " + said)));
     });
+    if (flags.includes("--no-auth")) return;
     const words_of_link = ["portal", "--print", "--server", this.management, "--data", join(this.data, "data")];
     this.link = execFileSync(program, words_of_link, { encoding: "utf8" }).trim();
     this.token = readFileSync(join(this.data, "data/token"), "utf8").trim();
@@ -77,7 +80,7 @@ export class Server {
 
 export const eventOf = (operation) => operation.events[0].id;
 
-function freePort() {
+export function freePort() {
   return new Promise((resolve) => {
     const socket = createServer().listen(0, "127.0.0.1", () => {
       const { port } = socket.address();

@@ -1,0 +1,43 @@
+//! The servers that share a region, as `GET /api/v1/cluster` describes them.
+
+use serde::Deserialize;
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    pub region: String,
+    /// The server that answers.
+    pub node: String,
+    /// `leader`, `follower` or `catching-up`.
+    pub role: String,
+    pub leader: Option<String>,
+    pub term: u64,
+    /// Revision of the copy of the server that answers.
+    pub revision: u64,
+    /// Why etcd cannot be used.
+    pub problem: Option<String>,
+    pub nodes: Vec<ClusterNode>,
+    pub etcd: Vec<EtcdMember>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterNode {
+    pub name: String,
+    pub address: String,
+    pub is_leader: bool,
+    pub revision: u64,
+    /// Revisions that its copy lacks.
+    pub behind: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdMember {
+    pub endpoint: String,
+    pub version: Option<String>,
+    pub bytes: Option<u64>,
+    #[serde(default)]
+    pub is_leader: bool,
+    pub errors: Vec<String>,
+}

@@ -1,0 +1,234 @@
+//! Turns a row of history into the message for a receiver, or into nothing if the row is not reported.
+//!
+//! A row contains little. The description of the event comes from the row of its appearance, or from the region if that row
+//! has been pruned. Its resource comes from the region, or from the row of its removal if the machine has been deleted.
+
+use forewarn_core::{EventId, EventKind, Home, Outcome, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
+use forewarn_store::{
+    Appearance, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
+};
+use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
+use forewarn_wire::cloudevent::{self, EventMessage, Stage};
+use forewarn_wire::document::{Kind, Source};
+use forewarn_wire::guid;
+
+use super::{Filter, rollout_message};
+use crate::convert::Convert;
+use forewarn_api_types::{EventType, Time, WebhookTopic};
+use forewarn_metadata::{group_resource_id, machine_resource_id};
+
+/// The kinds of rows that messages on a topic report, without the ends of drains, which come with a row about their host.
+pub fn row_kinds(topic: WebhookTopic) -> &'static [HistoryKind] {
+    match topic {
+        WebhookTopic::Events => &[HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended],
+        WebhookTopic::Rollouts => &[HistoryKind::RolloutChanged, HistoryKind::HostChanged],
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub id: String,
+    pub body: String,
+    /// Time of the change.
+    pub at: Timestamp,
+}
+
+/// A message for testing a receiver.
+pub fn test_message(name: &str, id: EventId, at: Timestamp) -> Message {
+    let body = cloudevent::trial_body(id.0, &Time(at.0).to_string(), name);
+    Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
+}
+
+/// Builds the message for a row. Blocking, because it reads history.
+pub fn message(
+    reader: &dyn Reader,
+    region: &Region,
+    row: &HistoryRow,
+    filter: &Filter,
+) -> Result<Option<Message>, StoreError> {
+    let (Some(event), Some(stage)) = (row.event, stage_of(row)) else {
+        let reported = filter.covers(WebhookTopic::Rollouts);
+        return Ok(if reported { rollout_message::message(region, row) } else { None });
+    };
+    if !filter.covers(WebhookTopic::Events) {
+        return Ok(None);
+    }
+    let kind = row.event_kind().map_or(Kind::Unknown, wire_kind);
+    if !filter.matches(kind, stage, &row.machines) {
+        return Ok(None);
+    }
+    let Some(facts) = facts(reader, region, row, event)? else { return Ok(None) };
+    if stage == Stage::Scheduled && facts.begins_started {
+        return Ok(None);
+    }
+    let place = place(reader, region, row, &facts)?;
+    if !filter.matches_resource_group(&place.resource_group) {
+        return Ok(None);
+    }
+    let resources: Vec<&str> = row.machines.iter().map(String::as_str).collect();
+    let message_id = event.derive(row.number);
+    let described = EventMessage {
+        message_id: message_id.0,
+        time: &Time(row.at.0).to_string(),
+        subscription: &facts.subscription,
+        resource_id: &place.resource_id,
+        location: &place.location,
+        event_id: event.0,
+        stage,
+        kind: facts.kind,
+        resources: &resources,
+        not_before_unix_secs: Some(facts.not_before.as_secs()),
+        description: &facts.description,
+        source: facts.source,
+        duration_secs: facts.duration_secs,
+    };
+    let id = guid::Lower(message_id.0).to_string();
+    Ok(Some(Message { id, body: described.body().to_string(), at: row.at }))
+}
+
+/// A failed event is also reported as Completed, because subscribers need to know that it finished.
+fn stage_of(row: &HistoryRow) -> Option<Stage> {
+    match row.fact()? {
+        HistoryFact::Appeared(_) => Some(Stage::Scheduled),
+        HistoryFact::Started => Some(Stage::Started),
+        HistoryFact::Ended(Outcome::Canceled { .. }) => Some(Stage::Canceled),
+        HistoryFact::Ended(_) => Some(Stage::Completed),
+        HistoryFact::Approved { .. }
+        | HistoryFact::OperationEnded(_)
+        | HistoryFact::MachineAdded(_)
+        | HistoryFact::MachineRemoved(_)
+        | HistoryFact::ScopeOn
+        | HistoryFact::ScopeOff
+        | HistoryFact::RolloutChanged(_)
+        | HistoryFact::HostChanged(_)
+        | HistoryFact::Audit { .. } => None,
+    }
+}
+
+struct Facts {
+    kind: Kind,
+    subscription: String,
+    not_before: Timestamp,
+    description: String,
+    source: Source,
+    duration_secs: i64,
+    /// The event was never visible as Scheduled.
+    begins_started: bool,
+}
+
+/// None if no machine has seen the event; then it is not reported either.
+fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId) -> Result<Option<Facts>, StoreError> {
+    let query = HistoryQuery {
+        event: Some(event),
+        kinds: vec![HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started],
+        limit: Some(BEGINNING_ROWS),
+        ..HistoryQuery::default()
+    };
+    let rows = reader.history(&query)?;
+    if let Some(timeline) = EventTimeline::from_rows(&rows) {
+        let is_earlier = rows.iter().any(|first| first.at == timeline.appeared && first.number <= row.number);
+        return Ok(is_earlier.then(|| Facts::of_timeline(timeline)));
+    }
+    let shown = region.event(event).filter(|event| event.is_shown());
+    Ok(shown.map(|event| Facts {
+        kind: wire_kind(event.kind),
+        subscription: event.subscription.to_string(),
+        not_before: event.not_before,
+        description: event.description.to_string(),
+        source: wire_source(event.cause.source()),
+        duration_secs: event.duration_secs,
+        begins_started: false,
+    }))
+}
+
+/// Enough rows for the beginning of an event: it appears, is approved and starts.
+const BEGINNING_ROWS: u32 = 8;
+
+impl Facts {
+    fn of_timeline(timeline: EventTimeline) -> Facts {
+        let begins_started = timeline.began_started();
+        let Appearance { kind, source, not_before, duration_secs, description, subscription, .. } = timeline.appearance;
+        let (kind, source) = (wire_kind(kind), wire_source(source));
+        Facts { kind, subscription, not_before, description, source, duration_secs, begins_started }
+    }
+}
+
+fn wire_kind(kind: EventKind) -> Kind {
+    let event_type: EventType = kind.convert();
+    event_type.into()
+}
+
+fn wire_source(source: CoreSource) -> Source {
+    match source {
+        CoreSource::Platform => Source::Platform,
+        CoreSource::User => Source::User,
+    }
+}
+
+struct Place {
+    resource_id: String,
+    resource_group: String,
+    location: String,
+}
+
+/// The resource whose document contains the event.
+fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+    let scope = row.scope.and_then(|scope| region.scope(ScopeId(scope)));
+    let owned = scope.and_then(|scope| match scope.owner {
+        ScopeOwner::Machine(machine) => {
+            let machine = region.machine(machine)?;
+            Some((machine_resource_id(region, machine), &machine.home))
+        }
+        ScopeOwner::Group { group, .. } => {
+            let group = region.group(group)?;
+            Some((group_resource_id(group), &group.home))
+        }
+    });
+    if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
+        let mut located = region.members(scope.id).map(|machine| machine.details.location.clone());
+        let location = located.find(|location| !location.is_empty());
+        return Ok(Place {
+            resource_id,
+            resource_group: home.resource_group.to_string(),
+            location: location.unwrap_or_else(|| LOCATION_DEFAULT.into()),
+        });
+    }
+    place_of_deleted(reader, row, facts)
+}
+
+fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+    let name = row.machines.first().cloned().unwrap_or_default();
+    let query = HistoryQuery {
+        machine: Some(name.clone()),
+        kinds: vec![HistoryKind::MachineAdded, HistoryKind::MachineRemoved],
+        newest: true,
+        limit: Some(REMOVALS_LOOKED_AT),
+        ..HistoryQuery::default()
+    };
+    let rows = reader.history(&query)?;
+    let resource_group =
+        rows.iter().rev().filter(|found| found.scope == row.scope).find_map(|found| match found.fact()? {
+            HistoryFact::MachineAdded(machine) | HistoryFact::MachineRemoved(machine) => Some(machine.resource_group),
+            HistoryFact::Appeared(_)
+            | HistoryFact::Approved { .. }
+            | HistoryFact::Started
+            | HistoryFact::Ended(_)
+            | HistoryFact::OperationEnded(_)
+            | HistoryFact::ScopeOn
+            | HistoryFact::ScopeOff
+            | HistoryFact::RolloutChanged(_)
+            | HistoryFact::HostChanged(_)
+            | HistoryFact::Audit { .. } => None,
+        });
+    let resource_group = resource_group.unwrap_or_default();
+    let home =
+        Home { subscription: facts.subscription.as_str().into(), resource_group: resource_group.as_str().into() };
+    Ok(Place {
+        resource_id: ComputeResource::VirtualMachine(&name).id(&home.subscription, &home.resource_group),
+        resource_group: home.resource_group.to_string(),
+        location: LOCATION_DEFAULT.into(),
+    })
+}
+
+/// Rows to search for the removal of a machine whose name was reused since.
+const REMOVALS_LOOKED_AT: u32 = 100;

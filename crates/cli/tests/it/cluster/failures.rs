@@ -1,0 +1,162 @@
+//! Failures that are neither a crash nor a pause: cut networks, full disks, and an etcd that forgets.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::checker::{print_takeovers, rounds};
+use super::nodes::{Cluster, Setup, forewarn, until};
+use super::{has_etcd, machine};
+
+/// Rounds in which both leaders are killed; `XTASK_ROUNDS` overrides it.
+const DOUBLE_KILLS: u64 = 2;
+
+/// 5 s is the promise on a computer that does nothing else.
+const DOUBLE_TAKEOVER_MAX: Duration = Duration::from_secs(8);
+
+/// Registers a machine at one of these servers, which must succeed in the end. Returns the server.
+fn register_at(cluster: &Cluster, servers: &[usize], name: &str) -> usize {
+    until("a change", || {
+        servers.iter().copied().find(|index| {
+            let answer = cluster.servers.api(*index, "POST", "/api/v1/machines", &machine(name));
+            // The answer to an earlier attempt may have been lost.
+            answer.is_some_and(|answer| answer.status == 201 || answer.status == 409)
+        })
+    })
+}
+
+#[test]
+fn a_leader_that_is_cut_off_is_replaced_and_writes_nothing() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start_as(&Setup { has_cuts: true, ..Setup::default() }, |_, _| {});
+    for (round, (outgoing, incoming)) in [(true, true), (true, false), (false, true)].into_iter().enumerate() {
+        let old = cluster.servers.leader();
+        cluster.cuts[old].set(outgoing, incoming);
+        let others: Vec<usize> = (0..3).filter(|index| *index != old).collect();
+        until("another leader", || {
+            let leads = |index: &&usize| cluster.servers.readiness(**index).is_some_and(|it| it["role"] == "leader");
+            others.iter().find(leads)
+        });
+        register_at(&cluster, &others, &format!("web{round}"));
+        let late = cluster.servers.api(old, "POST", "/api/v1/machines", &machine(&format!("late{round}")));
+        let status = late.as_ref().map(|answer| answer.status);
+        assert!(status.is_none_or(|status| status == 503), "outgoing {outgoing}, incoming {incoming}: {status:?}");
+        cluster.cuts[old].set(false, false);
+        until("the old leader to follow", || {
+            cluster.servers.readiness(old).filter(|report| report["role"] == "follower" && report["status"] == "ok")
+        });
+    }
+    let history = cluster.servers.check_equal();
+    for round in 0..3 {
+        let added =
+            history.iter().filter(|row| row["kind"] == "machine-added" && row["machines"][0] == format!("web{round}"));
+        assert_eq!(added.count(), 1);
+    }
+}
+
+#[test]
+fn changes_continue_after_the_leaders_of_both_are_killed_together() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let mut takeovers = Vec::new();
+    for round in 0..rounds(DOUBLE_KILLS) {
+        let (leader, member) = (cluster.servers.leader(), cluster.etcd.leader());
+        let others: Vec<usize> = (0..3).filter(|index| *index != leader).collect();
+        cluster.servers.kill(leader);
+        cluster.etcd.kill(member);
+        let begun = Instant::now();
+        register_at(&cluster, &others, &format!("web{round}"));
+        takeovers.push(begun.elapsed());
+        cluster.etcd.restart(member);
+        cluster.servers.restart(leader);
+        cluster.etcd.wait_until_healthy();
+        cluster.servers.check_equal();
+    }
+    let worst = print_takeovers(takeovers);
+    assert!(worst < DOUBLE_TAKEOVER_MAX, "{worst:?}");
+}
+
+#[test]
+fn a_follower_catches_up_after_etcd_was_compacted() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let (leader, follower) = (cluster.servers.leader(), cluster.servers.follower());
+    cluster.servers.stop(follower);
+    for number in 0..5 {
+        register_at(&cluster, &[leader], &format!("web{number}"));
+    }
+    let range = cluster.etcd.ask(0, "/v3/kv/range", r#"{"key":"AA=="}"#);
+    let revision = range["header"]["revision"].as_str().unwrap();
+    cluster.etcd.ask(0, "/v3/kv/compaction", &format!(r#"{{"revision":"{revision}","physical":true}}"#));
+    cluster.servers.resume(follower);
+    register_at(&cluster, &[follower], "db");
+    cluster.servers.check_equal();
+}
+
+#[test]
+fn a_leader_with_a_full_disk_is_replaced_and_catches_up_with_space() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start_as(&Setup { has_small_disks: true, ..Setup::default() }, |_, _| {});
+    let full = cluster.servers.leader();
+    let data = cluster.dir().join(format!("n{full}"));
+    let inside = PathBuf::from(format!("/proc/{}/root", cluster.servers.process(full)));
+    let filler = inside.join(data.strip_prefix("/").unwrap()).join("filler");
+    let mut file = std::fs::File::create(&filler).unwrap();
+    let refused = std::io::copy(&mut std::io::repeat(0), &mut file).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
+    let others: Vec<usize> = (0..3).filter(|index| *index != full).collect();
+    // Large enough for the log of SQLite to need space.
+    let named = |number: u32| format!("web{number}-{}", "x".repeat(100));
+    for number in 0..30 {
+        register_at(&cluster, &others, &named(number));
+    }
+    assert_ne!(cluster.servers.leader(), full);
+    // The space is free once the file is closed too.
+    drop(file);
+    std::fs::remove_file(&filler).unwrap();
+    until("the server to catch up", || cluster.servers.readiness(full).filter(|report| report["status"] == "ok"));
+    let history = cluster.servers.check_equal();
+    for number in 0..30 {
+        let is_added = |row: &&serde_json::Value| row["kind"] == "machine-added" && row["machines"][0] == named(number);
+        assert_eq!(history.iter().filter(is_added).count(), 1);
+    }
+}
+
+#[test]
+fn a_region_survives_an_etcd_that_was_rebuilt_from_nothing() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let mut region = String::new();
+    register_at(&cluster, &[0], "web");
+    let before = cluster.servers.check_equal();
+    let term = |cluster: &Cluster| cluster.servers.get(0, "/api/v1/cluster").and_then(|status| status["term"].as_u64());
+    let old_term = term(&cluster).unwrap();
+    let dir = cluster.dir().to_owned();
+    cluster.etcd.rebuild(&dir);
+    region.push_str(&cluster.etcd.region());
+    // Servers with data do not create the region anew: that would hide the loss.
+    for index in 0..3 {
+        let refused = until("a refusal", || {
+            cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db")).filter(|answer| answer.status == 503)
+        });
+        assert!(refused.body.contains("NoLeader") || refused.body.contains("Unavailable"), "{}", refused.body);
+        assert!(cluster.servers.get(index, "/api/v1/machines/web").is_some(), "reads continue");
+    }
+    (0..3).for_each(|index| cluster.servers.kill(index));
+    let first = dir.join("n0");
+    forewarn(&["cluster", "init", "--from", first.to_str().unwrap(), "--cluster", &region]);
+    (0..3).for_each(|index| cluster.servers.restart(index));
+    register_at(&cluster, &[0, 1, 2], "db");
+    let after = cluster.servers.check_equal();
+    assert_eq!(after[..before.len()], before[..], "the history goes on");
+    until("a higher term", || term(&cluster).filter(|term| *term > old_term));
+}

@@ -1,0 +1,279 @@
+//! A host agent on a real hypervisor: it drives guests on libvirt and identifies them by their taps.
+//!
+//! ```text
+//!  cloud: server, 10.99.0.254 ── host 1: bridge `guests`, 169.254.169.254, agent, libvirtd ── guests
+//! ```
+//!
+//! `cargo xtask accept libvirt` provides the hosts and guests.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
+use forewarn_test_support::{Guest, Hosts};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::machine_bench::{wait_for_approval, wait_for_empty, wait_until};
+use crate::machines::{boot, connect};
+use crate::support::FOREWARN;
+
+const MANAGEMENT: &str = "127.0.0.1:8170";
+
+/// The listener for hosts, and how a token's URL names it.
+const HOST_LISTENER: &str = "10.99.0.254:8172";
+const HOST_LISTENER_JOINED: &str = "127.0.0.1:8172";
+
+/// Keeps the guests of host 1 from the endpoint in the cloud, which has the same address as the agent's.
+const OWN_ENDPOINT: &str = "table bridge own { chain forward { type filter hook forward priority 0; \
+                            arp daddr ip 169.254.169.254 drop; };}";
+
+const DOCUMENT: &str = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
+
+struct Bench {
+    hosts: Hosts,
+    data: TempDir,
+    server: Child,
+    agent: Option<Child>,
+}
+
+impl Bench {
+    fn start(hosts: Hosts) -> Bench {
+        let data = TempDir::new().unwrap();
+        let mut command = forewarn_test_support::cloud_command(FOREWARN);
+        command.arg("serve").arg("--data").arg(data.path().join("server")).args(["--metadata", "127.0.0.1:8169"]);
+        command.args(["--management", MANAGEMENT, "--management-tls", "off", "--no-auth", "--driver", "agents"]);
+        let server = spawn(command.args(["--hosts", HOST_LISTENER]), &data, "server.log");
+        let bench = Bench { hosts, data, server, agent: None };
+        wait_until("the server", || bench.command("health").output().unwrap().status.success());
+        bench.prepare_host();
+        bench
+    }
+
+    /// Puts the metadata address on the bridge of host 1, and lets the host join.
+    fn prepare_host(&self) {
+        self.on_host(&["ip", "address", "add", "169.254.169.254/32", "dev", "guests"]);
+        self.on_host(&["nft", OWN_ENDPOINT]);
+        let token = self.show("host token host1")["token"].as_str().unwrap().to_owned();
+        let agent = self.data.path().join("agent");
+        self.run(&format!("host join http://{MANAGEMENT} --token {token} --data {}", agent.display()));
+        let identity = fs::read_to_string(agent.join("identity.json")).unwrap();
+        assert!(identity.contains(HOST_LISTENER_JOINED), "{identity}");
+        fs::write(agent.join("identity.json"), identity.replace(HOST_LISTENER_JOINED, HOST_LISTENER)).unwrap();
+    }
+
+    fn start_agent(&mut self) {
+        let config = self.data.path().join("host.toml");
+        let (data, socket) = (self.data.path().join("agent"), self.hosts.socket(1));
+        let text = format!(
+            "data = {data:?}\nlibvirt_socket = {socket:?}\nmetadata = [\"169.254.169.254:80\"]\nguests_by = \"mark\"\n"
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = self.hosts.host_command(FOREWARN);
+        self.agent = Some(spawn(command.args(["host", "run", "--config"]).arg(config), &self.data, "agent.log"));
+        wait_until("the agent", || self.show("host show host1")["reachable"] == true);
+    }
+
+    fn stop_agent(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
+        assert!(agent.wait().unwrap().success());
+    }
+
+    fn logs(&self) -> String {
+        let log = |name: &str| fs::read_to_string(self.data.path().join(name)).unwrap_or_default();
+        format!("── server:\n{}\n── agent:\n{}", log("server.log"), log("agent.log"))
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = forewarn_test_support::cloud_command("timeout");
+        command.env("FOREWARN_SERVER", format!("http://{MANAGEMENT}")).env("HOME", "/nonexistent");
+        command.args(["90", FOREWARN]).args(words.split_whitespace());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, words: &str) -> String {
+        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
+        assert!(status.success(), "forewarn {words}: {}\n{}", String::from_utf8_lossy(&stderr), self.logs());
+        String::from_utf8(stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn show(&self, words: &str) -> Value {
+        serde_json::from_str(&self.run(&format!("{words} -o json"))).unwrap()
+    }
+
+    /// Runs a command on host 1, and returns its output.
+    #[track_caller]
+    fn on_host(&self, words: &[&str]) -> String {
+        let output = self.hosts.host_command(words[0]).args(&words[1..]).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn has_rules(&self) -> bool {
+        self.on_host(&["nft", "list", "tables"]).contains("forewarn_guests")
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for child in self.agent.iter_mut().chain([&mut self.server]) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
+    }
+}
+
+fn spawn(command: &mut Command, data: &TempDir, log: &str) -> Child {
+    let log = fs::File::create(data.path().join(log)).unwrap();
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+}
+
+/// A guest without a hypervisor: a namespace whose interface is a port of the bridge.
+struct PortGuest {
+    holder: Child,
+}
+
+impl PortGuest {
+    fn plug(bench: &Bench, port: &str, address: &str) -> PortGuest {
+        let mut holder = Command::new("unshare");
+        holder.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = holder.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let guest = PortGuest { holder };
+        let pid = guest.holder.id().to_string();
+        bench.on_host(&["ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
+        let address = format!("{address}/24");
+        for words in
+            ["link set eth0 up", &format!("address add {address} dev eth0"), "route add 169.254.169.254 dev eth0"]
+        {
+            assert!(guest.command("ip").args(words.split(' ')).status().unwrap().success(), "{words}");
+        }
+        bench.on_host(&["ip", "link", "set", port, "master", "guests", "up"]);
+        guest
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.holder.id())).args(["--", program]);
+        command
+    }
+
+    /// The status of a GET; 000 without an answer.
+    fn status(&self) -> String {
+        let mut curl = self.command("curl");
+        curl.args(["--silent", "--noproxy", "*", "--max-time", "2", "--output", "/dev/null"]);
+        let output =
+            curl.args(["--write-out", "%{http_code}", "--header", "Metadata: true", DOCUMENT]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Opens a connection that says nothing, for as long as the returned process lives.
+    fn connect(&self) -> Child {
+        let mut shell = self.command("bash");
+        shell.args(["-c", "exec 3<>/dev/tcp/169.254.169.254/80; echo open; exec sleep 60"]).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "open\n");
+        shell
+    }
+}
+
+impl Drop for PortGuest {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// The tap of a running guest.
+async fn tap_of(connection: &Connection, guest: &Guest) -> String {
+    let domain = connection.domain_by_uuid(guest.uuid.parse().unwrap()).await.unwrap();
+    let xml = connection.xml(&domain, XmlFlags::NONE).await.unwrap();
+    let (_, interface) = xml.split_once("<interface ").unwrap();
+    let (_, target) = interface.split_once("<target dev='").unwrap();
+    target.split_once('\'').unwrap().0.to_owned()
+}
+
+#[test]
+fn guests_are_identified_by_their_taps_and_driven_by_a_host_agent() {
+    let Some(hosts) = Hosts::from_environment() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(identified_and_driven(hosts));
+}
+
+async fn identified_and_driven(hosts: Hosts) {
+    let (mut one, mut two) = (hosts.guest("one", 31), hosts.guest("two", 32));
+    // Each guest uses the address with which the other one is registered.
+    (one.address, two.address) = (Some("10.99.0.32".into()), Some("10.99.0.31".into()));
+    let mut bench = Bench::start(hosts.clone());
+    bench.start_agent();
+    assert!(bench.has_rules());
+    for (guest, address) in [(&one, "10.99.0.31"), (&two, "10.99.0.32")] {
+        bench.run(&format!("vm create {} --vm-id {} --host host1 --address {address}", guest.name, guest.uuid));
+        boot(&hosts, guest).await;
+    }
+    let first = one.wait_for_boot(1).await;
+    two.wait_for_boot(1).await;
+    wait_for_empty(&one, 0).await;
+    wait_for_empty(&two, 0).await;
+
+    let from = one.lines().len();
+    bench.run("vm restart one");
+    wait_for_approval(|words| bench.show(words), &one, "Reboot", from).await;
+    let second = one.wait_for_boot(2).await;
+    println!("Reboot by the agent: boot id {first} -> {second}");
+    assert_ne!(first, second);
+    wait_for_empty(&one, from).await;
+    let seen_by_two = two.lines();
+    assert!(!seen_by_two.iter().any(|line| line.contains("Reboot")), "guest two is not guest one: {seen_by_two:?}");
+
+    let imported = bench.show("host import host1");
+    let is_managed = |name: &str| {
+        let mut rows = imported.as_array().unwrap().iter();
+        rows.any(|row| row["name"] == name && row["state"] == "managed")
+    };
+    assert!(is_managed("one") && is_managed("two"), "{imported}");
+
+    let connection = connect(&hosts, 1).await;
+    let tap = tap_of(&connection, &two).await;
+    let domain = connection.domain_by_uuid(two.uuid.parse().unwrap()).await.unwrap();
+    connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
+    wait_until("the power state", || bench.show("vm show two")["power"] == "Stopped");
+
+    check_reused_tap_name(&bench, &tap);
+    bench.stop_agent();
+    assert!(!bench.has_rules(), "the rules vanish when the agent stops");
+    let domain = connection.domain_by_uuid(one.uuid.parse().unwrap()).await.unwrap();
+    connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
+}
+
+/// Another interface takes the name of guest two's tap, and the address of guest one.
+fn check_reused_tap_name(bench: &Bench, tap: &str) {
+    let stray = PortGuest::plug(bench, tap, "10.99.0.31");
+    let mut statuses = Vec::new();
+    wait_until("the port to be unknown", || {
+        statuses.push(stray.status());
+        statuses.last().is_some_and(|status| status == "404")
+    });
+    statuses.retain(|status| status != "000");
+    statuses.dedup();
+    assert_eq!(statuses, ["503", "404"]);
+
+    let mut held = stray.connect();
+    let connections = || bench.on_host(&["ss", "-Htn", "state", "established", "dst", "10.99.0.31"]);
+    assert!(!connections().is_empty());
+    bench.on_host(&["ip", "link", "delete", tap]);
+    wait_until("the connection to be closed", || connections().is_empty());
+    held.kill().unwrap();
+    held.wait().unwrap();
+}

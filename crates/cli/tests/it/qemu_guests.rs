@@ -1,0 +1,88 @@
+//! Events on real machines without libvirt: a server with the QEMU driver, and guests whose handler polls the metadata
+//! address and approves.
+//!
+//! `cargo xtask accept qemu` provides kernel and network.
+
+use forewarn_test_support::{QemuGuest, QemuHost};
+use serde_json::Value;
+
+use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
+
+#[test]
+fn events_are_seen_approved_and_carried_out_by_the_qemu_driver() {
+    let Some(host) = QemuHost::from_environment() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(all_events(&host));
+}
+
+async fn all_events(host: &QemuHost) {
+    let (web, spot) = (host.guest("web", 21, true), host.guest("spot", 22, true));
+    let file = host.write_machines("machines.toml", &[&web, &spot]).display().to_string();
+    web.start();
+    let mut bench = Bench::new(&["--driver", "qemu", "--driver-machines", &file]);
+    bench.run(&format!(
+        "vm create spot --vm-id {} --host host1 --address 10.99.0.22 --spot --eviction-policy Deallocate",
+        spot.guest.uuid
+    ));
+    import(&bench, &file);
+    spot.start();
+    bench.run("vm update web --terminate-notification-time 5");
+    let first = web.guest.wait_for_boot(1).await;
+    spot.guest.wait_for_boot(1).await;
+    wait_for_empty(&web.guest, 0).await;
+    wait_for_empty(&spot.guest, 0).await;
+    wait_until("the power state", || bench.show("vm show spot")["power"] == "Running");
+
+    let from = web.guest.lines().len();
+    bench.run("maintenance start --vm web --type Freeze --duration 1s");
+    let from = wait_for_approval(|words| bench.show(words), &web.guest, "Freeze", from).await;
+    wait_for_empty(&web.guest, from).await;
+    println!("Freeze: boot id {first} -> {}", web.guest.wait_for_boot(1).await);
+
+    let from = web.guest.lines().len();
+    bench.run("vm restart web");
+    wait_for_approval(|words| bench.show(words), &web.guest, "Reboot", from).await;
+    let second = web.guest.wait_for_boot(2).await;
+    println!("Reboot: boot id {first} -> {second}");
+    assert_ne!(first, second);
+    wait_for_empty(&web.guest, from).await;
+
+    let (_, third) = killed_in_the_middle(&mut bench, &web.guest, 2).await;
+    println!("Reboot, server killed: boot id {second} -> {third}");
+    assert_ne!(second, third);
+
+    evict(&bench, &spot).await;
+
+    let from = web.guest.lines().len();
+    bench.run("vm delete web --yes");
+    wait_for_approval(|words| bench.show(words), &web.guest, "Terminate", from).await;
+    wait_until("the end of the machine", || web.status() == "off");
+    println!("Terminate: boot id {third} -> none");
+    assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the deallocated machine is left");
+}
+
+/// The machines of the file are found and adopted, and their power state follows QEMU.
+fn import(bench: &Bench, file: &str) {
+    let states = |options: &str| -> Vec<(String, String)> {
+        let rows = bench.show(&format!("host import host1 --driver-machines {file} {options}"));
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        rows.as_array().unwrap().iter().map(|row| (text(row, "name"), text(row, "state"))).collect()
+    };
+    let rows = |web: &str| [("spot", "managed"), ("web", web)].map(|(name, state)| (name.to_owned(), state.to_owned()));
+    assert_eq!(states(""), rows("found"));
+    assert_eq!(states("--adopt"), rows("adopted"));
+    assert_eq!(states("--adopt"), rows("managed"));
+    wait_until("the power state", || bench.show("vm show spot")["power"] == "Stopped");
+    assert_eq!(bench.show("vm show web")["power"], "Running");
+    assert_eq!(bench.show("vm show web")["host"], "host1");
+}
+
+/// The guest shuts down when it is evicted, and stays defined.
+async fn evict(bench: &Bench, spot: &QemuGuest) {
+    let from = spot.guest.lines().len();
+    bench.run("vm simulate-eviction spot");
+    wait_for_approval(|words| bench.show(words), &spot.guest, "Preempt", from).await;
+    assert_eq!(spot.status(), "off");
+    wait_until("the power state", || bench.show("vm show spot")["power"] != "Running");
+    println!("Preempt: boot id {} -> none", spot.guest.wait_for_boot(1).await);
+}

@@ -1,0 +1,111 @@
+//! Actions that shut a machine down: graceful reboot, deallocation, and the first half of a redeploy. And its start.
+
+use std::time::Duration;
+
+use forewarn_core::Timestamp;
+
+use super::job::{Found, Hypervisor, Job, LOOK, Progress, inconsistent, not_running, now};
+use super::step::{Stage, Step};
+use crate::order::Outcome;
+
+/// Time before the deadline at which a guest that does not shut down is powered off, so that the rest can be done in time.
+const RESERVE: Duration = Duration::from_secs(10);
+
+/// Time that an evicted guest has to shut down. Azure gives as much notice.
+pub const EVICTION_GRACE: Duration = Duration::from_secs(30);
+
+/// Interval between two requests to shut down. A guest that is booting ignores the first one.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+    let limit = before_deadline(job);
+    if !shut_down(job, Needs::RunningAndPersistent, limit).await? {
+        return Ok(Outcome::Gone);
+    }
+    start(job).await
+}
+
+pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+    let limit = now() + EVICTION_GRACE;
+    Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
+}
+
+/// Starts the machine, if it does not run.
+pub async fn start<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+    let Some(Found { machine, state }) = job.look().await? else { return Ok(Outcome::Gone) };
+    job.reach(Step::Start);
+    if !state.is_active() {
+        H::start(job, &machine).await?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Requirements of an action for a machine that it shuts down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    /// A definition that outlives the process.
+    Persistent,
+    RunningAndPersistent,
+}
+
+/// Shuts the machine down, and powers it off at a time. Returns whether it is still defined here.
+pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit: Timestamp) -> Progress<bool, H> {
+    loop {
+        let Some(Found { machine, state }) = job.look().await? else { return Ok(false) };
+        let Some(reached) = job.recorded(&machine).await? else {
+            job.check_time()?;
+            if needs != Needs::Nothing {
+                job.hypervisor.check_persistent(&machine).await?;
+            }
+            if needs == Needs::RunningAndPersistent && !state.is_active() {
+                return Err(not_running(&state).into());
+            }
+            job.record(&machine, Stage::Begun).await?;
+            continue;
+        };
+        match reached.stage {
+            Stage::Begun => {
+                if state.is_active() {
+                    power_off(job, &machine, limit).await?;
+                }
+                job.hypervisor.end_process(&machine).await?;
+                // A transient domain disappears with its process.
+                if job.look().await?.is_none() {
+                    return Ok(false);
+                }
+                job.record(&machine, Stage::Down).await?;
+            }
+            Stage::Down => return Ok(true),
+            Stage::Held | Stage::Done => return Err(inconsistent(reached.stage).into()),
+        }
+    }
+}
+
+pub fn before_deadline<H: Hypervisor>(job: &Job<'_, H>) -> Timestamp {
+    Timestamp(job.deadline().0 - i64::try_from(RESERVE.as_millis()).unwrap_or(0))
+}
+
+/// Asks the guest to shut down. Once it was asked, the order cannot end early any more.
+async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit: Timestamp) -> Progress<(), H> {
+    let mut ask = now();
+    while now() < limit {
+        if now() >= ask {
+            job.reach(Step::Shutdown);
+            job.hypervisor.shutdown(machine).await?;
+            ask = now() + ASK_AGAIN;
+        }
+        tokio::time::sleep(LOOK).await;
+        match job.look().await? {
+            Some(found) if found.state.is_active() => {}
+            Some(_) | None => return Ok(()),
+        }
+    }
+    destroy(job, machine).await
+}
+
+/// Powers the machine off, if it runs.
+pub async fn destroy<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine) -> Progress<(), H> {
+    job.reach(Step::Destroy);
+    job.hypervisor.destroy(machine).await
+}

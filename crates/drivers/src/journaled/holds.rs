@@ -1,0 +1,55 @@
+//! Counts the orders that may keep a machine paused, and ends them when this program stops.
+
+use std::time::Duration;
+
+use forewarn_core::Timestamp;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::job::now;
+
+/// The longest rest of a freeze for which a stop waits. Longer ones are cut short at once. It leaves time for the last
+/// steps within the runner's `RELEASE_MAX`.
+const REST_MAX: Duration = Duration::from_millis(1_500);
+
+/// An order that may keep its machine paused.
+pub type Hold = TaskTrackerToken;
+
+#[derive(Default)]
+pub struct Holds {
+    orders: TaskTracker,
+    ending: CancellationToken,
+}
+
+impl Holds {
+    /// Registers an order. Check `is_ending` afterwards, before the machine is paused.
+    pub fn begin(&self) -> Hold {
+        self.orders.token()
+    }
+
+    /// Ends all holds, and returns once there are none.
+    pub async fn release(&self) {
+        self.ending.cancel();
+        self.orders.close();
+        self.orders.wait().await;
+    }
+
+    /// Whether this program stops.
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_cancelled()
+    }
+
+    /// Whether a hold until this time can end by itself although this program stops.
+    pub fn is_short(until: Timestamp) -> bool {
+        until.since(now()) <= REST_MAX
+    }
+
+    /// Returns when a hold until this time has to end early. Never, if it ends soon enough by itself.
+    pub async fn ending(&self, until: Timestamp) {
+        self.ending.cancelled().await;
+        if Holds::is_short(until) {
+            std::future::pending::<()>().await;
+        }
+    }
+}

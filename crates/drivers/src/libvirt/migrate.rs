@@ -1,0 +1,190 @@
+//! Live migration. Only this side, the source, ever retries.
+//!
+//! | here | there | next |
+//! |---|---|---|
+//! | gone | | moved |
+//! | a job is active | | wait; abort it at the deadline |
+//! | running | paused | wait |
+//! | running | running | alarm, change nothing |
+//! | running | absent | migrate |
+//! | paused or shut off | running | remove the rest here; moved |
+//! | paused | absent | resume, then migrate |
+//!
+//! If libvirtd or this program is killed during a migration, libvirt either completes it or continues the machine here.
+
+use forewarn_libvirt::{Connection, DestroyFlags, Domain, ErrorCode, JobKind, MigrateFlags, Migration, UndefineFlags};
+
+use super::config::PeerState;
+use super::driver::LibvirtMachines;
+use crate::journaled::{Found, Job, LOOK, MachineState, Stage, Step, Trouble, not_running};
+use crate::order::{HostAddress, Outcome};
+
+type Progress<T> = crate::journaled::Progress<T, LibvirtMachines>;
+
+pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Progress<Outcome> {
+    let moved = Outcome::Moved { to: to.name.clone() };
+    loop {
+        // In this order: there, jobs, here. The machine stops here before it runs there, and only this driver begins jobs,
+        // so a migration that completes in between is not taken for a machine that runs on both hosts.
+        let there = job.hypervisor.config.peers.state_of(&to.name, job.entry.order.id.machine).await;
+        let Some(domain) = job.hypervisor.host.find(job.entry.order.id.machine).await? else {
+            return Ok(if job.entry.reached.is_some() { moved } else { Outcome::Gone });
+        };
+        if has_job(&job.hypervisor.host.connection().await, &domain).await? {
+            wait_for_job(job, &domain).await?;
+            continue;
+        }
+        let Some(Found { machine: domain, state }) = job.look().await? else { continue };
+        if job.recorded(&domain).await?.is_none() {
+            job.check_time()?;
+            if state != MachineState::Running {
+                return Err(not_running(&state).into());
+            }
+            job.record(&domain, Stage::Begun).await?;
+            continue;
+        }
+        match decide(&state, there) {
+            Next::Wait => {
+                job.check_time()?;
+                tokio::time::sleep(LOOK).await;
+            }
+            Next::Alarm(reason) => return Err(Trouble::Failed(reason.into())),
+            Next::Migrate => {
+                job.check_time()?;
+                attempt(job, &domain, to).await?;
+            }
+            Next::Resume => job.hypervisor.host.connection().await.resume(&domain).await?,
+            Next::RemoveRest => remove_rest(job, &domain).await?,
+        }
+    }
+}
+
+/// The next step of a migration that was begun, while no job is active.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Wait,
+    Alarm(&'static str),
+    Migrate,
+    Resume,
+    RemoveRest,
+}
+
+fn decide(here: &MachineState, there: PeerState) -> Next {
+    let runs = matches!(here, MachineState::Running | MachineState::Busy(_));
+    match (runs, there) {
+        (true, PeerState::Running) => Next::Alarm("the machine runs on both hosts: stop one of them"),
+        (true, PeerState::Paused) => Next::Wait,
+        (true, PeerState::Absent | PeerState::Unknown) => Next::Migrate,
+        (false, PeerState::Running) => Next::RemoveRest,
+        (false, PeerState::Absent) if *here == MachineState::Paused => Next::Resume,
+        (false, PeerState::Absent) => Next::Alarm("the machine was shut off during its migration"),
+        (false, PeerState::Paused | PeerState::Unknown) => Next::Wait,
+    }
+}
+
+/// Migrates the machine. Succeeds also if libvirt lost it from sight: the caller looks again.
+async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddress) -> Progress<()> {
+    job.reach(Step::Migrate);
+    let migration = Migration {
+        target_uri: to.uri.clone(),
+        flags: MigrateFlags::LIVE | MigrateFlags::PERSIST_DEST | MigrateFlags::UNDEFINE_SOURCE,
+        data_uri: to.data_uri.clone(),
+        ..Migration::default()
+    };
+    let connection = job.hypervisor.host.open().await;
+    let call = connection.migrate(domain, &migration);
+    tokio::pin!(call);
+    let mut aborted = false;
+    let result = loop {
+        tokio::select! {
+            result = &mut call => break result,
+            () = job.wait_until(job.deadline()) => {
+                // Again and again, because a job that has not begun cannot be aborted.
+                abort(job, domain).await?;
+                aborted = true;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    };
+    match result {
+        Ok(()) => Ok(()),
+        // A call of a driver that was killed can still be in progress, or have just succeeded.
+        Err(error)
+            if job.look().await?.is_none() || has_job(&job.hypervisor.host.connection().await, domain).await? =>
+        {
+            tracing::warn!(%error, "another call migrates this machine");
+            Ok(())
+        }
+        Err(error) => {
+            // libvirt words the failure of an aborted job in several ways. The reason is why it was aborted.
+            if aborted {
+                job.check_time()?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+async fn abort(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+    match job.hypervisor.host.connection().await.abort_job(domain).await {
+        // The job has just ended, or has not begun.
+        Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+async fn has_job(connection: &Connection, domain: &Domain) -> Progress<bool> {
+    match connection.job_info(domain).await {
+        Ok(info) => Ok(matches!(info.kind, JobKind::Bounded | JobKind::Unbounded)),
+        Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A migration that goes on without its client, after a crash of this program.
+async fn wait_for_job(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+    if job.check_time().is_err() {
+        abort(job, domain).await?;
+    }
+    tokio::time::sleep(LOOK).await;
+    Ok(())
+}
+
+async fn remove_rest(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+    let connection = job.hypervisor.host.connection().await;
+    let absent =
+        |error: &forewarn_libvirt::Error| error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN);
+    match connection.destroy(domain, DestroyFlags::NONE).await {
+        Err(error) if !absent(&error) => return Err(error.into()),
+        Ok(()) | Err(_) => {}
+    }
+    match connection.undefine(domain, UndefineFlags::KEEP_NVRAM | UndefineFlags::MANAGED_SAVE).await {
+        Err(error) if !absent(&error) => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recovery_depends_on_both_hosts() {
+        use PeerState::{Absent, Paused, Running, Unknown};
+        let cases = [
+            (MachineState::Running, Paused, Next::Wait),
+            (MachineState::Running, Absent, Next::Migrate),
+            (MachineState::Running, Unknown, Next::Migrate),
+            (MachineState::Paused, Running, Next::RemoveRest),
+            (MachineState::Off, Running, Next::RemoveRest),
+            (MachineState::Paused, Absent, Next::Resume),
+            (MachineState::Paused, Unknown, Next::Wait),
+            (MachineState::Paused, Paused, Next::Wait),
+        ];
+        for (state, there, next) in cases {
+            assert_eq!(decide(&state, there), next, "{state:?} {there:?}");
+        }
+        assert!(matches!(decide(&MachineState::Running, Running), Next::Alarm(_)));
+        assert!(matches!(decide(&MachineState::Off, Absent), Next::Alarm(_)));
+    }
+}

@@ -1,0 +1,41 @@
+//! Redeploy: the machine is shut down, and its definition moves to another host.
+
+use forewarn_libvirt::{MigrateFlags, Migration};
+
+use super::driver::LibvirtMachines;
+use crate::journaled::cycle::{Needs, before_deadline, shut_down};
+use crate::journaled::{Found, Job, Progress, Stage, Step};
+use crate::order::{HostAddress, Outcome};
+
+pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Progress<Outcome, LibvirtMachines> {
+    let limit = before_deadline(job);
+    note_power(job).await?;
+    if !shut_down(job, Needs::Persistent, limit).await? {
+        // libvirt removes the definition here only after it exists there.
+        let was_down = job.entry.reached.is_some_and(|reached| reached.stage == Stage::Down);
+        return Ok(if was_down { Outcome::Moved { to: to.name.clone() } } else { Outcome::Gone });
+    }
+    let Some(Found { machine: domain, .. }) = job.look().await? else {
+        return Ok(Outcome::Moved { to: to.name.clone() });
+    };
+    job.reach(Step::MoveDefinition);
+    let migration = Migration {
+        target_uri: to.uri.clone(),
+        flags: MigrateFlags::OFFLINE | MigrateFlags::PERSIST_DEST | MigrateFlags::UNDEFINE_SOURCE,
+        data_uri: to.data_uri.clone(),
+        ..Migration::default()
+    };
+    job.hypervisor.host.open().await.migrate(&domain, &migration).await?;
+    Ok(Outcome::Moved { to: to.name.clone() })
+}
+
+/// Writes to the journal that the machine was shut off before the order, because then only its definition moves and it
+/// is not started if that fails.
+async fn note_power(job: &mut Job<'_, LibvirtMachines>) -> Progress<(), LibvirtMachines> {
+    let Some(Found { machine, state }) = job.look().await? else { return Ok(()) };
+    if job.recorded(&machine).await?.is_none() && !state.is_active() {
+        job.entry.was_off = true;
+        job.journal.write(job.entry)?;
+    }
+    Ok(())
+}

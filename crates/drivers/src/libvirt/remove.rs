@@ -1,0 +1,90 @@
+//! Actions that remove a machine: Terminate, and eviction with the policy Delete.
+
+use forewarn_libvirt::{Connection, Domain, ErrorCode, UndefineFlags, XmlFlags};
+
+use super::disks::own_disks;
+use super::driver::LibvirtMachines;
+use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
+use crate::journaled::{Found, Job, Stage, Step, now};
+use crate::order::Outcome;
+
+type Progress<T> = crate::journaled::Progress<T, LibvirtMachines>;
+
+pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> {
+    let limit = now() + EVICTION_GRACE;
+    if shut_down(job, Needs::Nothing, limit).await?
+        && let Some(Found { machine: domain, .. }) = job.look().await?
+    {
+        undefine(job, &domain).await?;
+    }
+    Ok(Outcome::Gone)
+}
+
+pub async fn terminate(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> {
+    while let Some(Found { machine: domain, state }) = job.look().await? {
+        if job.recorded(&domain).await?.is_none() {
+            note_disks(job, &domain).await?;
+            job.record(&domain, Stage::Begun).await?;
+            continue;
+        }
+        if state.is_active() {
+            destroy(job, &domain).await?;
+        }
+        undefine(job, &domain).await?;
+    }
+    delete_disks(job).await?;
+    Ok(Outcome::Gone)
+}
+
+/// Writes the disks to the journal, because they are unknown once the definition is removed.
+async fn note_disks(job: &mut Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+    if job.hypervisor.config.pools.is_empty() {
+        return Ok(());
+    }
+    let xml = job.hypervisor.host.connection().await.xml(domain, XmlFlags::INACTIVE).await?;
+    job.entry.disks = own_disks(&xml);
+    job.journal.write(job.entry)?;
+    Ok(())
+}
+
+async fn undefine(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+    job.reach(Step::Undefine);
+    let connection = job.hypervisor.host.connection().await;
+    let widely_known = UndefineFlags::MANAGED_SAVE | UndefineFlags::SNAPSHOTS_METADATA;
+    let all = widely_known | UndefineFlags::NVRAM | UndefineFlags::CHECKPOINTS_METADATA;
+    let mut result = connection.undefine(domain, all).await;
+    // Old versions do not know all flags, and have none of the things that the new ones remove.
+    if result.as_ref().is_err_and(|error| error.is(ErrorCode::INVALID_ARGUMENT)) {
+        result = connection.undefine(domain, widely_known).await;
+    }
+    match result {
+        // A transient domain has disappeared with its process.
+        Err(error) if error.is(ErrorCode::NO_DOMAIN) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+async fn delete_disks(job: &Job<'_, LibvirtMachines>) -> Progress<()> {
+    if job.entry.disks.is_empty() {
+        return Ok(());
+    }
+    job.reach(Step::DeleteDisks);
+    let connection = job.hypervisor.host.connection().await;
+    for disk in &job.entry.disks {
+        delete_disk(&connection, disk, &job.hypervisor.config.pools).await?;
+    }
+    Ok(())
+}
+
+/// Deletes a disk if it is a volume of one of the pools. A disk that is gone already is as wanted.
+async fn delete_disk(connection: &Connection, path: &str, pools: &[String]) -> Progress<()> {
+    match connection.volume_by_path(path).await {
+        Ok(volume) if pools.contains(&volume.pool) => match connection.delete_volume(&volume).await {
+            Err(error) if error.is(ErrorCode::NO_VOLUME) => Ok(()),
+            other => Ok(other?),
+        },
+        Ok(_) => Ok(()),
+        Err(error) if error.is(ErrorCode::NO_VOLUME) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
