@@ -9,15 +9,16 @@ use http::{Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use super::connections::IDLE_CONNECTIONS_MAX;
 use super::peer::PeerError;
 use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading};
 
 /// How long a leader can take to answer a request that can be repeated. Then another server may lead.
 const ATTEMPT_MAX: Duration = Duration::from_millis(1500);
 
-/// Requests at the same time, each on its own connection: the leader limits connections per source, and after a takeover all
-/// agents of this server send heartbeats at once.
-static REQUESTS: Semaphore = Semaphore::const_new(16);
+/// Requests at the same time, as many as connections are kept: the leader limits connections per source, and after a takeover
+/// all agents of this server send heartbeats at once.
+static REQUESTS: Semaphore = Semaphore::const_new(IDLE_CONNECTIONS_MAX);
 
 /// Orders are given only while the leader's last sign of life is at most this old.
 const CURRENT_MAX: Duration = Duration::from_secs(1);

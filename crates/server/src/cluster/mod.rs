@@ -8,6 +8,7 @@
 //!
 //! Reads are answered from the local copy.
 
+mod connections;
 mod etcd;
 mod forward;
 mod guests;
