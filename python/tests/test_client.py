@@ -137,10 +137,26 @@ def test_the_real_clock_can_be_scaled(forewarn_scaled: Forewarn) -> None:
     assert forewarn_scaled.machine("batch_0", priority="Spot").evict().wait_finished() == "Completed"
 
 
+def test_the_next_server_is_used_when_one_does_not_answer(forewarn_server: Callable[..., Forewarn]) -> None:
+    first, second = forewarn_server(), forewarn_server()
+    second.machine("only-here")
+    client = Client(f"{first.management_url}, {second.management_url}/")
+    assert client.management_url == first.management_url
+    assert "only-here" not in [machine.name for machine in client.machines()]
+    first.close()
+    assert "only-here" in [machine.name for machine in client.machines()]
+    assert client.management_url == second.management_url
+    second.close()
+    with pytest.raises(urllib.error.URLError):
+        client.machines()
+
+
 def test_a_token_is_sent_only_over_https_or_loopback(forewarn_server: Callable[..., Forewarn]) -> None:
     server = forewarn_server()
     assert Client(server.management_url, token="unused").clock().manual is False
     with pytest.raises(ValueError, match="use https"):
         Client("http://192.0.2.1:8170", token="secret")
+    with pytest.raises(ValueError, match="192.0.2.1:8170 without encryption"):
+        Client("https://192.0.2.2:8171,http://192.0.2.1:8170", token="secret")
     with pytest.raises(ValueError, match="metadata_url"):
         Client(server.management_url).machine("web_0").endpoint

@@ -38,7 +38,11 @@ class WaitFailed(AssertionError):
 
 
 class Client:
-    """A server's management API. `metadata_url` is the base of the machines' endpoints, if it is known."""
+    """A server's management API. `metadata_url` is the base of the machines' endpoints, if it is known.
+
+    `url` can be the addresses of several servers of a cluster, separated by commas. The first one that accepts a
+    connection is used until it no longer does.
+    """
 
     def __init__(
         self,

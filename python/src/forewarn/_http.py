@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 # Longer than any wait of the server.
 REQUEST_TIMEOUT_SECS = 90.0
+
+# A server that takes longer to accept a connection is passed over.
+CONNECT_TIMEOUT_SECS = 5.0
 
 
 class ApiError(Exception):
@@ -24,20 +28,40 @@ class ApiError(Exception):
 
 
 class Http:
+    """One server, or several servers of a cluster, whose addresses are separated by commas."""
+
     def __init__(self, url: str, token: Optional[str], ca_file: Optional[str]) -> None:
-        self.url = url.rstrip("/")
+        self._urls: List[str] = [one.strip().rstrip("/") for one in url.split(",")]
         self._token = token
-        if token and not is_private(self.url):
-            raise ValueError(f"a token cannot be sent to {self.url} without encryption; use https")
+        for one in self._urls:
+            if token and not is_private(one):
+                raise ValueError(f"a token cannot be sent to {one} without encryption; use https")
         context = ssl.create_default_context(cafile=ca_file)
         # The server is local or in the same network; proxies of the environment are for other destinations.
         self._opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
 
+    @property
+    def url(self) -> str:
+        """The server in use."""
+        return self._urls[0]
+
+    def _choose_server(self) -> None:
+        """Use the next server that accepts a connection. Without one, the request to the present server fails.
+
+        Servers are tried before a request, not with it, because a request that fails may have been carried out.
+        """
+        for _ in self._urls:
+            if accepts_connections(self.url):
+                return
+            self._urls.append(self._urls.pop(0))
+
     def call(
         self, method: str, path: str, body: Optional[Any] = None, query: Optional[Mapping[str, Any]] = None
     ) -> Any:
+        if len(self._urls) > 1:
+            self._choose_server()
         url = f"{self.url}/api/v1{path}"
         pairs = {name: value for name, value in (query or {}).items() if value is not None}
         if pairs:
@@ -66,6 +90,16 @@ def read_error(method: str, path: str, status: int, body: bytes) -> ApiError:
 def segment(name: str) -> str:
     """A name as one segment of a path."""
     return urllib.parse.quote(name, safe="")
+
+
+def accepts_connections(url: str) -> bool:
+    parts = urllib.parse.urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), CONNECT_TIMEOUT_SECS).close()
+    except OSError:
+        return False
+    return True
 
 
 def is_private(url: str) -> bool:
