@@ -1,4 +1,4 @@
-// A cluster of two servers: their page, and the warning on every page while no server leads.
+// A cluster of two servers: their page, the warning on every page while no server leads, and actions at the follower.
 
 import assert from "node:assert/strict";
 import { browser, live, shows } from "../lib/browser.mjs";
@@ -6,6 +6,18 @@ import { complaints, readable } from "../lib/checks.mjs";
 import { Etcd } from "../lib/etcd.mjs";
 import { Server } from "../lib/server.mjs";
 import { PATIENCE } from "../lib/words.mjs";
+
+const flagsOf = (etcd, node) => ["--no-auth", "--cluster", `etcd://${etcd.address}/portal`, "--node", node, "--advertise", (management) => management];
+
+// Waits until a server has current data and this role.
+async function hasRole(server, role) {
+  for (const end = Date.now() + PATIENCE; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+    const answer = await fetch(server.management + "/healthz/ready");
+    const report = await answer.json();
+    if (answer.ok && report.role === role) return;
+    assert.ok(Date.now() < end, `${server.management} is not the ${role}: ${JSON.stringify(report)}`);
+  }
+}
 
 async function signedInWithoutToken(server) {
   const context = await browser.newContext({ timezoneId: "UTC" });
@@ -18,9 +30,8 @@ async function signedInWithoutToken(server) {
 
 export async function everyPageWarnsWhileNoServerLeads() {
   const etcd = await Etcd.start();
-  const flags = (node) => ["--no-auth", "--cluster", `etcd://${etcd.address}/portal`, "--node", node, "--advertise", (management) => management];
-  const first = await Server.start(...flags("east"));
-  const second = await Server.start(...flags("west"));
+  const first = await Server.start(...flagsOf(etcd, "east"));
+  const second = await Server.start(...flagsOf(etcd, "west"));
   const { context, page } = await signedInWithoutToken(first);
   const found = [];
   complaints(page, found);
@@ -53,5 +64,46 @@ export async function everyPageWarnsWhileNoServerLeads() {
   await context.close();
   await first.end();
   await second.end();
+  await etcd.end();
+}
+
+export async function actionsAtAFollowerReachEveryServer() {
+  const etcd = await Etcd.start();
+  const leader = await Server.start(...flagsOf(etcd, "east"));
+  await hasRole(leader, "leader");
+  const follower = await Server.start(...flagsOf(etcd, "west"));
+  await hasRole(follower, "follower");
+  const { context, page } = await signedInWithoutToken(follower);
+  const found = [];
+  complaints(page, found);
+  await page.goto(follower.management + "/scale-sets/add");
+  await live(page);
+  await page.getByLabel("Name").fill("web");
+  await page.getByRole("button", { name: "Review + create" }).click();
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.waitForURL(/\/groups\/\d+/);
+  const group = page.url();
+  follower.curl("web_0");
+  await live(page);
+  await page.getByLabel("Select web_0").check();
+  await page.getByRole("button", { name: "Restart…", exact: true }).click();
+  await page.getByRole("button", { name: "Restart", exact: true }).click();
+  await page.waitForURL(group);
+  await shows(page, "#machines", "Reboot Scheduled");
+  const [event] = JSON.parse(leader.curl("web_0")).Events;
+  assert.equal(event.EventType, "Reboot");
+
+  // A page at the leader follows an approval that a guest sends to the follower.
+  const other = await context.newPage();
+  await other.goto(`${leader.management}/events/${event.EventId}`);
+  await live(other);
+  await page.goto(`${follower.management}/events/${event.EventId}`);
+  await live(page);
+  follower.approve("web_0", event.EventId);
+  for (const shown of [page, other]) await shows(shown, "#facts", "In progress");
+  assert.deepEqual(found, []);
+  await context.close();
+  await follower.end();
+  await leader.end();
   await etcd.end();
 }
