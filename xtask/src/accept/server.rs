@@ -39,16 +39,21 @@ pub struct Server<'n> {
 impl Server<'static> {
     /// Starts a server on a free port of the loopback address.
     pub fn start(flags: &[&str]) -> Result<Server<'static>> {
-        Server::start_at(None, "127.0.0.1:0", flags)
+        Server::start_at(None, "127.0.0.1:0", "127.0.0.1:0", flags)
     }
 }
 
 impl<'n> Server<'n> {
     pub fn start_in(namespace: &'n Namespace, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
-        Server::start_at(Some(namespace), metadata, flags)
+        Server::start_at(Some(namespace), metadata, "127.0.0.1:0", flags)
     }
 
-    fn start_at(namespace: Option<&'n Namespace>, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
+    /// Starts a server that others reach at this management address with TLS.
+    pub fn start_with_tls_at(tls: &str, namespace: &'n Namespace, flags: &[&str]) -> Result<Server<'n>> {
+        Server::start_at(Some(namespace), "127.0.0.1:0", tls, flags)
+    }
+
+    fn start_at(namespace: Option<&'n Namespace>, metadata: &str, tls: &str, flags: &[&str]) -> Result<Server<'n>> {
         let program = sh::built_dir().join("forewarn");
         ensure!(
             program.exists(),
@@ -64,7 +69,7 @@ impl<'n> Server<'n> {
             .arg("serve")
             .arg("--data")
             .arg(data.path().join("data"));
-        command.args(["--metadata", metadata, "--management", "127.0.0.1:0", "--management-tls", "127.0.0.1:0"]);
+        command.args(["--metadata", metadata, "--management", "127.0.0.1:0", "--management-tls", tls]);
         command.args(flags);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
             command.env_remove(name);

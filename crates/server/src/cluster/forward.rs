@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use forewarn_api::{ApiError, BODY_BYTES_MAX, check_host_and_origin, is_api_path};
+use forewarn_api::{ApiError, BODY_BYTES_MAX, Scheme, check_host_and_origin, is_api_path};
 use forewarn_engine::{LeaderAddress, SubmitError};
 use forewarn_portal::Portal;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use http::request::Parts;
 use http::{Method, Request as HttpRequest, StatusCode};
 use tokio::time::Instant;
 
-use super::peer::{FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
+use super::peer::{FORWARDED_BASE, FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
 use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading, PEER_PREFIX};
 
 /// State that only the leader has, so that reading it needs the leader too.
@@ -39,7 +39,7 @@ const HOP_HEADERS: [header::HeaderName; 7] = [
 ];
 
 /// Middleware that lets the leader answer requests that change something.
-pub async fn forward(State(cluster): State<Arc<Cluster>>, request: Request, next: Next) -> Response {
+pub async fn forward(State(cluster): State<Arc<Cluster>>, mut request: Request, next: Next) -> Response {
     let is_forwarded = request.headers().contains_key(FORWARDED_BY);
     let is_for_nodes = is_forwarded || request.uri().path().starts_with(PEER_PREFIX);
     if is_for_nodes && !cluster.is_from_node(request.extensions()) {
@@ -49,12 +49,37 @@ pub async fn forward(State(cluster): State<Arc<Cluster>>, request: Request, next
         return next.run(request).await;
     }
     if is_forwarded {
+        restore_base(&mut request);
         return answer_forwarded(&cluster, request, next).await;
     }
     if cluster.engine.accepts_commands() {
         return next.run(request).await;
     }
     pass_on(&cluster, request, next).await
+}
+
+/// The scheme and host that the caller used.
+fn base_of(parts: &Parts) -> Option<HeaderValue> {
+    let scheme = match parts.extensions.get::<Scheme>()? {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    let host = parts.headers.get(header::HOST)?.to_str().ok()?;
+    HeaderValue::try_from(format!("{scheme}://{host}")).ok()
+}
+
+/// Lets a forwarded request look as it did when it arrived: responses contain URLs, and the caller must find the server at them.
+fn restore_base(request: &mut Request) {
+    let Some(base) = request.headers_mut().remove(FORWARDED_BASE) else { return };
+    let (scheme, host) = match base.to_str().ok().and_then(|base| base.split_once("://")) {
+        Some(("http", host)) => (Scheme::Http, host),
+        Some(("https", host)) => (Scheme::Https, host),
+        Some(_) | None => return,
+    };
+    if let Ok(host) = HeaderValue::from_str(host) {
+        request.headers_mut().insert(header::HOST, host);
+        request.extensions_mut().insert(scheme);
+    }
 }
 
 fn refuse_stranger() -> Response {
@@ -168,6 +193,8 @@ async fn send(
     *request.uri_mut() = path.parse().map_err(|error| PeerError::Connect(leader.node.clone(), format!("{error}")))?;
     *request.headers_mut() = end_to_end(&parts.headers);
     request.headers_mut().remove(header::ORIGIN);
+    request.headers_mut().remove(FORWARDED_BASE);
+    request.headers_mut().extend(base_of(parts).map(|base| (FORWARDED_BASE, base)));
     let response = cluster.peers.send(&leader.address, request).await?;
     if response.headers().contains_key(NOT_LEADING) {
         return Ok(None);
@@ -192,6 +219,24 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forwarded_request_keeps_the_address_that_its_caller_used() {
+        for (scheme, base) in [(Scheme::Http, "http://a:1"), (Scheme::Https, "https://a:1")] {
+            let (mut parts, ()) = HttpRequest::new(()).into_parts();
+            assert_eq!(base_of(&parts), None);
+            parts.headers.insert(header::HOST, HeaderValue::from_static("a:1"));
+            parts.extensions.insert(scheme);
+            let sent = base_of(&parts).unwrap();
+            assert_eq!(sent, base);
+            let mut received = Request::new(Body::empty());
+            received.headers_mut().insert(header::HOST, HeaderValue::from_static("leader:2"));
+            received.headers_mut().insert(FORWARDED_BASE, sent);
+            restore_base(&mut received);
+            assert_eq!(received.headers()[header::HOST], "a:1");
+            assert_eq!(received.extensions().get(), Some(&scheme));
+        }
+    }
 
     #[test]
     fn changes_and_the_leaders_own_state_need_the_leader() {

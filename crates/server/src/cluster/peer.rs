@@ -27,6 +27,9 @@ use super::connections::{Connection, IdleConnections, SendFailure};
 /// Names the server that forwards a request. Such a request is not forwarded again.
 pub const FORWARDED_BY: HeaderName = HeaderName::from_static("forewarn-forwarded-by");
 
+/// The scheme and host with which the caller reached the server that forwards its request.
+pub const FORWARDED_BASE: HeaderName = HeaderName::from_static("forewarn-forwarded-base");
+
 /// The revision that a forwarded change has led to.
 pub const REVISION: HeaderName = HeaderName::from_static("forewarn-revision");
 

@@ -1,9 +1,10 @@
 //! The Azure CLI and the Azure SDKs for Python and JavaScript, unchanged: every command related to scheduled events, and
 //! its effect.
 //!
-//! The CLI runs chapters (`chapters/*.txt`, in the language of `script`), the SDKs run scripts. Each has its own server with
-//! a manual clock, in a network namespace without a route to other networks.
+//! The CLI runs chapters (`chapters/*.txt`, in the language of `script`), the SDKs run scripts. Each has its own region of two
+//! servers with a manual clock and uses the follower, in a network namespace without a route to other networks.
 
+mod region;
 mod script;
 mod sdk;
 mod stage;
@@ -15,9 +16,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
+use self::region::Etcd;
 use self::script::{Chapter, Section, Step};
 use self::sdk::Script;
 use self::table::{Part, Row, Table};
+use super::cluster::ETCD;
 use super::netns::Namespace;
 use crate::needs::Needs;
 use crate::setup::Download;
@@ -56,7 +59,7 @@ pub const NEEDS: Needs = Needs {
         ("nodejs", "node"),
         ("npm", "npm"),
     ],
-    downloads: &[CLI, SDK_PYTHON, SDK_JAVASCRIPT],
+    downloads: &[CLI, SDK_PYTHON, SDK_JAVASCRIPT, ETCD],
 };
 
 /// Chapters that run at the same time: the CLI needs a core while it starts, and then mostly waits.
@@ -74,23 +77,24 @@ pub fn write() -> Result<()> {
 
 fn run_and(table: Table) -> Result<()> {
     let namespace = Namespace::new("azure")?;
+    let etcd = Etcd::start(&namespace)?;
     let cli = CLI.path()?;
     let (python, javascript) = (SDK_PYTHON.path()?, SDK_JAVASCRIPT.path()?);
     let mut problems = Vec::new();
-    let mut parts = vec![play_all(&namespace, &cli, &mut problems)?];
+    let mut parts = vec![play_all(&etcd, &cli, &mut problems)?];
     let sign_in = Script { name: "sign_in.py", interpreter: &python.join("bin/python"), modules: None };
     let sdk = Script { name: "sdk.py", ..sign_in };
     parts.push(run_all(
         &format!("Azure SDK for Python: {}", SDK_PYTHON_PACKAGES.join(", ")),
         &[sign_in, sdk],
-        &namespace,
+        &etcd,
         &mut problems,
     )?);
     let sdk = Script { name: "sdk.mjs", interpreter: Path::new("node"), modules: Some(&javascript) };
     parts.push(run_all(
         &format!("Azure SDK for JavaScript: {}", SDK_JAVASCRIPT_PACKAGE),
         &[sdk],
-        &namespace,
+        &etcd,
         &mut problems,
     )?);
     for problem in &problems {
@@ -112,13 +116,13 @@ fn is_wanted(name: &str) -> bool {
     only().is_none_or(|only| only.split(',').any(|wanted| wanted == name))
 }
 
-fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
+fn play_all(etcd: &Etcd<'_>, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
     let chosen = CHAPTERS.iter().filter(|(name, _)| is_wanted(name));
     let chapters: Vec<(&str, Chapter)> = chosen
         .map(|(name, text)| Ok((*name, script::parse(text).with_context(|| format!("chapter {name}"))?)))
         .collect::<Result<_>>()?;
     let mut rows = Vec::new();
-    for ((name, chapter), outcomes) in chapters.iter().zip(play_at_once(&chapters, namespace, venv)) {
+    for ((name, chapter), outcomes) in chapters.iter().zip(play_at_once(&chapters, etcd, venv)) {
         for (section, outcome) in chapter.sections.iter().zip(outcomes.with_context(|| format!("chapter {name}"))?) {
             add_rows(&mut rows, section, outcome.is_ok());
             problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
@@ -131,12 +135,12 @@ fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error
 type Outcomes = Result<Vec<Result<()>>>;
 
 /// The results are in the order of the chapters.
-fn play_at_once(chapters: &[(&str, Chapter)], namespace: &Namespace, venv: &Path) -> Vec<Outcomes> {
+fn play_at_once(chapters: &[(&str, Chapter)], etcd: &Etcd<'_>, venv: &Path) -> Vec<Outcomes> {
     let (next, played) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         let play = || {
             while let Some((n, (name, chapter))) = nth(chapters, next.fetch_add(1, Ordering::Relaxed)) {
-                let outcomes = stage::play(chapter, namespace, venv);
+                let outcomes = stage::play(chapter, etcd, venv);
                 eprintln!("   {name}: {}", chapter.title);
                 played.lock().expect("no worker panics").push((n, outcomes));
             }
@@ -167,15 +171,10 @@ fn add_rows(rows: &mut Vec<Row>, section: &Section, passed: bool) {
     }
 }
 
-fn run_all(
-    client: &str,
-    scripts: &[Script<'_>],
-    namespace: &Namespace,
-    problems: &mut Vec<anyhow::Error>,
-) -> Result<Part> {
+fn run_all(client: &str, scripts: &[Script<'_>], etcd: &Etcd<'_>, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
     let mut part = Part { client: client.to_owned(), rows: Vec::new() };
     for script in scripts.iter().filter(|script| is_wanted(script.name)) {
-        let (rows, ended) = script.run(namespace)?;
+        let (rows, ended) = script.run(etcd)?;
         part.rows.extend(rows);
         problems.extend(ended.err());
     }

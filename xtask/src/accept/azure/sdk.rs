@@ -5,9 +5,9 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
+use super::region::{Etcd, Region};
 use super::stage::CLOCK;
 use super::table::Row;
-use crate::accept::netns::Namespace;
 use crate::accept::server::Server;
 use crate::sh;
 
@@ -20,17 +20,17 @@ pub struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// Runs the script against its own server.
-    pub fn run(&self, namespace: &Namespace) -> Result<(Vec<Row>, Result<()>)> {
-        let server = Server::start_in(namespace, "127.0.0.1:0", CLOCK)?;
-        server.forget_the_first_machine()?;
-        let mut command = server.command("env");
-        self.prepare(&mut command, &server)?;
+    /// Runs the script against the follower of its own region.
+    pub fn run(&self, etcd: &Etcd<'_>) -> Result<(Vec<Row>, Result<()>)> {
+        let Region { follower, leader } = etcd.start_region(CLOCK)?;
+        let mut command = follower.command("env");
+        self.prepare(&mut command, &follower)?;
         let output = command.output()?;
         let rows = String::from_utf8_lossy(&output.stdout).lines().filter_map(row).collect();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let ended = if output.status.success() { Ok(()) } else { Err(anyhow::anyhow!("{}: {said}", self.name)) };
-        server.stop()?;
+        follower.stop()?;
+        leader.stop()?;
         Ok((rows, ended))
     }
 

@@ -1,4 +1,4 @@
-//! Runs a chapter against its own server, in a network namespace without a route to other networks.
+//! Runs a chapter against the follower of its own region, in a network namespace without a route to other networks.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::region::{Etcd, Region};
 use super::script::{Chapter, Section, Step};
-use crate::accept::netns::Namespace;
 use crate::accept::server::Server;
 use crate::accept::wait;
 use crate::sh;
@@ -51,10 +51,9 @@ impl Drop for Background {
 }
 
 /// Runs all sections and returns their results in order.
-pub fn play(chapter: &Chapter, namespace: &Namespace, venv: &Path) -> Result<Vec<Result<()>>> {
-    let server = Server::start_in(namespace, "127.0.0.1:0", &[CLOCK, LOG].concat())?;
-    server.forget_the_first_machine()?;
-    let mut stage = Stage::new(server, venv)?;
+pub fn play(chapter: &Chapter, etcd: &Etcd<'_>, venv: &Path) -> Result<Vec<Result<()>>> {
+    let Region { follower, leader } = etcd.start_region(&[CLOCK, LOG].concat())?;
+    let mut stage = Stage::new(follower, venv)?;
     let mut outcomes = Vec::new();
     for section in &chapter.sections {
         // Later sections depend on earlier ones.
@@ -63,6 +62,7 @@ pub fn play(chapter: &Chapter, namespace: &Namespace, venv: &Path) -> Result<Vec
     }
     stage.background = None;
     stage.server.stop()?;
+    leader.stop()?;
     Ok(outcomes)
 }
 
