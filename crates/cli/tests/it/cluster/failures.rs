@@ -95,6 +95,38 @@ fn a_follower_catches_up_after_etcd_was_compacted() {
 }
 
 #[test]
+fn a_server_that_cannot_read_a_newer_record_waits_for_its_upgrade() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let (leader, old) = (cluster.servers.leader(), cluster.servers.follower());
+    cluster.servers.kill(old);
+    register_at(&cluster, &[leader], "web");
+    // A record of a newer version: the first byte is the format.
+    let (key, record) = cluster.etcd.last_record();
+    let mut newer = record.clone();
+    newer[0] += 1;
+    cluster.etcd.put(&key, &newer);
+    cluster.servers.restart(old);
+    let log = cluster.dir().join(format!("n{old}.log"));
+    until("advice to upgrade", || std::fs::read_to_string(&log).unwrap().contains("upgrade this server").then_some(()));
+    let report = cluster.servers.readiness(old).expect("a report");
+    assert_ne!(report["status"], "ok", "{report}");
+    assert!(cluster.servers.get(old, "/api/v1/machines/web").is_none());
+
+    // The upgrade.
+    cluster.etcd.put(&key, &record);
+    until("the server to catch up", || cluster.servers.readiness(old).filter(|report| report["status"] == "ok"));
+    register_at(&cluster, &[old], "db");
+    let history = cluster.servers.check_equal();
+    for name in ["web", "db"] {
+        let is_added = |row: &&serde_json::Value| row["kind"] == "machine-added" && row["machines"][0] == name;
+        assert_eq!(history.iter().filter(is_added).count(), 1);
+    }
+}
+
+#[test]
 fn a_leader_with_a_full_disk_is_replaced_and_catches_up_with_space() {
     if !has_etcd() {
         return;

@@ -6,8 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use forewarn_test_support::http::HttpAnswer as Answer;
 pub use forewarn_test_support::until;
@@ -198,6 +200,20 @@ impl Members {
         let answer = request(self.addresses[index], "POST", path, body).expect("an answer of etcd");
         assert_eq!(answer.status, 200, "{}", answer.body);
         serde_json::from_str(&answer.body).unwrap()
+    }
+
+    /// The key and the value of the newest record in the log. The key is in base64.
+    pub fn last_record(&self) -> (String, Vec<u8>) {
+        let [from, to] = ["/forewarn/north/log/", "/forewarn/north/log0"].map(|key| BASE64.encode(key));
+        let query = json!({ "key": from, "range_end": to, "sort_order": "DESCEND", "sort_target": "KEY", "limit": 1 });
+        let found = self.ask(0, "/v3/kv/range", &query.to_string());
+        let text = |name: &str| found["kvs"][0][name].as_str().expect("a record").to_owned();
+        (text("key"), BASE64.decode(text("value")).unwrap())
+    }
+
+    /// Replaces a value. The key is in base64.
+    pub fn put(&self, key: &str, value: &[u8]) {
+        self.ask(0, "/v3/kv/put", &json!({ "key": key, "value": BASE64.encode(value) }).to_string());
     }
 
     /// The member that leads etcd.
