@@ -14,21 +14,11 @@ use crate::setup::Download;
 pub const KERNEL: Download = Download::Newest("linux-image-cloud-amd64");
 pub const BUSYBOX: Download = Download::Unpacked("busybox-static");
 
-/// The modules for network and power button, each after those it needs.
-const MODULES: &[&str] = &[
-    "failover",
-    "net_failover",
-    "virtio",
-    "virtio_ring",
-    "virtio_pci_modern_dev",
-    "virtio_pci_legacy_dev",
-    "virtio_pci",
-    "virtio_net",
-    "evdev",
-    "button",
-];
+/// The modules for network and power button. Those they need are found in the modules: that differs between kernels, even
+/// between updates of one release.
+const MODULES: &[&str] = &["virtio_pci", "virtio_net", "evdev", "button"];
 
-/// Kernels have some of the modules built in, so a module that cannot be loaded is no error.
+/// The interface appears some time after its module was loaded.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -56,7 +46,7 @@ handle() {
     done
 }
 if [ -n "$address" ]; then
-    ip link set eth0 up
+    until ip link set eth0 up 2>/dev/null; do sleep 0.1; done
     ip address add "$address/24" dev eth0
     ip route add 169.254.169.254 dev eth0
     handle &
@@ -83,16 +73,49 @@ fn initramfs(kernel: &Path) -> Result<Vec<u8>> {
     }
     archive.program("init", INIT.as_bytes());
     archive.program("bin/busybox", &fs::read(BUSYBOX.path()?.join("bin/busybox"))?);
-    let mut order = String::new();
-    let found = modules(kernel)?;
+    let files = modules(kernel)?;
+    let mut loaded: Vec<(String, Vec<u8>)> = Vec::new();
     for name in MODULES {
-        let Some(path) = found.iter().find(|path| module_name(path) == Some(name)) else { continue };
-        archive.file(&format!("modules/{name}.ko"), &read_module(path)?);
-        order.push_str(&format!("{name}.ko\n"));
+        load(name, &files, &mut loaded)?;
     }
-    ensure!(order.contains("virtio_net"), "the kernel package has no module virtio_net");
+    ensure!(loaded.iter().any(|(name, _)| name == "virtio_net"), "the kernel package has no module virtio_net");
+    for (name, bytes) in &loaded {
+        archive.file(&format!("modules/{name}.ko"), bytes);
+    }
+    let order: String = loaded.iter().map(|(name, _)| format!("{name}.ko\n")).collect();
     archive.file("modules/order", order.as_bytes());
     Ok(archive.finish())
+}
+
+/// Adds a module after those it needs. A module without a file is built into the kernel.
+fn load(name: &str, files: &[PathBuf], loaded: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
+    let Some(path) = files.iter().find(|path| module_name(path).is_some_and(|found| is_same_module(found, name)))
+    else {
+        return Ok(());
+    };
+    if loaded.iter().any(|(other, _)| other == name) {
+        return Ok(());
+    }
+    let bytes = read_module(path)?;
+    for needed in needed_modules(&bytes) {
+        load(&needed, files, loaded)?;
+    }
+    loaded.push((name.to_owned(), bytes));
+    Ok(())
+}
+
+/// File names may have hyphens where module names have underscores.
+fn is_same_module(file: &str, name: &str) -> bool {
+    file.replace('-', "_") == name
+}
+
+/// The names in the field `depends` of a module, which is a text that ends with a zero byte.
+fn needed_modules(module: &[u8]) -> Vec<String> {
+    const FIELD: &[u8] = b"\0depends=";
+    let Some(start) = module.windows(FIELD.len()).position(|window| window == FIELD) else { return Vec::new() };
+    let text = module[start + FIELD.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(text).into_owned();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// All files of kernel modules. Debian 13 keeps them below `usr`.
@@ -128,4 +151,27 @@ fn only_child(dir: &Path, prefix: &str) -> Result<PathBuf> {
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_wanted = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
     paths.find(is_wanted).with_context(|| format!("{} has no {prefix}*", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_come_after_those_they_need() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, needed: &str| {
+            let path = dir.path().join(format!("{name}.ko"));
+            fs::write(&path, format!("license=GPL\0depends={needed}\0name={name}\0")).unwrap();
+            path
+        };
+        let files = [file("virtio_net", "virtio,built_in"), file("virtio", "virtio_ring"), file("virtio_ring", "")];
+        let mut loaded = Vec::new();
+        for name in ["virtio_net", "virtio"] {
+            load(name, &files, &mut loaded).unwrap();
+        }
+        let names: Vec<&str> = loaded.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["virtio_ring", "virtio", "virtio_net"]);
+        assert_eq!(needed_modules(b"no such field"), Vec::<String>::new());
+    }
 }
