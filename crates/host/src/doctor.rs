@@ -1,6 +1,13 @@
 //! `forewarn host doctor`: checks whether this computer can be a host. Pure: facts go in, findings come out.
 
+mod qemu;
+
 use std::fmt;
+use std::path::PathBuf;
+
+use forewarn_drivers::qemu::SocketProbe;
+
+use qemu::check_qemu;
 
 /// The facts about this computer that matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,7 +15,7 @@ pub struct Facts {
     pub is_root: bool,
     /// The release of the kernel, such as 6.1.0-18-amd64.
     pub kernel: String,
-    pub libvirt: LibvirtFact,
+    pub driver: DriverFact,
     /// Names of bridges.
     pub bridges: Vec<String>,
     /// The interfaces that have the metadata address.
@@ -21,6 +28,16 @@ pub struct Facts {
     pub enrollment: EnrollmentFact,
 }
 
+/// The requirements of the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DriverFact {
+    /// The driver needs nothing.
+    #[default]
+    Nothing,
+    Libvirt(LibvirtFact),
+    Qemu(QemuFact),
+}
+
 /// The socket of libvirtd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LibvirtFact {
@@ -29,6 +46,28 @@ pub enum LibvirtFact {
     /// There is a socket, but nothing that answers, or no permission.
     Refused(String),
     Works,
+}
+
+/// The machines of the QEMU driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QemuFact {
+    /// The file that names the machines, and what is in it or why it cannot be used. None if no file is configured.
+    pub file: Option<PathBuf>,
+    pub machines: Result<Vec<QemuMachineFact>, String>,
+    pub journal: PathBuf,
+    /// Why the journal cannot be written.
+    pub journal_problem: Option<String>,
+}
+
+/// A machine of the QEMU driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QemuMachineFact {
+    pub name: String,
+    pub vm_id: String,
+    pub qmp: PathBuf,
+    pub socket: SocketProbe,
+    /// Why a command of the machine cannot run, and how to fix that.
+    pub command_problem: Option<(String, String)>,
 }
 
 /// Whether the host has joined a server.
@@ -47,7 +86,7 @@ pub enum EnrollmentFact {
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub check: &'static str,
+    pub check: String,
     pub verdict: Verdict,
     pub detail: String,
     /// How to fix it.
@@ -77,24 +116,23 @@ const KERNEL_MIN: (u32, u32) = (5, 10);
 
 /// All checks, in the order in which problems are best fixed.
 pub fn examine(facts: &Facts) -> Vec<Finding> {
-    vec![
-        check_root(facts),
-        check_kernel(facts),
-        check_libvirt(facts),
-        check_bridge(facts),
-        check_address(facts),
-        check_nft(facts),
-        check_fwmark(facts),
-        check_enrollment(facts),
-    ]
+    let mut findings = vec![check_root(facts), check_kernel(facts)];
+    match &facts.driver {
+        DriverFact::Nothing => {}
+        DriverFact::Libvirt(libvirt) => findings.push(check_libvirt(libvirt)),
+        DriverFact::Qemu(qemu) => findings.extend(check_qemu(qemu)),
+    }
+    findings.extend([check_bridge(facts), check_address(facts), check_nft(facts), check_fwmark(facts)]);
+    findings.push(check_enrollment(facts));
+    findings
 }
 
-fn good(check: &'static str, detail: impl Into<String>) -> Finding {
-    Finding { check, verdict: Verdict::Good, detail: detail.into(), fix: None }
+fn good(check: &str, detail: impl Into<String>) -> Finding {
+    Finding { check: check.to_owned(), verdict: Verdict::Good, detail: detail.into(), fix: None }
 }
 
-fn problem(check: &'static str, verdict: Verdict, detail: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { check, verdict, detail: detail.into(), fix: Some(fix.into()) }
+fn problem(check: &str, verdict: Verdict, detail: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { check: check.to_owned(), verdict, detail: detail.into(), fix: Some(fix.into()) }
 }
 
 fn check_root(facts: &Facts) -> Finding {
@@ -114,9 +152,9 @@ fn check_kernel(facts: &Facts) -> Finding {
     problem("kernel", Verdict::Bad, format!("{} is too old", facts.kernel), needed)
 }
 
-fn check_libvirt(facts: &Facts) -> Finding {
+fn check_libvirt(libvirt: &LibvirtFact) -> Finding {
     let check = "libvirt";
-    match &facts.libvirt {
+    match libvirt {
         LibvirtFact::Works => good(check, "libvirtd answers"),
         LibvirtFact::Missing => problem(
             check,
@@ -201,11 +239,11 @@ fn check_enrollment(facts: &Facts) -> Finding {
 mod tests {
     use super::*;
 
-    fn healthy() -> Facts {
+    pub fn healthy() -> Facts {
         Facts {
             is_root: true,
             kernel: "6.1.0-18-amd64".into(),
-            libvirt: LibvirtFact::Works,
+            driver: DriverFact::Libvirt(LibvirtFact::Works),
             bridges: vec!["virbr0".into()],
             metadata_interfaces: vec!["virbr0".into()],
             fwmark_accept: Some(true),
@@ -216,7 +254,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(facts: &Facts, name: &str, verdict: Verdict, fix: &str) {
+    pub fn check(facts: &Facts, name: &str, verdict: Verdict, fix: &str) {
         let findings = examine(facts);
         for finding in &findings {
             assert_eq!(finding.fix.is_some(), finding.verdict != Verdict::Good, "{finding:?}");
@@ -237,9 +275,10 @@ mod tests {
         let facts = healthy;
         check(&Facts { is_root: false, ..facts() }, "user", Verdict::Limited, "sudo");
         check(&Facts { kernel: "4.19.0".into(), ..facts() }, "kernel", Verdict::Bad, "Linux 5.10");
-        check(&Facts { libvirt: LibvirtFact::Missing, ..facts() }, "libvirt", Verdict::Bad, "apt install libvirt");
+        let driver = |fact| Facts { driver: DriverFact::Libvirt(fact), ..facts() };
+        check(&driver(LibvirtFact::Missing), "libvirt", Verdict::Bad, "apt install libvirt");
         let refused = LibvirtFact::Refused("permission denied".into());
-        check(&Facts { libvirt: refused, ..facts() }, "libvirt", Verdict::Bad, "restart libvirtd");
+        check(&driver(refused), "libvirt", Verdict::Bad, "restart libvirtd");
         check(&Facts { bridges: vec![], ..facts() }, "bridge", Verdict::Bad, "type bridge");
         let address = Facts { metadata_interfaces: vec![], ..facts() };
         check(&address, "169.254.169.254", Verdict::Bad, "dev virbr0");

@@ -1,4 +1,4 @@
-//! Gathers the facts for `forewarn host doctor` from this computer. It changes nothing and contacts only libvirtd.
+//! Gathers the facts for `forewarn host doctor` from this computer. It changes nothing, and contacts only libvirtd or QEMU.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,22 @@ use forewarn_access::tls::now;
 use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
 
-use crate::doctor::{EnrollmentFact, Facts, LibvirtFact};
+use crate::doctor::{DriverFact, EnrollmentFact, Facts, LibvirtFact};
 use crate::enroll::Identity;
+use crate::facts_qemu::gather_qemu;
+use crate::host_driver::{DriverOptions, HostDriver, JOURNAL};
 
-/// Gathers everything. `data`: the data directory; `libvirt_socket`: the socket of libvirtd.
-pub fn gather(data: &Path, libvirt_socket: &Path) -> Facts {
+/// Gathers everything. `data`: the data directory.
+pub fn gather(data: &Path, driver: HostDriver, options: DriverOptions) -> Facts {
     let interfaces = interfaces();
     Facts {
         is_root: geteuid().is_root(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-        libvirt: libvirt(libvirt_socket),
+        driver: match driver {
+            HostDriver::Libvirt => DriverFact::Libvirt(libvirt(&options.socket)),
+            HostDriver::Qemu => DriverFact::Qemu(gather_qemu(options.machines, data.join(JOURNAL))),
+            HostDriver::Simulated | HostDriver::None => DriverFact::Nothing,
+        },
         bridges: interfaces
             .iter()
             .filter(|name| Path::new(SYSTEM).join(name).join("bridge").exists())
@@ -105,8 +111,10 @@ mod tests {
     #[test]
     fn gathering_changes_nothing_and_always_ends() {
         let dir = tempfile::tempdir().unwrap();
-        let facts = gather(&dir.path().join("none"), &dir.path().join("socket"));
-        assert_eq!((facts.libvirt, facts.enrollment), (LibvirtFact::Missing, EnrollmentFact::Missing));
+        let options = DriverOptions { socket: dir.path().join("socket"), ..DriverOptions::default() };
+        let facts = gather(&dir.path().join("none"), HostDriver::Libvirt, options);
+        let driver = DriverFact::Libvirt(LibvirtFact::Missing);
+        assert_eq!((facts.driver, facts.enrollment), (driver, EnrollmentFact::Missing));
         assert!(!facts.kernel.is_empty());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

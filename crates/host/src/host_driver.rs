@@ -16,7 +16,7 @@ pub const LIBVIRT_SOCKET: &str = "/run/libvirt/libvirt-sock";
 const SIMULATED_LENGTH: Duration = Duration::from_secs(5);
 
 /// The directory of the journal in the data directory.
-const JOURNAL: &str = "journal";
+pub const JOURNAL: &str = "journal";
 
 /// An open driver.
 #[derive(Clone, Default)]

@@ -19,6 +19,7 @@ pub mod doctor;
 mod domains;
 mod enroll;
 mod facts;
+mod facts_qemu;
 mod health;
 mod host_driver;
 mod link;

@@ -66,15 +66,8 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
     log_to_stderr(&Choices::default());
     let data = data(connection, &file);
     let identity = Identity::read(&data).map_err(|error| Failure::Refused(format!("{error:#}")))?;
-    let word = args.driver.clone().or(file.driver.clone()).unwrap_or_else(|| "libvirt".into());
-    let socket = libvirt_socket(args.libvirt_socket.as_ref(), &file);
-    let driver = HostDriver::parse(&word).map_err(usage)?;
-    let taps = tap_settings(args, &file, driver, &socket).map_err(Failure::Usage)?;
-    let options = DriverOptions {
-        socket,
-        pools: file.pools.clone(),
-        machines: args.driver_machines.clone().or(file.driver_machines.clone()),
-    };
+    let (driver, options) = choose_driver(args, &file)?;
+    let taps = tap_settings(args, &file, driver, &options.socket).map_err(Failure::Usage)?;
     let driver = driver.open(&identity.host, &data, options);
     let driver = driver.map_err(|error| Failure::Refused(format!("{error:#}")))?;
     let listeners = if args.metadata.is_empty() { &file.metadata } else { &args.metadata };
@@ -95,6 +88,19 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
         let _ = agent.health.map(|address| output::print_line(&format!("health      http://{address}/healthz")));
     };
     forewarn_host::run(config, driver, announce).map_err(|error| Failure::Refused(format!("{error:#}")))
+}
+
+/// The driver and its settings: flags take precedence over the file.
+fn choose_driver(args: &HostRunArgs, file: &ConfigFile) -> Result<(HostDriver, DriverOptions), Failure> {
+    let word = args.driver.as_deref().or(file.driver.as_deref()).unwrap_or("libvirt");
+    let driver = HostDriver::parse(word).map_err(|error| Failure::Usage(format!("{error:#}")))?;
+    let socket = args.libvirt_socket.as_ref().or(file.libvirt_socket.as_ref());
+    let options = DriverOptions {
+        socket: socket.cloned().unwrap_or_else(|| LIBVIRT_SOCKET.into()),
+        pools: file.pools.clone(),
+        machines: args.driver_machines.clone().or(file.driver_machines.clone()),
+    };
+    Ok((driver, options))
 }
 
 fn reboot_mode(word: Option<&str>) -> Result<RebootMode, String> {
@@ -127,9 +133,9 @@ fn tap_settings(
 /// Checks this computer. Fails if something must be fixed before an agent can work.
 pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref()).unwrap_or_default();
-    let socket = libvirt_socket(args.libvirt_socket.as_ref(), &file);
+    let (driver, options) = choose_driver(args, &file)?;
     let guests_by = args.guests_by.as_deref().or(file.guests_by.as_deref());
-    let facts = forewarn_host::gather(&data(connection, &file), &socket);
+    let facts = forewarn_host::gather(&data(connection, &file), driver, options);
     let findings = examine(&Facts { needs_marks: guests_by == Some("mark"), ..facts });
     let rows = findings.iter().map(|finding| {
         let color = match finding.verdict {
@@ -140,7 +146,7 @@ pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure
         let verdict = finding.verdict.to_string();
         let verdict = color.map_or_else(|| Cell::new(&verdict), |color| Cell::colored(verdict.clone(), color));
         let fix = finding.fix.as_deref().unwrap_or_default();
-        vec![Cell::new(finding.check), verdict, Cell::new(&finding.detail), Cell::new(fix)]
+        vec![Cell::new(&finding.check), verdict, Cell::new(&finding.detail), Cell::new(fix)]
     });
     output::print_table(&["CHECK", "RESULT", "DETAIL", "FIX"], &rows.collect::<Vec<_>>(), "")?;
     match findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count() {
@@ -151,8 +157,4 @@ pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure
 
 fn data(connection: &Connection, file: &ConfigFile) -> PathBuf {
     connection.data.clone().or(file.data.clone()).unwrap_or_else(|| Path::new(DATA_DIRECTORY).to_owned())
-}
-
-fn libvirt_socket(given: Option<&PathBuf>, file: &ConfigFile) -> PathBuf {
-    given.or(file.libvirt_socket.as_ref()).cloned().unwrap_or_else(|| LIBVIRT_SOCKET.into())
 }

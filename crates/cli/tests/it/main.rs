@@ -4,6 +4,7 @@ mod check;
 mod cli;
 mod cluster;
 mod completions;
+mod doctor;
 mod fleet;
 mod host_agent;
 mod kill;

@@ -15,8 +15,10 @@ mod driver;
 mod file;
 mod host;
 mod launch;
+mod probe;
 mod qmp;
 mod watch;
 
 pub use driver::{QemuConfig, QemuDriver};
 pub use file::{QemuMachine, read_machines};
+pub use probe::{SocketProbe, probe};
