@@ -21,7 +21,7 @@ use std::sync::Arc;
 use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
-pub use inventory::{FoundDomain, MachineWatch, WatchedDriver};
+pub use inventory::{DomainDescription, FoundDomain, MachineWatch, WatchedDriver};
 pub use journaled::{JournaledDriver, Step, StepHook};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
 pub use runner::{OrderBook, OrderRunner, Reported};

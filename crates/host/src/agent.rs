@@ -81,7 +81,7 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
     }
 
     let book = Arc::new(LinkBook::new(status.clone(), upstream.clone(), config.reboot));
-    if let Some(driver) = driver.libvirt.clone() {
+    if let Some(driver) = driver.watched.clone() {
         let follower = DomainFollower { status: status.clone(), upstream: upstream.clone(), driver };
         tasks.spawn(follower.run(stop.clone()));
     }

@@ -1,4 +1,4 @@
-//! Follows the domains of this host, and reports them to the server: which run, which exist, and which carry the record of an
+//! Follows the domains of this host, or the machines of the QEMU driver, and reports them to the server: which run, which exist, and which carry the record of an
 //! unknown order. The server decides what that means for machines.
 
 use std::sync::Arc;
@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use forewarn_api_types::HostDomain;
 use forewarn_api_types::host_link::{DomainReport, DomainReportAnswer, paths};
-use forewarn_drivers::MachineWatch as _;
-use forewarn_drivers::libvirt::{DomainDescription, DomainWatch, LibvirtDriver};
+use forewarn_drivers::{DomainDescription, MachineWatch, WatchedDriver};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::status::Status;
 use crate::upstream::Upstream;
 
-/// The pause before libvirtd is tried again.
+/// The pause before the hypervisor is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The interval between two reports without a change: an order that has just ended may have hidden one.
@@ -32,30 +31,33 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct DomainFollower {
     pub status: Arc<Status>,
     pub upstream: Arc<Upstream>,
-    pub driver: Arc<LibvirtDriver>,
+    pub driver: Arc<dyn WatchedDriver>,
 }
 
 impl DomainFollower {
-    /// Runs until stopped, through restarts of libvirtd and of the server.
+    /// Runs until stopped, through restarts of the hypervisor and of the server.
     pub async fn run(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            match stop.run_until_cancelled(self.driver.watch()).await {
+            match stop.run_until_cancelled(self.driver.watch_machines()).await {
                 None => return,
                 Some(Ok(watch)) => drop(stop.run_until_cancelled(self.follow(watch)).await),
-                Some(Err(error)) => tracing::warn!(%error, "cannot connect to libvirtd"),
+                Some(Err(error)) => tracing::warn!(%error, "cannot watch the machines"),
             }
             stop.run_until_cancelled(sleep(RETRY)).await;
         }
     }
 
     /// Reports after every change, until the connection ends.
-    async fn follow(&self, mut watch: DomainWatch) {
+    async fn follow(&self, mut watch: Box<dyn MachineWatch>) {
         let (mut strays_at, mut describe_at) = (Instant::now(), Instant::now());
         let (mut strays, mut listed, mut domains) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_again = false;
         loop {
             if strays_at <= Instant::now() {
-                strays.extend(self.remove_strays().await);
+                let removed = self.remove_strays().await;
+                strays.extend(removed.into_iter().inspect(|domain| {
+                    tracing::warn!(domain, "removed the record of an unknown order");
+                }));
                 strays_at = Instant::now() + STRAYS_EVERY;
             }
             self.upstream.connected().await;
@@ -88,17 +90,10 @@ impl DomainFollower {
     }
 
     async fn remove_strays(&self) -> Vec<String> {
-        match self.driver.remove_strays().await {
-            Ok(strays) => strays
-                .into_iter()
-                .map(|stray| stray.domain)
-                .inspect(|domain| tracing::warn!(domain, "removed the record of an unknown order"))
-                .collect(),
-            Err(error) => {
-                tracing::warn!(%error, "cannot look for records of unknown orders");
-                Vec::new()
-            }
-        }
+        self.driver.remove_unknown_records().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot look for records of unknown orders");
+            Vec::new()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use forewarn_drivers::libvirt::{KnownPeers, LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
-use forewarn_drivers::{MachineDriver, SimulatedMachines};
+use forewarn_drivers::{MachineDriver, SimulatedMachines, WatchedDriver};
 
 /// The socket of libvirtd on most systems.
 pub const LIBVIRT_SOCKET: &str = "/run/libvirt/libvirt-sock";
@@ -22,14 +22,19 @@ pub const JOURNAL: &str = "journal";
 #[derive(Clone, Default)]
 pub struct OpenDriver {
     pub machines: Option<Arc<dyn MachineDriver>>,
-    /// The same driver, if it is the one for libvirt: the agent follows the domains.
-    pub libvirt: Option<Arc<LibvirtDriver>>,
+    /// The same driver, if the agent is to report the machines that it finds.
+    pub watched: Option<Arc<dyn WatchedDriver>>,
 }
 
 impl OpenDriver {
     /// A driver whose machines the agent need not follow.
     pub fn of(machines: Option<Arc<dyn MachineDriver>>) -> OpenDriver {
-        OpenDriver { machines, libvirt: None }
+        OpenDriver { machines, watched: None }
+    }
+
+    /// A driver whose machines the agent follows and reports.
+    pub fn watched(driver: Arc<dyn WatchedDriver>) -> OpenDriver {
+        OpenDriver { machines: Some(driver.clone()), watched: Some(driver) }
     }
 }
 
@@ -75,7 +80,7 @@ impl HostDriver {
             HostDriver::Qemu => {
                 let machines = machines.context("the qemu driver needs a file with machines: set driver_machines")?;
                 let config = QemuConfig { machines, journal: data.join(JOURNAL), hook: Arc::new(|_| {}) };
-                OpenDriver::of(Some(Arc::new(QemuDriver::open(config).map_err(|error| anyhow!(error))?)))
+                OpenDriver::watched(Arc::new(QemuDriver::open(config).map_err(|error| anyhow!(error))?))
             }
             HostDriver::Simulated => OpenDriver::of(Some(Arc::new(SimulatedMachines::new(SIMULATED_LENGTH)))),
             HostDriver::Libvirt => {
@@ -90,8 +95,7 @@ impl HostDriver {
                 };
                 let driver = LibvirtDriver::open(config);
                 let driver = driver.with_context(|| format!("cannot open the journal in {}", journal.display()))?;
-                let driver = Arc::new(driver);
-                OpenDriver { machines: Some(driver.clone()), libvirt: Some(driver) }
+                OpenDriver::watched(Arc::new(driver))
             }
         })
     }

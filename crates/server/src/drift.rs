@@ -34,6 +34,7 @@ impl DomainFollower {
         while !stop.is_cancelled() {
             match self.driver.watch_machines().await {
                 Ok(watch) => {
+                    self.remove_unknown_records().await;
                     self.problems.resolve(&self.problem);
                     self.metrics.set_connected(&self.host, true);
                     tokio::select! {
@@ -49,6 +50,17 @@ impl DomainFollower {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(RETRY) => {}
             }
+        }
+    }
+
+    async fn remove_unknown_records(&self) {
+        match self.driver.remove_unknown_records().await {
+            Ok(machines) => {
+                for name in machines {
+                    tracing::warn!(host = %self.host, name, "removed the record of an unknown order");
+                }
+            }
+            Err(error) => tracing::warn!(host = %self.host, error, "cannot look for records of unknown orders"),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use forewarn_drivers::libvirt::{DomainDescription, Target, describe_domains};
+use forewarn_drivers::DomainDescription;
+use forewarn_drivers::libvirt::{Target, describe_domains};
 use forewarn_drivers::qemu::{QemuMachine, read_machines};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};

@@ -23,7 +23,7 @@ mod start;
 pub use cluster::{create_cluster_key, init_region};
 pub use config::*;
 pub use forewarn_api::{AddFaultError, FaultKeeper};
-pub use forewarn_drivers::libvirt::DomainDescription;
+pub use forewarn_drivers::DomainDescription;
 pub use forewarn_drivers::qemu::QemuMachine;
 pub use forewarn_engine::Engine;
 pub use forewarn_metadata::{BoundAddress, EndpointState};

@@ -1,6 +1,5 @@
 //! Describes the domains of a host, for their import as machines.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use forewarn_core::Guid;
@@ -8,22 +7,10 @@ use forewarn_libvirt::{AddressSource, Affect, Connection, Domain, Error, Target,
 
 use super::host::is_connection_lost;
 use super::mark::{attribute, attributes};
+use crate::inventory::DomainDescription;
 
 /// The namespace of the labels of a domain: `<labels tier="web"/>`.
 pub const LABELS_URI: &str = "https://forewarn.dev/labels";
-
-/// A domain as it is imported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DomainDescription {
-    pub vm_id: Guid,
-    pub name: String,
-    pub is_active: bool,
-    pub memory_mib: u64,
-    pub macs: Vec<String>,
-    /// Addresses from DHCP leases, or else from the agent in the guest. Empty if neither knows them.
-    pub addresses: Vec<IpAddr>,
-    pub labels: BTreeMap<String, String>,
-}
 
 /// Describes all domains, in the order of their names.
 ///

@@ -45,15 +45,6 @@ impl JournaledDriver<LibvirtMachines> {
         JournaledDriver::new(LibvirtMachines { host, config }, &journal)
     }
 
-    /// Watches the domains of this host, on a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// If libvirtd cannot be reached.
-    pub async fn watch(&self) -> Result<DomainWatch, Error> {
-        DomainWatch::open(&self.hypervisor.config.target).await
-    }
-
     /// Removes records that are not about an unfinished order of this host: in clones, in reverted snapshots, and in
     /// machines that have arrived from another host.
     ///
@@ -87,16 +78,15 @@ impl JournaledDriver<LibvirtMachines> {
 impl WatchedDriver for JournaledDriver<LibvirtMachines> {
     fn watch_machines(&self) -> Pending<'_, Result<Box<dyn MachineWatch>, String>> {
         Box::pin(async move {
-            let watch = self.watch().await.map_err(|error| error.to_string())?;
-            match self.remove_strays().await {
-                Ok(strays) => {
-                    for stray in strays {
-                        tracing::warn!(domain = stray.domain, "removed the record of an unknown order");
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "cannot look for records of unknown orders"),
-            }
-            Ok(Box::new(watch) as Box<dyn MachineWatch>)
+            let watch = DomainWatch::open(&self.hypervisor.config.target).await;
+            watch.map(|watch| Box::new(watch) as Box<dyn MachineWatch>).map_err(|error| error.to_string())
+        })
+    }
+
+    fn remove_unknown_records(&self) -> Pending<'_, Result<Vec<String>, String>> {
+        Box::pin(async move {
+            let strays = self.remove_strays().await.map_err(|error| error.to_string())?;
+            Ok(strays.into_iter().map(|stray| stray.domain).collect())
         })
     }
 }

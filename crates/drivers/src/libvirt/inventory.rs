@@ -3,10 +3,10 @@
 use forewarn_core::Guid;
 use forewarn_libvirt::{Connection, Error, EventKind, Events, Target, XmlFlags};
 
-use super::describe::{DomainDescription, describe_all};
+use super::describe::describe_all;
 use super::host::is_connection_lost;
 use super::mark::attribute;
-use crate::inventory::{FoundDomain, MachineWatch};
+use crate::inventory::{DomainDescription, FoundDomain, MachineWatch};
 use crate::order::Pending;
 
 /// A connection that learns about changes.
@@ -48,15 +48,6 @@ impl DomainWatch {
         Ok(found)
     }
 
-    /// Describes all domains, in the order of their names.
-    ///
-    /// # Errors
-    ///
-    /// If the connection has ended. Domains that disappear meanwhile are left out.
-    pub async fn describe(&self) -> Result<Vec<DomainDescription>, Error> {
-        describe_all(&self.connection).await
-    }
-
     /// The taps of running domains, with the VM ID of their owner.
     ///
     /// # Errors
@@ -87,6 +78,10 @@ impl DomainWatch {
 impl MachineWatch for DomainWatch {
     fn list(&self) -> Pending<'_, Result<Vec<FoundDomain>, String>> {
         Box::pin(async move { self.domains().await.map_err(|error| error.to_string()) })
+    }
+
+    fn describe(&self) -> Pending<'_, Result<Vec<DomainDescription>, String>> {
+        Box::pin(async move { describe_all(&self.connection).await.map_err(|error| error.to_string()) })
     }
 
     fn changed(&mut self) -> Pending<'_, bool> {

@@ -26,7 +26,7 @@ mod redeploy;
 mod remove;
 
 pub use config::{LibvirtConfig, PeerState, Peers};
-pub use describe::{DomainDescription, LABELS_URI, describe_domains};
+pub use describe::{LABELS_URI, describe_domains};
 pub use driver::{LibvirtDriver, UnknownRecord};
 pub use forewarn_libvirt::Target;
 pub use inventory::DomainWatch;

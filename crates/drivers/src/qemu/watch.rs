@@ -1,5 +1,6 @@
 //! The machines of a host, and changes of their power.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
@@ -7,7 +8,7 @@ use tokio::task::JoinSet;
 use super::file::QemuMachine;
 use super::host::{Process, QemuHost};
 use super::qmp::QmpError;
-use crate::inventory::{FoundDomain, MachineWatch};
+use crate::inventory::{DomainDescription, FoundDomain, MachineWatch};
 use crate::journaled::LOOK;
 use crate::order::Pending;
 
@@ -29,6 +30,20 @@ impl MachineWatch for QemuWatch {
     /// All machines of the file.
     fn list(&self) -> Pending<'_, Result<Vec<FoundDomain>, String>> {
         Box::pin(async move {
+            let described = self.describe().await?;
+            let found =
+                described.into_iter().map(|DomainDescription { vm_id, name, is_active, memory_mib, .. }| FoundDomain {
+                    vm_id,
+                    name,
+                    is_active,
+                    memory_mib,
+                });
+            Ok(found.collect())
+        })
+    }
+
+    fn describe(&self) -> Pending<'_, Result<Vec<DomainDescription>, String>> {
+        Box::pin(async move {
             self.host.prune();
             let mut looks = JoinSet::new();
             for machine in self.host.file.machines().iter() {
@@ -48,7 +63,7 @@ impl MachineWatch for QemuWatch {
     }
 }
 
-async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<FoundDomain, String> {
+async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<DomainDescription, String> {
     let mut found = host.look(&machine).await;
     for _ in 0..LOOKS_MAX {
         if !matches!(&found, Err(error) if matches!(error.cause, QmpError::Disconnected(_))) {
@@ -71,6 +86,7 @@ async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<FoundDomain, 
             true
         }
     };
-    let QemuMachine { vm_id, name, memory_mib, .. } = machine;
-    Ok(FoundDomain { vm_id, name, is_active, memory_mib })
+    let QemuMachine { vm_id, name, memory_mib, addresses, .. } = machine;
+    let (macs, labels) = (Vec::new(), BTreeMap::new());
+    Ok(DomainDescription { vm_id, name, is_active, memory_mib, macs, addresses, labels })
 }

@@ -6,4 +6,5 @@ mod fleet;
 mod link;
 mod orders;
 mod proxy;
+mod qemu;
 mod tokens;
