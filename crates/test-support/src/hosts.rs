@@ -26,7 +26,7 @@ const CLOUD: &str = "XTASK_CLOUD";
 const HOST: &str = "XTASK_HOST";
 
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
-const BOOT_MAX: Duration = Duration::from_secs(120);
+const BOOT_MAX: Duration = Duration::from_secs(240);
 
 /// Interval between two looks at a console.
 const LOOK: Duration = Duration::from_millis(50);
@@ -187,6 +187,11 @@ impl Guest {
     /// The boot IDs that the guest has printed, one per boot.
     pub fn boot_ids(&self) -> Vec<String> {
         self.lines().iter().filter_map(|line| line.split_once("boot id ").map(|(_, id)| id.to_owned())).collect()
+    }
+
+    /// The number of the line with which the current boot begins.
+    pub fn last_boot_line(&self) -> usize {
+        self.lines().iter().rposition(|line| line.contains("boot id ")).unwrap_or(0)
     }
 
     /// The last line that the guest has counted in its current boot.

@@ -8,19 +8,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
 use forewarn_test_support::{Guest, Hosts};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::machine_bench::{wait_for_approval, wait_for_empty, wait_until};
+use crate::machine_bench::{Bench, MANAGEMENT, wait_for_approval, wait_for_empty, wait_until};
 use crate::machines::{boot, connect};
 use crate::support::FOREWARN;
-
-const MANAGEMENT: &str = "127.0.0.1:8170";
 
 /// The listener for hosts, and how a token's URL names it.
 const HOST_LISTENER: &str = "10.99.0.254:8172";
@@ -32,22 +28,19 @@ const OWN_ENDPOINT: &str = "table bridge own { chain forward { type filter hook 
 
 const DOCUMENT: &str = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
 
-struct Bench {
+/// A server, and the agent of host 1.
+struct AgentBench {
     hosts: Hosts,
-    data: TempDir,
-    server: Child,
     agent: Option<Child>,
+    // Ends after the agent.
+    server: Bench,
 }
 
-impl Bench {
-    fn start(hosts: Hosts) -> Bench {
-        let data = TempDir::new().unwrap();
-        let mut command = forewarn_test_support::cloud_command(FOREWARN);
-        command.arg("serve").arg("--data").arg(data.path().join("server")).args(["--metadata", "127.0.0.1:8169"]);
-        command.args(["--management", MANAGEMENT, "--management-tls", "off", "--no-auth", "--driver", "agents"]);
-        let server = spawn(command.args(["--hosts", HOST_LISTENER]), &data, "server.log");
-        let bench = Bench { hosts, data, server, agent: None };
-        wait_until("the server", || bench.command("health").output().unwrap().status.success());
+impl AgentBench {
+    fn start(hosts: Hosts) -> AgentBench {
+        let listeners = ["--metadata", "127.0.0.1:8169", "--hosts", HOST_LISTENER];
+        let server = Bench::start(&[&listeners, &["--driver", "agents"][..]].concat());
+        let bench = AgentBench { hosts, agent: None, server };
         bench.prepare_host();
         bench
     }
@@ -56,54 +49,30 @@ impl Bench {
     fn prepare_host(&self) {
         self.on_host(&["ip", "address", "add", "169.254.169.254/32", "dev", "guests"]);
         self.on_host(&["nft", OWN_ENDPOINT]);
-        let token = self.show("host token host1")["token"].as_str().unwrap().to_owned();
-        let agent = self.data.path().join("agent");
-        self.run(&format!("host join http://{MANAGEMENT} --token {token} --data {}", agent.display()));
+        let token = self.server.show("host token host1")["token"].as_str().unwrap().to_owned();
+        let agent = self.server.path("agent");
+        self.server.run(&format!("host join http://{MANAGEMENT} --token {token} --data {}", agent.display()));
         let identity = fs::read_to_string(agent.join("identity.json")).unwrap();
         assert!(identity.contains(HOST_LISTENER_JOINED), "{identity}");
         fs::write(agent.join("identity.json"), identity.replace(HOST_LISTENER_JOINED, HOST_LISTENER)).unwrap();
     }
 
     fn start_agent(&mut self) {
-        let config = self.data.path().join("host.toml");
-        let (data, socket) = (self.data.path().join("agent"), self.hosts.socket(1));
+        let config = self.server.path("host.toml");
+        let (data, socket) = (self.server.path("agent"), self.hosts.socket(1));
         let text = format!(
             "data = {data:?}\nlibvirt_socket = {socket:?}\nmetadata = [\"169.254.169.254:80\"]\nguests_by = \"mark\"\n"
         );
         fs::write(&config, text).unwrap();
         let mut command = self.hosts.host_command(FOREWARN);
-        self.agent = Some(spawn(command.args(["host", "run", "--config"]).arg(config), &self.data, "agent.log"));
-        wait_until("the agent", || self.show("host show host1")["reachable"] == true);
+        self.agent = Some(self.server.spawn(command.args(["host", "run", "--config"]).arg(config), "agent.log"));
+        wait_until("the agent", || self.server.show("host show host1")["reachable"] == true);
     }
 
     fn stop_agent(&mut self) {
         let mut agent = self.agent.take().unwrap();
         kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
         assert!(agent.wait().unwrap().success());
-    }
-
-    fn logs(&self) -> String {
-        let log = |name: &str| fs::read_to_string(self.data.path().join(name)).unwrap_or_default();
-        format!("── server:\n{}\n── agent:\n{}", log("server.log"), log("agent.log"))
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = forewarn_test_support::cloud_command("timeout");
-        command.env("FOREWARN_SERVER", format!("http://{MANAGEMENT}")).env("HOME", "/nonexistent");
-        command.args(["90", FOREWARN]).args(words.split_whitespace());
-        command
-    }
-
-    #[track_caller]
-    fn run(&self, words: &str) -> String {
-        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
-        assert!(status.success(), "forewarn {words}: {}\n{}", String::from_utf8_lossy(&stderr), self.logs());
-        String::from_utf8(stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn show(&self, words: &str) -> Value {
-        serde_json::from_str(&self.run(&format!("{words} -o json"))).unwrap()
     }
 
     /// Runs a command on host 1, and returns its output.
@@ -119,21 +88,13 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for AgentBench {
     fn drop(&mut self) {
-        for child in self.agent.iter_mut().chain([&mut self.server]) {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!("{}", self.logs());
+        if let Some(agent) = &mut self.agent {
+            let _ = agent.kill();
+            let _ = agent.wait();
         }
     }
-}
-
-fn spawn(command: &mut Command, data: &TempDir, log: &str) -> Child {
-    let log = fs::File::create(data.path().join(log)).unwrap();
-    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
 /// A guest without a hypervisor: a namespace whose interface is a port of the bridge.
@@ -142,7 +103,7 @@ struct PortGuest {
 }
 
 impl PortGuest {
-    fn plug(bench: &Bench, port: &str, address: &str) -> PortGuest {
+    fn plug(bench: &AgentBench, port: &str, address: &str) -> PortGuest {
         let mut holder = Command::new("unshare");
         holder.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut holder = holder.spawn().unwrap();
@@ -215,11 +176,11 @@ async fn identified_and_driven(hosts: Hosts) {
     let (mut one, mut two) = (hosts.guest("one", 31), hosts.guest("two", 32));
     // Each guest uses the address with which the other one is registered.
     (one.address, two.address) = (Some("10.99.0.32".into()), Some("10.99.0.31".into()));
-    let mut bench = Bench::start(hosts.clone());
+    let mut bench = AgentBench::start(hosts.clone());
     bench.start_agent();
     assert!(bench.has_rules());
     for (guest, address) in [(&one, "10.99.0.31"), (&two, "10.99.0.32")] {
-        bench.run(&format!("vm create {} --vm-id {} --host host1 --address {address}", guest.name, guest.uuid));
+        bench.server.run(&format!("vm create {} --vm-id {} --host host1 --address {address}", guest.name, guest.uuid));
         boot(&hosts, guest).await;
     }
     let first = one.wait_for_boot(1).await;
@@ -228,8 +189,8 @@ async fn identified_and_driven(hosts: Hosts) {
     wait_for_empty(&two, 0).await;
 
     let from = one.lines().len();
-    bench.run("vm restart one");
-    wait_for_approval(|words| bench.show(words), &one, "Reboot", from).await;
+    bench.server.run("vm restart one");
+    wait_for_approval(|words| bench.server.show(words), &one, "Reboot", from).await;
     let second = one.wait_for_boot(2).await;
     println!("Reboot by the agent: boot id {first} -> {second}");
     assert_ne!(first, second);
@@ -237,7 +198,7 @@ async fn identified_and_driven(hosts: Hosts) {
     let seen_by_two = two.lines();
     assert!(!seen_by_two.iter().any(|line| line.contains("Reboot")), "guest two is not guest one: {seen_by_two:?}");
 
-    let imported = bench.show("host import host1");
+    let imported = bench.server.show("host import host1");
     let is_managed = |name: &str| {
         let mut rows = imported.as_array().unwrap().iter();
         rows.any(|row| row["name"] == name && row["state"] == "managed")
@@ -248,7 +209,7 @@ async fn identified_and_driven(hosts: Hosts) {
     let tap = tap_of(&connection, &two).await;
     let domain = connection.domain_by_uuid(two.uuid.parse().unwrap()).await.unwrap();
     connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
-    wait_until("the power state", || bench.show("vm show two")["power"] == "Stopped");
+    wait_until("the power state", || bench.server.show("vm show two")["power"] == "Stopped");
 
     check_reused_tap_name(&bench, &tap);
     bench.stop_agent();
@@ -258,7 +219,7 @@ async fn identified_and_driven(hosts: Hosts) {
 }
 
 /// Another interface takes the name of guest two's tap, and the address of guest one.
-fn check_reused_tap_name(bench: &Bench, tap: &str) {
+fn check_reused_tap_name(bench: &AgentBench, tap: &str) {
     let stray = PortGuest::plug(bench, tap, "10.99.0.31");
     let mut statuses = Vec::new();
     wait_until("the port to be unknown", || {

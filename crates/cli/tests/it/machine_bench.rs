@@ -1,7 +1,7 @@
 //! A server with a driver of real machines, for acceptance runs with guests that poll the metadata address and approve.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,35 +11,37 @@ use tempfile::TempDir;
 
 use crate::support::FOREWARN;
 
-const MANAGEMENT: &str = "127.0.0.1:8170";
+pub const MANAGEMENT: &str = "127.0.0.1:8170";
 
-/// Time limit for the hypervisor and the server to reach a state.
-const STATE_MAX: Duration = Duration::from_secs(60);
+/// Time limit for the hypervisor and the server to reach a state, on a machine that is busy otherwise.
+const STATE_MAX: Duration = Duration::from_secs(180);
 
-/// A server with a driver of real machines.
+/// A server for real machines, in the namespace of the cloud.
 pub struct Bench {
     data: TempDir,
-    /// The arguments that choose the driver.
-    driver: Vec<String>,
+    /// The arguments that choose the driver and the listeners.
+    arguments: Vec<String>,
     server: Option<Child>,
 }
 
 impl Bench {
-    pub fn new(driver: &[&str]) -> Bench {
-        let driver = driver.iter().map(ToString::to_string).collect();
-        let mut bench = Bench { data: TempDir::new().unwrap(), driver, server: None };
+    /// A server that drives the machines of host 1 itself, and that guests reach at the metadata address.
+    pub fn with_driver(driver: &[&str]) -> Bench {
+        Bench::start(&[&["--metadata", "169.254.169.254:80", "--driver-host", "host1"], driver].concat())
+    }
+
+    pub fn start(arguments: &[&str]) -> Bench {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let mut bench = Bench { data: TempDir::new().unwrap(), arguments, server: None };
         bench.start_server();
         bench
     }
 
     pub fn start_server(&mut self) {
         let mut command = cloud_command(FOREWARN);
-        let log = fs::File::options().create(true).append(true).open(self.data.path().join("log")).unwrap();
-        command.arg("serve").arg("--data").arg(self.data.path().join("data"));
-        command.args(["--metadata", "169.254.169.254:80", "--management", MANAGEMENT, "--management-tls", "off"]);
-        command.args(["--no-auth", "--driver-host", "host1"]).args(&self.driver);
-        let server = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        self.server = Some(server);
+        command.arg("serve").arg("--data").arg(self.path("data")).args(&self.arguments);
+        command.args(["--management", MANAGEMENT, "--management-tls", "off", "--no-auth"]);
+        self.server = Some(self.spawn(&mut command, "server.log"));
         wait_until("the server", || self.command("health").output().unwrap().status.success());
     }
 
@@ -49,8 +51,21 @@ impl Bench {
         server.wait().unwrap();
     }
 
-    fn log(&self) -> String {
-        fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
+    /// A file or directory of this server.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.data.path().join(name)
+    }
+
+    /// Starts a program that writes to a log, which is printed if the test fails.
+    pub fn spawn(&self, command: &mut Command, log: &str) -> Child {
+        let log = fs::File::options().create(true).append(true).open(self.path(log)).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+    }
+
+    fn logs(&self) -> String {
+        let files = fs::read_dir(self.data.path()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let logs = files.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        logs.map(|path| format!("── {}\n{}\n", path.display(), fs::read_to_string(&path).unwrap_or_default())).collect()
     }
 
     fn command(&self, words: &str) -> Command {
@@ -65,17 +80,18 @@ impl Bench {
     pub fn run(&self, words: &str) -> String {
         let Output { status, stdout, stderr } = self.command(words).output().unwrap();
         let errors = String::from_utf8_lossy(&stderr).into_owned();
-        assert!(status.success(), "forewarn {words}: {errors}\n{}", self.log());
+        assert!(status.success(), "forewarn {words}: {errors}\n{}", self.logs());
         String::from_utf8(stdout).unwrap()
     }
 
+    #[track_caller]
     pub fn show(&self, words: &str) -> Value {
         serde_json::from_str(&self.run(&format!("{words} -o json"))).unwrap()
     }
 
     /// The journal of a machine's order on host 1.
     pub fn journal(&self, guest: &Guest) -> PathBuf {
-        self.data.path().join("data/journal/host1").join(format!("{}.json", guest.uuid))
+        self.path("data/journal/host1").join(format!("{}.json", guest.uuid))
     }
 }
 
@@ -85,7 +101,7 @@ impl Drop for Bench {
             self.kill_server();
         }
         if std::thread::panicking() {
-            eprintln!("── server:\n{}", self.log());
+            eprintln!("{}", self.logs());
         }
     }
 }
@@ -142,13 +158,13 @@ pub async fn killed_in_the_middle(bench: &mut Bench, guest: &Guest, boots: usize
     let journal = bench.journal(guest);
     for boots in boots + 1..=boots + KILL_ATTEMPTS {
         bench.run("vm restart web --no-wait");
-        wait_until("the order", || journal.exists());
+        wait_for_order(bench, &journal);
         bench.kill_server();
         let was_in_the_middle = journal.exists();
         bench.start_server();
         let boot_id = guest.wait_for_boot(boots).await;
         wait_until("the end of the order", || !journal.exists());
-        wait_until("the end of the event", || bench.show("events list").as_array().is_some_and(Vec::is_empty));
+        wait_until("the end of the event", || has_no_events(bench));
         guest.wait_for_beat().await;
         assert_eq!(guest.boot_ids().len(), boots, "one boot");
         if was_in_the_middle {
@@ -156,4 +172,26 @@ pub async fn killed_in_the_middle(bench: &mut Bench, guest: &Guest, boots: usize
         }
     }
     panic!("the server finished each of {KILL_ATTEMPTS} orders before it was killed");
+}
+
+/// How often to check whether an order ended before it was seen in the journal.
+const ENDED_EVERY: Duration = Duration::from_secs(2);
+
+/// Waits until the order of an event is in the journal, or has ended.
+fn wait_for_order(bench: &Bench, journal: &Path) {
+    let mut checked = Instant::now();
+    wait_until("the order", || {
+        if journal.exists() {
+            return true;
+        }
+        let is_due = checked.elapsed() >= ENDED_EVERY;
+        if is_due {
+            checked = Instant::now();
+        }
+        is_due && has_no_events(bench)
+    });
+}
+
+fn has_no_events(bench: &Bench) -> bool {
+    bench.show("events list").as_array().is_some_and(Vec::is_empty)
 }

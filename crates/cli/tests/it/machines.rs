@@ -53,7 +53,7 @@ async fn all_events(hosts: Hosts) {
     fs::write(&peers, [1, 2].map(|number| peer(&hosts, number)).concat()).unwrap();
     let (socket, peers) = (hosts.socket(1).display().to_string(), peers.display().to_string());
     let driver = ["--driver", "libvirt", "--libvirt-socket", &socket, "--driver-peers", &peers];
-    let mut bench = Bench::new(&driver);
+    let mut bench = Bench::with_driver(&driver);
     bench.run(&format!(
         "vm create web --vm-id {} --host host1 --address 10.99.0.21 --memory 128 --terminate-notification-time 5",
         web.uuid
@@ -97,7 +97,7 @@ async fn all_events(hosts: Hosts) {
     assert_eq!(bench.show("vm show web")["host"], "host2");
     assert_eq!((state(&hosts, 1, &web).await, state(&hosts, 2, &web).await), (None, Some(State::Running)));
     wait_for_approval(|words| bench.show(words), &web, "Redeploy", from).await;
-    wait_for_empty(&web, web.lines().len()).await;
+    wait_for_empty(&web, web.last_boot_line()).await;
 
     let from = web.lines().len();
     bench.run("host drain host2");

@@ -19,7 +19,7 @@ async fn all_events(host: &QemuHost) {
     let (web, spot) = (host.guest("web", 21, true), host.guest("spot", 22, true));
     let file = host.write_machines("machines.toml", &[&web, &spot]).display().to_string();
     web.start();
-    let mut bench = Bench::new(&["--driver", "qemu", "--driver-machines", &file]);
+    let mut bench = Bench::with_driver(&["--driver", "qemu", "--driver-machines", &file]);
     bench.run(&format!(
         "vm create spot --vm-id {} --host host1 --address 10.99.0.22 --spot --eviction-policy Deallocate",
         spot.guest.uuid
@@ -73,7 +73,8 @@ fn import(bench: &Bench, file: &str) {
     assert_eq!(states("--adopt"), rows("adopted"));
     assert_eq!(states("--adopt"), rows("managed"));
     wait_until("the power state", || bench.show("vm show spot")["power"] == "Stopped");
-    assert_eq!(bench.show("vm show web")["power"], "Running");
+    // A QEMU that has not listened yet counts as off until the next look.
+    wait_until("the power state", || bench.show("vm show web")["power"] == "Running");
     assert_eq!(bench.show("vm show web")["host"], "host1");
 }
 

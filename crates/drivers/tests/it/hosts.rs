@@ -17,7 +17,7 @@ use crate::perform::{Ended, is_long, new_event, program, run};
 const URI: &str = "https://forewarn.dev/libvirt";
 
 /// Time limit for libvirt to reach a state.
-const STATE_MAX: Duration = Duration::from_secs(60);
+const STATE_MAX: Duration = Duration::from_secs(180);
 
 /// A guest, and the program that performs orders on it.
 struct Bench {
@@ -284,7 +284,7 @@ async fn resumed_by_another_program(bench: &Bench) {
 }
 
 async fn libvirtd_killed_while_a_machine_is_held(bench: &Bench) {
-    let mut child = bench.command(1, &new_event(), "freeze:3000", &[]).spawn().unwrap();
+    let mut child = bench.command(1, &new_event(), "freeze:6000", &[]).spawn().unwrap();
     let connection = connect(&bench.hosts, 1).await;
     let domain = bench.domain(&connection).await.expect("the domain is here");
     wait_until(async || connection.state(&domain).await.unwrap().state == State::Paused).await;

@@ -100,18 +100,18 @@ async fn a_reboot_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn a_graceful_reboot_survives_a_crash_at_every_step() {
     let steps = [
-        (Guest::ShutsDown, Step::RecordBegun),
-        (Guest::ShutsDown, Step::Shutdown),
-        (Guest::Ignores, Step::Destroy),
-        (Guest::ShutsDown, Step::RecordDown),
-        (Guest::ShutsDown, Step::Start),
-        (Guest::ShutsDown, Step::AwaitStart),
-        (Guest::ShutsDown, Step::RecordOutcome),
-        (Guest::ShutsDown, Step::Clear),
+        (Guest::ShutsDown, LONG, Step::RecordBegun),
+        (Guest::ShutsDown, LONG, Step::Shutdown),
+        (Guest::Ignores, SOON, Step::Destroy),
+        (Guest::ShutsDown, LONG, Step::RecordDown),
+        (Guest::ShutsDown, LONG, Step::Start),
+        (Guest::ShutsDown, LONG, Step::AwaitStart),
+        (Guest::ShutsDown, LONG, Step::RecordOutcome),
+        (Guest::ShutsDown, LONG, Step::Clear),
     ];
-    for (guest, step) in steps {
+    for (guest, deadline, step) in steps {
         let Some(qemu) = TestQemu::started(guest) else { return };
-        let outcome = survive(&qemu, &Action::Reboot(RebootMode::Graceful), SOON, step).await;
+        let outcome = survive(&qemu, &Action::Reboot(RebootMode::Graceful), deadline, step).await;
         assert_eq!((outcome, &*qemu.status()), (Outcome::Done, "running"), "{step:?}");
         qemu.wait("the second process", || qemu.seen().processes == 2);
     }

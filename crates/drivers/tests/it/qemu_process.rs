@@ -18,7 +18,7 @@ const QEMU: &str = "/usr/bin/qemu-system-x86_64";
 pub const UUID: &str = "5c4e4f50-0000-4000-8000-000000000001";
 
 /// Time limit for a state.
-const STATE_MAX: Duration = Duration::from_secs(30);
+const STATE_MAX: Duration = Duration::from_secs(180);
 
 /// A machine: its file, and its process if there is one. Everything ends when dropped.
 pub struct TestQemu {
