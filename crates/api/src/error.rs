@@ -187,6 +187,8 @@ pub fn rejection_status(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::MachineLeaving(_) => (CONFLICT, "MachineLeaving"),
         Rejection::GroupLeaving(_) => (CONFLICT, "GroupLeaving"),
         Rejection::MachineBusy(_) => (CONFLICT, "MachineBusy"),
+        Rejection::OrderInProgress(_) => (CONFLICT, "OrderInProgress"),
+        Rejection::MachineClaimed { .. } => (CONFLICT, "MachineClaimed"),
         Rejection::UserOperationsFull { .. } => (CONFLICT, "TooManyUserOperations"),
         Rejection::OperationOver(_) => (CONFLICT, "OperationOver"),
         Rejection::NotCancellable(_) => (CONFLICT, "NotCancellable"),

@@ -55,9 +55,15 @@ pub enum Command {
     LoseHost {
         name: Name,
     },
+    /// The power state of a machine has changed, or is changed in the record only.
     SetPower {
         machine: MachineId,
         power: Power,
+    },
+    /// Starts a machine that is off. If hosts take orders per machine, its host gets an order with this ID.
+    StartMachine {
+        machine: MachineId,
+        order: EventId,
     },
 
     // Requests. `event` is the ID of the first event that the request creates.
@@ -131,6 +137,7 @@ impl Command {
         match self {
             Command::ChangeMachine { machine, .. }
             | Command::SetPower { machine, .. }
+            | Command::StartMachine { machine, .. }
             | Command::Seen { machine }
             | Command::ReportMachine { machine, .. }
             | Command::ClaimMachine { machine, .. } => vec![*machine],

@@ -76,6 +76,11 @@ impl Machine {
         self.transit.as_ref()?.withdrawn
     }
 
+    /// Whether the machine is to be started by the host that has it, and no host has reported it yet.
+    pub fn awaits_host(&self) -> bool {
+        self.withdrawn().is_some() && self.placed_on().is_none()
+    }
+
     /// Hosts that claim the machine although it is on another.
     pub fn claims(&self) -> &[Name] {
         self.transit.as_ref().map_or(&[], |transit| &transit.claims)
@@ -85,10 +90,11 @@ impl Machine {
 /// A machine that is between two hosts or two orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transit {
-    /// The event that has ended although its order for this machine may still be in progress. Until the host confirms
-    /// the end of the order, the machine gets no other.
+    /// The event that has ended although its order for this machine may still be in progress, or the order that starts
+    /// the machine. Until the host confirms the end of the order, the machine gets no other.
     pub withdrawn: Option<EventId>,
-    /// The host that the machine has moved to according to its old host. The new host has yet to report it.
+    /// The host that the machine has moved to according to its old host, or that is to start the machine. It has yet to
+    /// report the machine.
     pub arriving: Option<Name>,
     /// Hosts that claim the machine although it is on another.
     pub claims: Vec<Name>,

@@ -20,7 +20,7 @@ pub struct PendingOrder {
 pub enum OrderKind {
     /// Carry the event out.
     Perform,
-    /// Start a machine that has arrived from another host, or report that it runs.
+    /// Start a machine that has arrived from another host or that an operator starts, or report that it runs.
     Start,
     /// End the order of this event, if it was begun, and report how it ended. The event itself has ended.
     Withdraw,
@@ -45,7 +45,8 @@ impl Region {
         withdrawn.chain(started.filter_map(|(event, machine)| pending_order(event, machine))).collect()
     }
 
-    /// A machine that has moved for an event that has ended is started at its new host, unless it is to be removed.
+    /// A machine that has moved for an event that has ended is started at its new host, and one that an operator starts
+    /// at its host, unless it is to be removed.
     fn withdrawn_kind(&self, machine: &Machine) -> OrderKind {
         let is_removed = self.events_of(machine.id).any(|event| {
             matches!(event.kind, EventKind::Terminate | EventKind::Preempt)

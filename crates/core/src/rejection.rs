@@ -49,6 +49,11 @@ pub enum Rejection {
     MachineLeaving(Name),
     GroupLeaving(Name),
     MachineBusy(Name),
+    OrderInProgress(Name),
+    MachineClaimed {
+        machine: Name,
+        host: Name,
+    },
     UserOperationsFull {
         max: u32,
     },
@@ -241,6 +246,16 @@ impl fmt::Display for Rejection {
             MachineBusy(name) => write!(
                 f,
                 "The update domain of machine '{name}' cannot change while the machine has an event. Wait for the event to finish, or cancel it."
+            ),
+            OrderInProgress(name) => {
+                write!(
+                    f,
+                    "The host of machine '{name}' is carrying out an order for it. Wait for its end, then try again."
+                )
+            }
+            MachineClaimed { machine, host } => write!(
+                f,
+                "Host '{host}' also claims machine '{machine}', which may run there. Remove it from one of the hosts, then try again."
             ),
             PartOfHostOperation(id) => {
                 write!(

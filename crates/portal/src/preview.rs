@@ -354,7 +354,7 @@ impl MachineAction {
             MachineAction::Evict => Request::Evict { machine },
             MachineAction::Delete => Request::Delete { machines, group: None },
             MachineAction::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
-            MachineAction::Start => return Command::SetPower { machine, power: Power::Running },
+            MachineAction::Start => return Command::StartMachine { machine, order: operation },
             MachineAction::Stop => return Command::SetPower { machine, power: Power::Stopped },
             MachineAction::Deallocate => return Command::SetPower { machine, power: Power::Deallocated },
         };

@@ -112,7 +112,10 @@ pub fn find_drift(
     let mut commands = Vec::new();
     for domain in domains {
         let Some(machine) = region.machine_by_vm_id(domain.vm_id).and_then(|id| region.machine(id)) else { continue };
-        if is_settled(machine) {
+        if machine.awaits_host() {
+            // The host that has the machine gets the order to start it.
+            commands.push(Command::ClaimMachine { machine: machine.id, host: host.clone(), present: true });
+        } else if is_settled(machine) {
             commands.extend(compare(machine, host, domain.is_active));
         }
     }
@@ -196,6 +199,20 @@ mod tests {
         let [gone] = &drift(&claimed, "a", false)[..] else { panic!() };
         let moved = apply(&claimed, gone.clone());
         assert_eq!(moved.machines().next().unwrap().host.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_deallocated_machine_that_is_started_is_claimed_by_the_host_that_has_it() {
+        let region = region();
+        let machine = region.machines().next().unwrap().id;
+        let off = apply(&region, Command::SetPower { machine, power: Power::Deallocated });
+        assert_eq!(drift(&off, "b", false), []);
+        let started = apply(&off, Command::StartMachine { machine, order: Guid(3) });
+        let claim = Command::ClaimMachine { machine, host: "b".into(), present: true };
+        assert_eq!(drift(&started, "b", false), std::slice::from_ref(&claim));
+        let claimed = apply(&started, claim);
+        assert_eq!(drift(&claimed, "b", false), [], "the order decides");
+        assert_eq!(claimed.pending_orders("b").len(), 1);
     }
 
     #[test]

@@ -101,8 +101,7 @@ impl Actions {
     pub async fn set_power(&self, target: &MachineTarget, power: PowerState) -> Result<Machine, ApiError> {
         let permit = self.permit(power_action(power))?;
         let machine = self.find_machine(target)?;
-        let command = Command::SetPower { machine: machine.id, power: power.convert() };
-        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
+        let done = self.submit(power_command(machine.id, power), permit.note(machine.name.as_ref())).await?;
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
@@ -118,7 +117,7 @@ impl Actions {
     /// Changes the power state of several machines in one commit.
     pub async fn set_power_of_all(&self, machines: &[Arc<core::Machine>], power: PowerState) -> Result<(), ApiError> {
         let note = self.permit(power_action(power))?.note(name_machines(machines));
-        let set = |machine: &Arc<core::Machine>| Command::SetPower { machine: machine.id, power: power.convert() };
+        let set = |machine: &Arc<core::Machine>| power_command(machine.id, power);
         self.commit(machines.iter().map(set).collect(), note, |_| Vec::new()).await.map(drop)
     }
 
@@ -148,6 +147,13 @@ impl Actions {
         let machine = self.find_machine(target)?;
         let note: AuditNote = permit.note(machine.name.as_ref());
         self.start_operation(request(vec![machine.id]), with.event_id, note).await
+    }
+}
+
+fn power_command(machine: MachineId, power: PowerState) -> Command {
+    match power {
+        PowerState::Running => Command::StartMachine { machine, order: random_guid() },
+        PowerState::Stopped | PowerState::Deallocated => Command::SetPower { machine, power: power.convert() },
     }
 }
 

@@ -118,6 +118,10 @@ async fn all_events(hosts: Hosts) {
     wait_for_approval(|words| bench.show(words), &web, "Terminate", from).await;
     assert_eq!(state(&hosts, 1, &web).await, None);
     println!("Terminate: boot id {fourth} -> none");
+    let idle = hosts.guest("idle", 23);
+    bench.run("vm start idle");
+    println!("Start: boot id none -> {}", idle.wait_for_boot(1).await);
+    assert_eq!(bench.show("vm show idle")["power"], "Running");
     assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the imported machine is left");
 }
 

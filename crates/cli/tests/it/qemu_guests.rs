@@ -58,7 +58,7 @@ async fn all_events(host: &QemuHost) {
     wait_for_approval(|words| bench.show(words), &web.guest, "Terminate", from).await;
     wait_until("the end of the machine", || web.status() == "off");
     println!("Terminate: boot id {third} -> none");
-    assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the deallocated machine is left");
+    assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the evicted machine is left");
 }
 
 /// The machines of the file are found and adopted, and their power state follows QEMU.
@@ -78,12 +78,19 @@ fn import(bench: &Bench, file: &str) {
     assert_eq!(bench.show("vm show web")["host"], "host1");
 }
 
-/// The guest shuts down when it is evicted, and stays defined.
+/// The guest shuts down when it is evicted, and stays defined, so that it can be started again.
 async fn evict(bench: &Bench, spot: &QemuGuest) {
     let from = spot.guest.lines().len();
     bench.run("vm simulate-eviction spot");
     wait_for_approval(|words| bench.show(words), &spot.guest, "Preempt", from).await;
     assert_eq!(spot.status(), "off");
     wait_until("the power state", || bench.show("vm show spot")["power"] != "Running");
-    println!("Preempt: boot id {} -> none", spot.guest.wait_for_boot(1).await);
+    let first = spot.guest.wait_for_boot(1).await;
+    println!("Preempt: boot id {first} -> none");
+    wait_until("the release of the host", || bench.show("vm show spot")["power"] == "Deallocated");
+    bench.run("vm start spot");
+    let second = spot.guest.wait_for_boot(2).await;
+    println!("Start: boot id {first} -> {second}");
+    wait_until("the host", || bench.show("vm show spot")["host"] == "host1");
+    assert_eq!(bench.show("vm show spot")["power"], "Running");
 }

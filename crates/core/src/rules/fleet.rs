@@ -223,6 +223,9 @@ impl Step {
             Power::Deallocated => self.deallocate(id),
             Power::Running | Power::Stopped => self.edit_machine(id, |machine| machine.power = power),
         }
+        if machine.awaits_host() {
+            self.drop_start(id);
+        }
         self.unsettled.insert(machine.scope);
         self.replan = true;
         Ok(Answer::Machine(id))

@@ -5,6 +5,8 @@
 //!    └──Moved──▶ arriving ──report of the new host──▶ result of the machine, which is on the new host
 //! ```
 //!
+//! A machine that an operator starts is treated like one that has arrived: its host starts it and reports.
+//!
 //! If an event ends while a host may still be carrying it out, its order is withdrawn. The machine gets no other
 //! order until the host has confirmed the end of that one.
 
@@ -128,6 +130,39 @@ impl Step {
         self.end(event.id, failed.map_or(Outcome::Completed, Outcome::Failed));
     }
 
+    // --- starts ------------------------------------------------------------------------------------
+
+    /// Starts a machine that is off, with an order if hosts take them.
+    pub fn start_machine(&mut self, id: MachineId, order: EventId) -> Result<Answer, Rejection> {
+        let machine = self.machine(id)?;
+        if !self.region.settings.machine_orders || machine.power == Power::Running {
+            return self.set_power(id, Power::Running);
+        }
+        let is_busy = machine.withdrawn().is_some()
+            || machine.arriving().is_some()
+            || self.region.events_of(id).any(|event| matches!(event.status, Status::Started { .. }));
+        if is_busy {
+            return Err(Rejection::OrderInProgress(machine.name.clone()));
+        }
+        if let Some(host) = machine.claims().first() {
+            return Err(Rejection::MachineClaimed { machine: machine.name.clone(), host: host.clone() });
+        }
+        if let Some(host) = &machine.host {
+            self.check_reporter(host)?;
+        }
+        let answer = self.set_power(id, Power::Running)?;
+        self.edit_transit(id, |transit| {
+            transit.withdrawn = Some(order);
+            transit.arriving = machine.host.clone();
+        });
+        Ok(answer)
+    }
+
+    /// Forgets a start that no host has got yet.
+    pub fn drop_start(&mut self, machine: MachineId) {
+        self.edit_transit(machine, |transit| transit.withdrawn = None);
+    }
+
     // --- withdrawn orders --------------------------------------------------------------------------
 
     /// Withdraws the orders of a started event that is about to end without the reports of all its machines.
@@ -166,6 +201,9 @@ impl Step {
             }
             MachineReport::Done | MachineReport::Gone | MachineReport::Failed(_) => {
                 self.edit_transit(machine.id, |transit| transit.withdrawn = None);
+                if machine.arriving().is_some() && *report != MachineReport::Done {
+                    self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
+                }
                 if !matches!(report, MachineReport::Failed(_)) {
                     self.finish_withdrawn_deletion(machine);
                 }
@@ -233,6 +271,9 @@ impl Step {
         let is_placed = machine.placed_on() == Some(host);
         match (present, is_placed) {
             (true, true) => {}
+            (true, false) if machine.awaits_host() => {
+                self.edit_transit(id, |transit| transit.arriving = Some(host.clone()));
+            }
             (true, false) if machine.placed_on().is_none() => self.move_machine(id, host),
             (true, false) if self.is_expected_at(&machine, host) => {}
             (true, false) => self.edit_transit(id, |transit| {

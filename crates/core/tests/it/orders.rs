@@ -520,3 +520,116 @@ fn fencing_a_claimant_ends_its_claim() {
     ",
     );
 }
+
+#[test]
+fn a_machine_that_an_operator_starts_is_started_by_its_host() {
+    check(
+        "
+        vm a host=h1
+        off a
+        start a
+        a? running host=h1 arriving=h1
+        orders:h1> start e? a
+        start a
+        restart a
+        e1> hidden scheduled
+        report e99 a h1 done
+        a? running host=h1 arriving=- withdrawn=-
+        e1> hidden started
+        orders:h1> perform e1 a
+    ",
+    );
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_machine_off() {
+    for report in ["failed", "gone"] {
+        check(&format!(
+            "
+            vm a host=h1
+            off a
+            start a
+            report e99 a h1 {report}
+            a? stopped host=h1 arriving=- withdrawn=-
+            orders:h1> -
+        "
+        ));
+    }
+}
+
+#[test]
+fn a_machine_that_was_stopped_before_its_start_began_is_not_started() {
+    check(
+        "
+        vm a host=h1
+        off a
+        start a
+        off a
+        orders:h1> withdraw e? a
+        start a = OrderInProgress
+        report e99 a h1 failed
+        a? stopped host=h1 withdrawn=-
+        start a
+        orders:h1> start e? a
+    ",
+    );
+}
+
+#[test]
+fn a_deallocated_machine_is_started_by_the_host_that_has_it() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        deallocate a
+        start a
+        a? running host=- arriving=-
+        orders:h1> -
+        claim a h2
+        a? host=- arriving=h2
+        orders:h2> start e? a
+        report e99 a h2 done
+        a? running host=h2 arriving=- withdrawn=-
+    ",
+    );
+}
+
+#[test]
+fn a_start_that_no_host_has_got_ends_when_the_machine_is_stopped() {
+    check(
+        "
+        vm a host=h1
+        deallocate a
+        start a
+        off a
+        a? stopped host=- withdrawn=-
+        claim a h1
+        orders:h1> -
+    ",
+    );
+}
+
+#[test]
+fn a_machine_that_another_host_claims_is_not_started() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        off a
+        claim a h2
+        start a = MachineClaimed
+        a? stopped host=h1 withdrawn=-
+    ",
+    );
+}
+
+#[test]
+fn a_machine_is_not_started_on_a_fenced_host() {
+    check(
+        "
+        vm a host=h1
+        fence h1
+        start a = HostNotActive
+    ",
+    );
+}

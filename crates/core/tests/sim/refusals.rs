@@ -37,7 +37,9 @@ impl Model {
                     || self.machines.iter().any(|machine| machine.host.as_ref() == Some(name))
                     || self.events.iter().any(comes)
             }
-            Command::SetPower { machine, .. } => self.machine(*machine).is_none(),
+            Command::SetPower { machine, .. } | Command::StartMachine { machine, .. } => {
+                self.machine(*machine).is_none()
+            }
             Command::Request { operation, request, event, .. } => {
                 let taken = |id: EventId| self.events.iter().any(|event| event.id == Some(id));
                 match self.operations.iter().find(|asked| asked.id == *operation) {
@@ -320,6 +322,11 @@ impl Model {
                 if *power == Power::Deallocated {
                     it.host = None;
                 }
+                self.settle();
+            }
+            Command::StartMachine { machine, .. } => {
+                let it = self.machines.iter_mut().find(|it| it.id == *machine).expect("known");
+                Arc::make_mut(it).power = Power::Running;
                 self.settle();
             }
             Command::Request { operation, request, .. } => {

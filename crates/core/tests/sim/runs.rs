@@ -386,7 +386,7 @@ impl Run {
         let down: Vec<MachineId> =
             self.world.region.machines().filter(|it| it.power != Power::Running).map(|it| it.id).collect();
         match (power, self.rng.pick(&down)) {
-            (Power::Running, Some(machine)) => Command::SetPower { machine, power },
+            (Power::Running, Some(machine)) => Command::StartMachine { machine, order: Guid(0) },
             _ => Command::SetPower { machine, power },
         }
     }

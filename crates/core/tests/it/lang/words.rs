@@ -62,7 +62,7 @@ impl World {
             "on" => Command::Seen { machine: self.machine(rest[0])? },
             "off" => self.power(rest[0], Power::Stopped)?,
             "deallocate" => self.power(rest[0], Power::Deallocated)?,
-            "start" => self.power(rest[0], Power::Running)?,
+            "start" => self.start(rest[0])?,
             "restart" => {
                 let machines = self.machines(rest)?;
                 self.request(Request::Restart { machines })
@@ -143,6 +143,11 @@ impl World {
 
     fn change_group(&mut self, name: &str, change: GroupChange) -> Result<Command, String> {
         Ok(Command::ChangeGroup { group: self.group(name)?, change: Box::new(change), salt: self.guid() })
+    }
+
+    /// The order has the ID of an event that does not exist: `report e99 …` reports on it.
+    fn start(&self, name: &str) -> Result<Command, String> {
+        Ok(Command::StartMachine { machine: self.machine(name)?, order: self.event("e99")? })
     }
 
     fn power(&self, name: &str, power: Power) -> Result<Command, String> {

@@ -47,6 +47,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("fencing ends the events in progress", contact::fencing_ends_events),
     ("deletions and evictions complete on a fenced host", contact::fenced_hosts_remove),
     ("a machine's host changes only as hosts and operators state", orders::hosts_change_by_report),
+    ("a machine that is started gets an order", orders::starts_are_ordered),
     ("an event ends with the report of its last machine", orders::events_end_by_machine),
     ("only the host of a machine reports on it", orders::reports_come_from_the_host),
     ("nothing starts before the last order has ended", orders::nothing_starts_meanwhile),

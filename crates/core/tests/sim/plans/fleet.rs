@@ -247,8 +247,11 @@ impl PlanRun {
     }
 
     fn set_power(&mut self) -> Command {
-        let power = self.rng.one(&[Power::Running, Power::Running, Power::Stopped]);
-        Command::SetPower { machine: self.machine(), power }
+        let machine = self.machine();
+        match self.rng.one(&[Power::Running, Power::Running, Power::Stopped]) {
+            Power::Running if self.rng.percent(70) => Command::StartMachine { machine, order: self.rng.guid() },
+            power => Command::SetPower { machine, power },
+        }
     }
 
     fn move_machine(&mut self) -> Command {

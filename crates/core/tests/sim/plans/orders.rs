@@ -47,7 +47,7 @@ impl Hypervisors {
             Command::ChangeMachine { machine, change } if change.host.is_some() => drop(self.running.remove(machine)),
             _ => {}
         }
-        self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.host.is_some()));
+        self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.placed_on().is_some()));
     }
 
     /// Whatever is in progress on a machine is known to the region: as a started event, or as withdrawn.
@@ -159,6 +159,24 @@ impl PlanRun {
         Command::ClaimMachine { machine: self.machine(), host: self.host(), present: self.rng.percent(60) }
     }
 
+    /// Machines that were started without a host are found on one.
+    fn find_hosts_of_starts(&mut self) -> Result<(), String> {
+        let waiting: Vec<MachineId> = self
+            .region
+            .machines_in_transit()
+            .filter(|machine| machine.awaits_host())
+            .map(|machine| machine.id)
+            .collect();
+        let working = self.region.hosts().find(|host| host.state != HostState::Failed).map(|host| host.name.clone());
+        for machine in waiting {
+            self.step(&match &working {
+                Some(host) => Command::ClaimMachine { machine, host: host.clone(), present: true },
+                None => Command::SetPower { machine, power: Power::Stopped },
+            })?;
+        }
+        Ok(())
+    }
+
     /// Hosts give up their claims and carry out all orders.
     pub(super) fn finish_orders(&mut self) -> Result<(), String> {
         let claims: Vec<(MachineId, Name)> = self
@@ -169,6 +187,7 @@ impl PlanRun {
         for (machine, host) in claims {
             self.step(&Command::ClaimMachine { machine, host, present: false })?;
         }
+        self.find_hosts_of_starts()?;
         let hosts: Vec<Name> = self.region.hosts().map(|host| host.name.clone()).collect();
         for host in hosts {
             for order in self.region.pending_orders(&host) {
@@ -182,6 +201,19 @@ impl PlanRun {
         }
         Ok(())
     }
+}
+
+pub fn starts_are_ordered(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::StartMachine { machine: id, order } = step.command else { return Ok(()) };
+    let (Some(before), Some(machine)) = (step.before.machine(*id), step.after.machine(*id)) else { return Ok(()) };
+    if before.power == Power::Running || !step.after.settings().machine_orders {
+        return Ok(());
+    }
+    let Some(host) = machine.placed_on() else {
+        return ensure(machine.awaits_host(), || format!("the start of {} is forgotten", machine.name));
+    };
+    let wanted = PendingOrder { event: *order, machine: *id, kind: OrderKind::Start };
+    ensure(step.after.pending_orders(host).contains(&wanted), || format!("{} gets no order to start", machine.name))
 }
 
 pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
