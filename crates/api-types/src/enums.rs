@@ -171,6 +171,8 @@ response_words!(
     /// The reason why a rollout, drain or other operation waits.
     WaitReason {
         Window,
+        /// The start time of a rollout.
+        Start,
         Pause,
         Availability,
         Capacity,

@@ -23,6 +23,9 @@ pub struct NewRollout {
     /// Groups, in order, each by update domain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// Earliest start of the first step: its `NotBefore`, or the beginning of a drain. Default: as soon as the notice allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
     /// Maximum number of steps in progress. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 5000)]
@@ -74,6 +77,7 @@ impl NewRollout {
             hosts: Vec::new(),
             host_label: None,
             groups: Vec::new(),
+            at: None,
             parallel: None,
             pause_seconds: None,
             windows: Vec::new(),
@@ -166,6 +170,9 @@ pub struct Rollout {
     pub expected_end: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
+    /// Earliest start of the first step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
     pub parallel: u32,
     pub pause_seconds: u64,
     pub windows: Vec<MaintenanceWindow>,
@@ -211,7 +218,7 @@ pub struct RolloutStep {
 #[serde(rename_all = "camelCase")]
 pub struct WaitFor {
     pub reason: WaitReason,
-    /// When the window opens, or the pause or the notice period ends.
+    /// When the window opens, the first step is announced, or the pause or the notice period ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -296,6 +303,7 @@ impl std::fmt::Display for WaitFor {
         let until = self.until.map_or_else(String::new, |time| time.to_string());
         match self.reason {
             WaitReason::Window => write!(f, "the maintenance window that opens at {until}"),
+            WaitReason::Start => write!(f, "its start: the first step is announced at {until}"),
             WaitReason::Pause => write!(f, "the end of the pause at {until}"),
             WaitReason::Availability => {
                 let (down, max) = (self.unavailable.unwrap_or(0), self.max_unavailable.unwrap_or(0));

@@ -154,11 +154,11 @@ impl Progress {
 }
 
 impl Course {
-    /// Whether the rollout has made no progress for [`STALL_MAX`], so that it would wait forever. Pauses do not count.
+    /// Whether the rollout has made no progress for [`STALL_MAX`], so that it would wait forever. Planned pauses do not count.
     fn is_stalled(&mut self) -> bool {
         let Some(rollout) = self.region.rollout(self.id) else { return true };
         let progress = Progress::of(&self.region, rollout);
-        if progress != self.progress || matches!(rollout.waits_for, Some(Wait::Pause { .. })) {
+        if progress != self.progress || matches!(rollout.waits_for, Some(Wait::Start { .. } | Wait::Pause { .. })) {
             (self.progress, self.progressed) = (progress, self.now);
         }
         self.now.since(self.progressed) > STALL_MAX
@@ -210,7 +210,10 @@ impl Course {
 
     fn note_wait(&mut self) {
         let wait = self.region.rollout(self.id).and_then(|rollout| rollout.waits_for.clone());
-        let Some(wait) = wait.filter(|wait| !matches!(wait, Wait::Approvals | Wait::Pause { .. })) else { return };
+        let Some(wait) = wait.filter(|wait| !matches!(wait, Wait::Approvals | Wait::Start { .. } | Wait::Pause { .. }))
+        else {
+            return;
+        };
         if self.waits.last().is_none_or(|(_, last)| last.as_str() != wait.as_str()) {
             self.waits.push((self.now, wait));
         }

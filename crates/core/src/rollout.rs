@@ -22,7 +22,7 @@ pub struct Rollout {
     pub waits_for: Option<Wait>,
     /// Number of machines whose event failed or timed out.
     pub failures: u32,
-    /// End of the pause after the latest step.
+    /// No step starts before this time: the start that the plan asks for, or the end of the pause after the latest step.
     pub paused_until: Option<Timestamp>,
     /// When the rules must look at the rollout again, even without a command.
     pub wake: Option<Timestamp>,
@@ -33,6 +33,8 @@ pub struct Rollout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutPlan {
     pub action: RolloutAction,
+    /// Earliest start of the first step: its `NotBefore`, or the beginning of a drain. None: as soon as the notice allows.
+    pub at: Option<Timestamp>,
     /// Maximum number of steps in progress. A host that is draining or drained counts until it is active again.
     pub parallel: u32,
     /// Time between the end of a step and the start of the next.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::html;
-use forewarn_api_types::ResourceName;
 use forewarn_api_types::span::span;
+use forewarn_api_types::{ResourceName, Time};
 
 /// Errors by field.
 #[derive(Clone, Debug, Default)]
@@ -138,6 +138,15 @@ pub fn parse_seconds(label: &str, text: &str) -> Result<u64, String> {
 }
 
 /// An empty field has no value.
+/// Browsers send times without a time zone, with or without seconds. They are in UTC.
+pub fn parse_time(text: &str) -> Result<Time, String> {
+    let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
+    candidates
+        .iter()
+        .find_map(|text| Time::parse(text).ok())
+        .ok_or_else(|| format!("'{text}' is not a valid time. Use the format 2026-03-01T12:00, in UTC."))
+}
+
 pub fn parse_optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
     if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
@@ -145,6 +154,14 @@ pub fn parse_optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_utc_with_or_without_seconds() {
+        for text in ["2026-03-01T12:00", "2026-03-01T12:00:00", "2026-03-01T12:00:00Z", "2026-03-01T13:00:00+01:00"] {
+            assert_eq!(parse_time(text).unwrap().to_string(), "2026-03-01T12:00:00Z", "{text}");
+        }
+        assert!(parse_time("tomorrow").unwrap_err().contains("in UTC"));
+    }
 
     #[test]
     fn spans_are_whole_seconds() {

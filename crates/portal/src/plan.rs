@@ -6,15 +6,13 @@ use forewarn_core::{Machine, Plan, Region, Rejection, Target};
 use serde_json::json;
 
 use super::address;
-use super::field::{Control, Field, Problems, parse_optional, parse_seconds};
+use super::field::{Control, Field, Problems, parse_optional, parse_seconds, parse_time};
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use forewarn_access::digest::digest_of;
 use forewarn_api::{find_any_group, find_machine, plan_of};
 use forewarn_api_types::span::span_text;
-use forewarn_api_types::{
-    MaintenanceCause, MaintenanceTarget, MaintenanceType, NewMaintenance, TEXT_CHARS_MAX, Text, Time,
-};
+use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, MaintenanceType, NewMaintenance, TEXT_CHARS_MAX, Text};
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -249,26 +247,9 @@ fn parse_duration(text: &str) -> Result<i64, String> {
     parse_seconds("The duration", text).map(|secs| secs as i64)
 }
 
-/// Browsers send times without a time zone, with or without seconds. They are in UTC.
-fn parse_time(text: &str) -> Result<Time, String> {
-    let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
-    candidates
-        .iter()
-        .find_map(|text| Time::parse(text).ok())
-        .ok_or_else(|| format!("'{text}' is not a valid time. Use the format 2026-03-01T12:00, in UTC."))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_utc_with_or_without_seconds() {
-        for text in ["2026-03-01T12:00", "2026-03-01T12:00:00", "2026-03-01T12:00:00Z", "2026-03-01T13:00:00+01:00"] {
-            assert_eq!(parse_time(text).unwrap().to_string(), "2026-03-01T12:00:00Z", "{text}");
-        }
-        assert!(parse_time("tomorrow").unwrap_err().contains("in UTC"));
-    }
 
     #[test]
     fn durations_are_seconds_or_unknown() {

@@ -355,7 +355,8 @@ fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&
 fn list_rules(rollout: &Rollout) -> Facts {
     let plan = &rollout.plan;
     let windows: Vec<String> = plan.windows.iter().map(|window| words::escape_html(describe_window(window))).collect();
-    let mut facts = vec![
+    let mut facts: Vec<_> = plan.at.map(|at| ("Not before", words::time(at))).into_iter().collect();
+    facts.extend([
         ("In parallel", plan.parallel.to_string()),
         ("Pause between", if plan.pause.is_zero() { "none".into() } else { span_text(plan.pause) }),
         ("Windows", if windows.is_empty() { "any time".into() } else { windows.join("<br>") }),
@@ -365,7 +366,7 @@ fn list_rules(rollout: &Rollout) -> Facts {
         ),
         ("Failures", format!("{} of {} tolerated", rollout.failures, plan.failures_max)),
         ("Rollout", format!("<code>{}</code>", rollout.id)),
-    ];
+    ]);
     facts.extend(plan.notice.map(|notice| ("Notice", span_text(notice))));
     Facts { facts }
 }

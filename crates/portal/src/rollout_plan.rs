@@ -9,7 +9,7 @@ use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutT
 use http::StatusCode;
 
 use super::activity::{ActivityId, title_of};
-use super::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds};
+use super::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::html::RenderMode;
@@ -24,8 +24,19 @@ use super::{Portal, frame, html, waits, words};
 const HERE: &str = "/rollouts/plan";
 
 /// The fields of a plan in the address.
-const FIELDS: [&str; 10] =
-    ["hosts", "groups", "type", "parallel", "pause", "window", "unavailable", "failures", "notice", "description"];
+const FIELDS: [&str; 11] = [
+    "hosts",
+    "groups",
+    "type",
+    "at",
+    "parallel",
+    "pause",
+    "window",
+    "unavailable",
+    "failures",
+    "notice",
+    "description",
+];
 
 #[derive(Template)]
 #[template(path = "rollout_form.html")]
@@ -132,6 +143,9 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
         of("groups", "Or groups").with_hint("Each by update domain. Leave hosts empty."),
         Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
         of("description", "Description or ticket").with_hint("Shown to machines."),
+        of("at", "Not before")
+            .with_control(Control::Time)
+            .with_hint("The first step starts then. Default: as soon as the notice allows."),
         of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("window", "Window").with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin. Default: any time."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
@@ -160,6 +174,7 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
     };
     let number = |name: &str, label: &'static str| parse_optional(query.text(name), |text| parse_number(text, label));
     let seconds = |name: &str, label: &'static str| parse_optional(query.text(name), |text| parse_seconds(label, text));
+    let at = problems.take("at", parse_optional(query.text("at"), parse_time));
     let parallel = problems.take("parallel", number("parallel", "In parallel"));
     let pause = problems.take("pause", seconds("pause", "The pause"));
     let unavailable = problems.take("unavailable", number("unavailable", "Unavailable per group"));
@@ -178,6 +193,7 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
     Some(NewRollout {
         hosts,
         groups,
+        at: at?,
         parallel: parallel?,
         pause_seconds: pause?,
         windows: windows?,
@@ -209,6 +225,8 @@ fn field_of(error: &ApiError, plan: &NewRollout) -> &'static str {
         ("unavailable", "unavailable"),
         ("parallel", "parallel"),
         ("notice", "notice"),
+        ("plantoofar", "at"),
+        ("planinthepast", "at"),
         ("pause", "pause"),
         ("description", "description"),
     ];

@@ -15,6 +15,7 @@ pub fn render_wait(wait: &WaitFor) -> String {
             format!(r#"<span class="amber">{missing} of {total} {noun} missing: {}</span>"#, name_machines(wait))
         }
         (WaitReason::Window, _, _) => format!("waits for the window at{}", until()),
+        (WaitReason::Start, _, _) => format!("waits for its start: the first step is announced at{}", until()),
         (WaitReason::Pause, _, _) => format!("waits for the end of the pause at{}", until()),
         (WaitReason::Notice, _, _) => {
             format!("no handler, starts at the planned time{}: {}", until(), name_machines(wait))
@@ -37,6 +38,7 @@ pub fn render_wait(wait: &WaitFor) -> String {
 pub fn shorten(wait: &WaitFor) -> String {
     match wait.reason {
         WaitReason::Window => "waits for the window".into(),
+        WaitReason::Start => "waits for its start".into(),
         WaitReason::Pause => "waits for the end of the pause".into(),
         WaitReason::Approvals => "waits for approvals".into(),
         WaitReason::Paused => "paused".into(),
@@ -52,7 +54,9 @@ pub fn shorten(wait: &WaitFor) -> String {
 /// Whether a wait is more than a part of the plan, such as a window or the pause between two steps.
 pub fn is_unplanned(reason: WaitReason) -> bool {
     match reason {
-        WaitReason::Window | WaitReason::Pause | WaitReason::Approvals | WaitReason::Notice => false,
+        WaitReason::Window | WaitReason::Start | WaitReason::Pause | WaitReason::Approvals | WaitReason::Notice => {
+            false
+        }
         WaitReason::Availability
         | WaitReason::Capacity
         | WaitReason::Host

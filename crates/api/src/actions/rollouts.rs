@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
+use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::render::{render_rollout, render_rollout_preview};
 use crate::{names, windows};
@@ -120,6 +121,7 @@ fn plan_of(new: NewRollout, now: Timestamp) -> Result<RolloutPlan, ApiError> {
             RolloutType::Redeploy => RolloutAction::Redeploy,
             RolloutType::Drain => drain,
         },
+        at: new.at.map(Convert::convert),
         parallel: new.parallel.unwrap_or(1),
         pause: Duration::from_secs(new.pause_seconds.unwrap_or(0)),
         windows: windows::resolve(&new.windows, now)?,

@@ -27,6 +27,7 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
             RolloutState::Stopped { by, .. } => Some(by.to_string()),
             _ => None,
         },
+        at: rollout.plan.at.map(Convert::convert),
         parallel: rollout.plan.parallel,
         pause_seconds: rollout.plan.pause.as_secs(),
         windows: rollout.plan.windows.iter().map(render_window).collect(),
@@ -125,6 +126,7 @@ pub fn render_wait(wait: &Wait) -> WaitFor {
     let plain = WaitFor::of;
     match wait {
         Wait::Window { opens } => WaitFor { until: Some(opens.convert()), ..plain(WaitReason::Window) },
+        Wait::Start { until } => WaitFor { until: Some(until.convert()), ..plain(WaitReason::Start) },
         Wait::Pause { until } => WaitFor { until: Some(until.convert()), ..plain(WaitReason::Pause) },
         Wait::Availability { group, unavailable, max } => WaitFor {
             group: Some(group.to_string()),

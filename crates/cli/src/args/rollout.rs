@@ -1,6 +1,7 @@
 //! Arguments of `forewarn rollout`.
 
 use clap::Subcommand;
+use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::{MaintenanceWindow, RolloutType};
 
 use crate::parse;
@@ -43,6 +44,9 @@ pub struct RolloutArgs {
     /// Maintenance of each step.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse::word::<RolloutType>())]
     pub kind: RolloutType,
+    /// Time to start the first step, such as '2026-07-28 22:00:00' or +2h [default: after the notice period].
+    #[arg(long, value_name = "TIME", value_parser = moment::future)]
+    pub at: Option<Moment>,
     /// Maximum number of steps in progress [default: 1].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub parallel: Option<u32>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use forewarn_api_client::moment;
 use forewarn_api_types::{
     Clock, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
     RolloutStep, RolloutStepPhase, Text, Time,
@@ -45,7 +46,7 @@ fn verb(rollout: &RolloutId, verb: &str) -> Call {
 }
 
 fn start(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::api(&["rollouts"]), &body(args)?)?;
+    let value = api.post(&Call::api(&["rollouts"]), &body(api, args)?)?;
     if args.no_wait {
         return output::print_one(&value, output, |rollout: &Rollout| {
             let steps = rollout.steps.len();
@@ -65,12 +66,13 @@ fn short(rollout: &Rollout) -> String {
     rollout.id.to_string().chars().take(8).collect()
 }
 
-fn body(args: &RolloutArgs) -> Result<NewRollout, Failure> {
+fn body(api: &Api, args: &RolloutArgs) -> Result<NewRollout, Failure> {
     let pool = args.to.clone().map(ResourceName::new).transpose();
     Ok(NewRollout {
         hosts: args.targets.host.clone(),
         host_label: args.targets.label.clone(),
         groups: args.targets.set.clone(),
+        at: moment::resolve(args.at, api)?.map(Time::from),
         parallel: args.parallel,
         pause_seconds: args.pause,
         windows: args.window.clone(),
@@ -88,7 +90,7 @@ fn body(args: &RolloutArgs) -> Result<NewRollout, Failure> {
 // --- preview ---------------------------------------------------------------------------------------
 
 fn preview(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::api(&["rollouts", "preview"]), &body(args)?)?;
+    let value = api.post(&Call::api(&["rollouts", "preview"]), &body(api, args)?)?;
     if matches!(output, Output::Json | Output::Yaml) {
         return output::print_value(&value, output);
     }
@@ -283,6 +285,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
     lines.push(("created", format_time(rollout.created)));
     lines.extend(rollout.ended.map(|at| ("ended", format_time(at))));
     lines.extend(rollout.expected_end.map(|at| ("expected end", format_time(at))));
+    lines.extend(rollout.at.map(|at| ("starts at", format_time(at))));
     lines.push(("in parallel", rollout.parallel.to_string()));
     lines.extend(rollout.max_unavailable.map(|max| ("max unavailable", max.to_string())));
     lines.push(("failures", format!("{} of at most {}", rollout.failures, rollout.max_failures)));

@@ -300,6 +300,17 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         "…\nRollout [..] stopped by [..]: 1 of 3 steps, 0 failed machines.",
         "",
     );
+    check(&server, "rollout start --host h3 --type Reboot --at +2h --no-wait", 0, "Started rollout [..]", "");
+    let planned = json(&server, "rollout list")[0].clone();
+    assert_eq!((&planned["state"], &planned["waitsFor"]["reason"]), (&"Planned".into(), &"Start".into()));
+    let show = format!("rollout show {}", planned["id"].as_str().expect("an ID"));
+    check(
+        &server,
+        &show,
+        0,
+        "…\nwaits for     its start: the first step is announced at [..]\n…\nstarts at     [..]\n…",
+        "",
+    );
     check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");
 }
 

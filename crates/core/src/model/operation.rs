@@ -146,6 +146,8 @@ pub struct DrainProgress {
 pub enum Wait {
     /// The next maintenance window opens at this time.
     Window { opens: Timestamp },
+    /// The first step is announced at this time.
+    Start { until: Timestamp },
     /// The pause between steps.
     Pause { until: Timestamp },
     /// The group has too many unavailable machines. The name is that of the group or the standalone machine.
@@ -165,6 +167,7 @@ impl Wait {
     pub fn as_str(&self) -> &'static str {
         match self {
             Wait::Window { .. } => "window",
+            Wait::Start { .. } => "start",
             Wait::Pause { .. } => "pause",
             Wait::Availability { .. } => "availability",
             Wait::Capacity { .. } => "capacity",

@@ -11,6 +11,7 @@ use crate::rollout::*;
 use crate::rules::rollouts::maintenance_plan;
 use crate::settings::{PLAN_AHEAD_MAX, ROLLOUT_STEPS_MAX, WINDOWS_MAX};
 use crate::step::Step;
+use crate::time::Timestamp;
 use crate::window::Window;
 
 impl Step {
@@ -128,6 +129,13 @@ impl Step {
                 members.filter(|machine| machine.update_domain == *domain).cloned().collect()
             }),
         }
+    }
+
+    /// When the first step is announced, so that its notice ends at the start that the plan asks for. A drain has no common
+    /// notice: it begins at that time.
+    pub fn first_announcement(&self, plan: &RolloutPlan) -> Option<Timestamp> {
+        let notice = plan.action.kind().map_or(Duration::ZERO, |_| self.notice_of(plan));
+        plan.at.map(|at| at - notice)
     }
 
     /// The notice that the events of a rollout get.

@@ -73,7 +73,7 @@ impl Step {
             steps: steps.collect(),
             waits_for: None,
             failures: 0,
-            paused_until: None,
+            paused_until: self.first_announcement(&new.plan),
             wake: None,
             requested: 0,
         });
@@ -180,7 +180,8 @@ impl Step {
                 return None;
             }
             if let Some(until) = rollout.paused_until.filter(|until| *until > self.now) {
-                return Some(Wait::Pause { until });
+                let has_begun = rollout.steps.iter().any(|step| step.started.is_some());
+                return Some(if has_begun { Wait::Pause { until } } else { Wait::Start { until } });
             }
             if let Some(closed) = self.find_closed_window(&rollout.plan) {
                 return Some(Wait::Window { opens: closed.opens });
@@ -308,7 +309,7 @@ pub(super) fn maintenance_plan(plan: &RolloutPlan, kind: EventKind) -> Plan {
     Plan {
         kind,
         cause: Cause::HostMaintenance,
-        at: None,
+        at: plan.at,
         notice: plan.notice,
         duration_secs: plan.duration_secs,
         description: plan.description.clone(),

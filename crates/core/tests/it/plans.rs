@@ -506,3 +506,137 @@ fn an_ended_rollout_is_kept_for_a_week() {
     ",
     );
 }
+
+#[test]
+fn the_notice_of_the_first_step_ends_at_the_start_of_the_rollout() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h2
+        on a
+        on b
+        rollout hosts h1,h2 reboot at=2h
+        r1> Planned start | Pending Pending
+        wait 104m
+        a> 1: -
+        wait 1m
+        r1> Waiting approvals | InProgress Pending
+        a> 2: e1 Reboot Scheduled a 15:00
+        wait 15m
+        a> 3: e1 Reboot Started a
+        done e1
+        # Later steps follow as usual.
+        b> 2: e2 Reboot Scheduled b 15:00
+    ",
+    );
+}
+
+#[test]
+fn machines_without_a_handler_wait_for_the_start_of_the_rollout_too() {
+    check(
+        "
+        vm a host=h1
+        avset s b
+        rollout hosts h1 reboot at=2h
+        rollout groups s freeze at=2h
+        wait 119m
+        r1> Waiting approvals | InProgress
+        r2> Waiting approvals | InProgress
+        wait 1m
+        r1> Running | InProgress
+        r2> Running | InProgress
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_that_starts_sooner_than_its_notice_gives_full_notice() {
+    check(
+        "
+        vm a host=h1
+        on a
+        rollout hosts h1 reboot at=5m
+        a> 2: e1 Reboot Scheduled a 15:00
+    ",
+    );
+}
+
+#[test]
+fn a_longer_notice_announces_the_first_step_earlier() {
+    check(
+        "
+        vm a host=h1
+        on a
+        rollout hosts h1 reboot at=2h notice=90m
+        wait 29m
+        a> 1: -
+        wait 1m
+        a> 2: e1 Reboot Scheduled a 90:00
+    ",
+    );
+}
+
+#[test]
+fn a_drain_begins_at_the_start_of_the_rollout() {
+    check(
+        "
+        vm a host=h1
+        host h2
+        rollout hosts h1 drain at=2h
+        wait 119m
+        h1> Active a
+        wait 1m
+        h1> Draining a
+    ",
+    );
+}
+
+#[test]
+fn a_start_within_a_window_is_announced_within_the_window() {
+    check(
+        "
+        vm a host=h1
+        on a
+        # It is 08:00. The notice of a start at 10:00 would begin before the window opens.
+        rollout hosts h1 reboot at=2h window=10:00-11:00
+        wait 119m
+        r1> Planned window | Pending
+        wait 1m
+        a> 2: e1 Reboot Scheduled a 15:00
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_starts_neither_in_the_past_nor_too_far_ahead() {
+    check(
+        "
+        vm a host=h1
+        rollout hosts h1 reboot at=9601h = PlanTooFar
+        rollout hosts h1 reboot at=0s
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_that_waits_for_its_start_can_be_paused_and_stopped() {
+    check(
+        "
+        vm a host=h1
+        on a
+        rollout hosts h1 reboot at=2h
+        pause r1
+        wait 3h
+        r1> Paused | Pending
+        resume r1
+        a> 2: e1 Reboot Scheduled a 15:00
+        stop r1
+        a> 3: -
+        rollout hosts h1 reboot at=2h
+        stop r2
+        r2> Stopped | Canceled
+        wait 3h
+        a> 3: -
+    ",
+    );
+}

@@ -594,6 +594,28 @@ fn a_night_of_twenty_hosts_is_planned_paused_resumed_and_stopped() {
 }
 
 #[test]
+fn the_first_step_of_a_rollout_starts_at_the_chosen_time() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({"name": "a", "host": "h1", "addresses": []}), 201, json!({}));
+    server.listen_as("a");
+    let plan = |at: &str| json!({"type": "Reboot", "hosts": ["h1"], "at": at});
+    let past = plan("2026-03-01T11:59:59Z");
+    check(&server, "POST /rollouts", past, 409, json!({"error": {"code": "PlanInThePast"}}));
+    let plan = plan("2026-03-01T14:00:00Z");
+    let preview = check(&server, "POST /rollouts/preview", plan.clone(), 200, json!({"isComplete": true}));
+    assert_eq!(preview["steps"][0]["started"], "2026-03-01T13:45:00Z", "{preview}");
+    let wait = json!({"reason": "Start", "until": "2026-03-01T13:45:00Z"});
+    let expected = json!({"state": "Planned", "at": "2026-03-01T14:00:00Z", "waitsFor": wait});
+    let rollout = check(&server, "POST /rollouts", plan, 202, expected);
+    check(&server, "POST /clock/advance", json!({"seconds": 105 * 60}), 200, json!({}));
+    let path = format!("GET /rollouts/{}", rollout["id"].as_str().unwrap());
+    let announced = check(&server, &path, NONE, 200, json!({"state": "Waiting"}));
+    let operation = announced["steps"][0]["operation"].as_str().unwrap();
+    let operation = check(&server, &format!("GET /operations/{operation}"), NONE, 200, json!({}));
+    assert_eq!(operation["groups"][0]["events"][0]["notBefore"], "2026-03-01T14:00:00Z", "{operation}");
+}
+
+#[test]
 fn later_steps_of_a_running_rollout_begin_when_they_are_expected_to() {
     let server = Server::start();
     let hosts = ["n1", "n2", "n3"];

@@ -75,6 +75,7 @@ fn rollouts() -> Vec<Rollout> {
         RolloutState::Finished { at: at(560) },
         RolloutState::Stopped { at: at(561), by: "bob".into() },
         RolloutState::Failed { at: at(562) },
+        RolloutState::Planned,
     ];
     let waits = [
         Wait::Window { opens: at(4000) },
@@ -84,6 +85,7 @@ fn rollouts() -> Vec<Rollout> {
         Wait::Approvals,
         Wait::Host("host-c".into()),
         Wait::Paused,
+        Wait::Start { until: at(3600) },
     ];
     let actions = [
         RolloutAction::Freeze,
@@ -113,6 +115,7 @@ fn plan_of_rollout(action: RolloutAction, is_full: bool) -> RolloutPlan {
     let window = Window { days: Weekdays::new([5, 6]), start_minute: 1320, end_minute: 240, zone };
     RolloutPlan {
         action,
+        at: is_full.then(|| at(4500)),
         parallel: 2,
         pause: Duration::from_secs(600),
         windows: if is_full { vec![window] } else { Vec::new() },

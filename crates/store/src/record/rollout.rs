@@ -71,6 +71,8 @@ impl RolloutBody<'_> {
 struct RolloutPlanBody<'a> {
     #[serde(borrow)]
     action: ActionBody<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<i64>,
     parallel: u32,
     pause_ms: Millis,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -90,6 +92,7 @@ impl<'a> From<&'a RolloutPlan> for RolloutPlanBody<'a> {
     fn from(plan: &'a RolloutPlan) -> Self {
         RolloutPlanBody {
             action: (&plan.action).into(),
+            at: plan.at.map(|at| at.0),
             parallel: plan.parallel,
             pause_ms: plan.pause.into(),
             windows: plan.windows.iter().map(WindowBody::from).collect(),
@@ -106,6 +109,7 @@ impl RolloutPlanBody<'_> {
     fn into_plan(self, interner: &mut Interner) -> RolloutPlan {
         RolloutPlan {
             action: self.action.into_action(interner),
+            at: self.at.map(Timestamp),
             parallel: self.parallel,
             pause: self.pause_ms.into(),
             windows: self.windows.into_iter().map(|window| window.into_window(interner)).collect(),
@@ -258,6 +262,8 @@ impl RolloutStateBody<'_> {
 pub(super) enum WaitBody<'a> {
     #[serde(rename = "window")]
     Window { opens: i64 },
+    #[serde(rename = "start")]
+    Start { until: i64 },
     #[serde(rename = "pause")]
     Pause { until: i64 },
     #[serde(rename = "availability")]
@@ -284,6 +290,7 @@ impl<'a> From<&'a Wait> for WaitBody<'a> {
     fn from(wait: &'a Wait) -> Self {
         match wait {
             Wait::Window { opens } => WaitBody::Window { opens: opens.0 },
+            Wait::Start { until } => WaitBody::Start { until: until.0 },
             Wait::Pause { until } => WaitBody::Pause { until: until.0 },
             Wait::Availability { group, unavailable, max } => {
                 WaitBody::Availability { group: group.into(), unavailable: *unavailable, max: *max }
@@ -300,6 +307,7 @@ impl WaitBody<'_> {
     pub fn into_wait(self, interner: &mut Interner) -> Wait {
         match self {
             WaitBody::Window { opens } => Wait::Window { opens: Timestamp(opens) },
+            WaitBody::Start { until } => Wait::Start { until: Timestamp(until) },
             WaitBody::Pause { until } => Wait::Pause { until: Timestamp(until) },
             WaitBody::Availability { group, unavailable, max } => {
                 Wait::Availability { group: interner.name(group), unavailable, max }

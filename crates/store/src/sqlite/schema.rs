@@ -7,7 +7,7 @@ use super::query_one;
 use crate::StoreError;
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 5;
+pub(super) const FORMAT: u32 = 6;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -139,9 +139,9 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
         Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]).map_err(read_error),
-        // Formats 3, 4 and 5 allow records with more content. Older records are still valid.
+        // Formats 3 to 6 allow records with more content. Older records are still valid.
         Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]).map_err(read_error),
-        Ok(4) => upgrade(connection, &[]).map_err(read_error),
+        Ok(4 | 5) => upgrade(connection, &[]).map_err(read_error),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."

@@ -10,7 +10,7 @@ use forewarn_core::{Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v5";
+const CURRENT: &str = "v6";
 
 #[test]
 fn this_version_writes_its_fixtures() {
@@ -92,13 +92,29 @@ fn an_archive_of_v4_is_imported() {
 fn a_directory_of_v5_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v5").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+    let mut store = SqliteStore::open(copy.path()).unwrap();
+    check_older("v5", 15, &mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
 #[test]
 fn an_archive_of_v5_is_imported() {
     let mut store = MemoryStore::new();
     import("v5", &mut store);
+    check_older("v5", 15, &mut store);
+}
+
+#[test]
+fn a_directory_of_v6_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v6").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+}
+
+#[test]
+fn an_archive_of_v6_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v6", &mut store);
     check_current(&mut store);
 }
 

@@ -23,7 +23,8 @@ impl Step {
             return;
         }
         let reason = |wait: &Option<Wait>| wait.as_ref().map(Wait::as_str);
-        let is_news = reason(&waits_for).is_some_and(|now| now != "pause" && Some(now) != reason(&rollout.waits_for));
+        let is_planned = matches!(waits_for, None | Some(Wait::Start { .. } | Wait::Pause { .. }));
+        let is_news = !is_planned && reason(&waits_for) != reason(&rollout.waits_for);
         let edit = |rollout: &mut Rollout| {
             rollout.state = state;
             rollout.waits_for = waits_for;

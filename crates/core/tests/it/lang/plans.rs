@@ -67,6 +67,7 @@ impl World {
             targets,
             plan: RolloutPlan {
                 action,
+                at: option("at=").map(duration).transpose()?.map(|ahead| self.now + ahead),
                 parallel: option("parallel=").map_or(Ok(1), number)? as u32,
                 pause: option("pause=").map_or(Ok(Duration::ZERO), duration)?,
                 windows: windows.collect::<Result<_, _>>()?,
@@ -107,7 +108,7 @@ impl World {
 fn show_wait(wait: &Wait) -> String {
     let word = wait.as_str();
     match wait {
-        Wait::Window { .. } | Wait::Pause { .. } | Wait::Approvals | Wait::Paused => word.into(),
+        Wait::Window { .. } | Wait::Start { .. } | Wait::Pause { .. } | Wait::Approvals | Wait::Paused => word.into(),
         Wait::Availability { group, unavailable, max } => format!("{word} {group} {unavailable}/{max}"),
         Wait::Capacity { machine } => format!("{word} {machine}"),
         Wait::Host(host) => format!("{word} {host}"),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forewarn_core::*;
 
@@ -28,6 +29,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("machines move only to active hosts of the right pool", targets_are_active),
     ("no event of a rollout starts outside its windows", windows_hold),
     ("events of a rollout are scheduled only within its windows", announced_within_windows),
+    ("a rollout is not announced long before its time", announced_in_time),
+    ("a rollout waits for its start until its notice begins", start_is_not_late),
+    ("no event of a rollout starts before its time unless approved", start_holds),
     ("a paused rollout announces nothing", paused_is_quiet),
     ("a paused rollout stays paused", paused_stays_paused),
     ("a host or group belongs to one rollout", one_owner),
@@ -231,6 +235,42 @@ fn announced_within_windows(_: &PlanMemory, step: &Step<'_>) -> Result<(), Strin
         ensure(!is_late, || format!("the notice of {} ends after the window of {}", event.id, rollout.id))?;
     }
     Ok(())
+}
+
+fn announced_in_time(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for event in new_events(step) {
+        let Some((rollout, at)) = planned_start(step, event) else { continue };
+        let is_drain = matches!(rollout.plan.action, RolloutAction::Drain { .. });
+        let notice = if is_drain { Duration::ZERO } else { step.after.settings().notice_min(event.kind) };
+        ensure(step.after.now() + notice >= at, || format!("{} of {} came too early", event.id, rollout.id))?;
+    }
+    Ok(())
+}
+
+fn start_is_not_late(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for rollout in step.after.live_rollouts().filter(|it| matches!(it.waits_for, Some(Wait::Start { .. }))) {
+        let Some(at) = rollout.plan.at else { return Err(format!("{} has no start", rollout.id)) };
+        let kind = rollout.plan.action.kind();
+        let notice = kind.map_or(Duration::ZERO, |kind| step.after.settings().notice_min(kind));
+        ensure(step.after.now() + notice < at, || format!("{} should have been announced", rollout.id))?;
+    }
+    Ok(())
+}
+
+fn start_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for event in newly_started(step).filter(|event| event.approval.is_none()) {
+        let Some((rollout, at)) = planned_start(step, event) else { continue };
+        // Events of one host start together, so that one of them may wait for the approval of another.
+        let is_alone = event.cohort.is_none();
+        ensure(step.after.now() >= at || !is_alone, || format!("{} of {} started too early", event.id, rollout.id))?;
+    }
+    Ok(())
+}
+
+/// The rollout of an event, with the start that it asks for.
+fn planned_start<'a>(step: &'a Step<'_>, event: &Event) -> Option<(&'a Arc<Rollout>, Timestamp)> {
+    let rollout = step.after.rollout(operation_of(step.after, event)?.rollout?)?;
+    Some((rollout, rollout.plan.at?))
 }
 
 fn paused_is_quiet(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {

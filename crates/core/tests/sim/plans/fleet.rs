@@ -190,6 +190,7 @@ impl PlanRun {
             targets,
             plan: RolloutPlan {
                 action,
+                at: self.start_time(),
                 parallel: self.rng.one(&[1, 1, 2, 3]),
                 pause: Duration::from_secs(self.rng.one(&[0, 0, 600])),
                 windows: self.windows(),
@@ -204,6 +205,11 @@ impl PlanRun {
 
     fn action(&mut self) -> RolloutAction {
         self.rng.one(&[RolloutAction::Freeze, RolloutAction::Reboot, RolloutAction::Redeploy])
+    }
+
+    fn start_time(&mut self) -> Option<Timestamp> {
+        let ahead = Duration::from_secs(self.rng.one(&[60, 3_600, 40_000]));
+        self.rng.percent(30).then(|| self.clock + ahead)
     }
 
     fn windows(&mut self) -> Vec<Window> {
