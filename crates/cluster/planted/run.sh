@@ -1,70 +1,12 @@
 #!/usr/bin/env bash
-# Applies each patch of this directory, one at a time, to a copy of the crate and runs the simulation on it.
-# Fails if the simulation does not find a bug, or if a patch does not apply or compile.
+# Runs the simulation of the replicated log on each planted bug.
 #
 #   crates/cluster/planted/run.sh            all bugs
 #   crates/cluster/planted/run.sh 07 gate    only bugs whose file name contains one of these words
-#
-# FOREWARN_SIM_SEEDS is the number of simulated runs per bug (default 600).
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export CARGO_TARGET_DIR=${PLANTED_TARGET_DIR:-$work/target}
-export RUST_BACKTRACE=0
+crate=cluster
+needed=(test-support)
+simulation=(--package forewarn-cluster --no-default-features --test sim)
+counted=(runs_lose seeds_)
+messages='invariant "[^"]*"|busy without end|panicked: .{0,40}'
 export FOREWARN_SIM_SEEDS=${FOREWARN_SIM_SEEDS:-600}
-
-mkdir -p "$work/crates"
-cp "$root/Cargo.lock" "$work/"
-sed -e 's/^members = .*/members = ["crates\/cluster"]/' -e '/^default-members/d' "$root/Cargo.toml" >"$work/Cargo.toml"
-cp -R "$root/crates/cluster" "$root/crates/test-support" "$work/crates/"
-cd "$work" || exit 1
-
-# Only these tests count: other tests may find the bug too, but are not under test here.
-simulate() {
-    cargo test --quiet --package forewarn-cluster --no-default-features --test sim -- runs_lose seeds_ >"$work/log" 2>&1
-}
-
-wanted() {
-    [ $# -eq 1 ] && return 0
-    local name=$1 word
-    shift
-    for word in "$@"; do
-        case $name in *"$word"*) return 0 ;; esac
-    done
-    return 1
-}
-
-if ! simulate; then
-    cat "$work/log"
-    echo "the simulation fails without a planted bug"
-    exit 1
-fi
-
-survivors=0
-printf '| %-32s | %-8s | %-4s | %s |\n' bug found seed by
-printf '|%s|%s|%s|%s|\n' ---------------------------------- ---------- ------ ---
-for patch in "$here"/*.patch; do
-    name=$(basename "$patch" .patch)
-    wanted "$name" "$@" || continue
-    by="" seed=""
-    if ! git apply "$patch" 2>"$work/log"; then
-        found="no patch"
-    elif ! cargo test --quiet --package forewarn-cluster --no-default-features --test sim --no-run >"$work/log" 2>&1; then
-        found="no build"
-    elif simulate; then
-        found=NO
-    else
-        found=yes
-        seed=$(grep -oE '^--- seed [0-9]+' "$work/log" | head -n 1 | grep -oE '[0-9]+')
-        by=$(grep -oE 'invariant "[^"]*"|busy without end|panicked: .{0,40}' "$work/log" |
-            sort | uniq -c | sort -rn | head -n 1 | sed -e 's/^ *[0-9]* //')
-    fi
-    [ "$found" = yes ] || survivors=$((survivors + 1))
-    printf '| %-32s | %-8s | %-4s | %s |\n' "$name" "$found" "$seed" "$by"
-    rm -rf crates/cluster/src
-    cp -R "$root/crates/cluster/src" crates/cluster/src
-done
-[ "$survivors" -eq 0 ] || echo "$survivors bugs were not found"
-exit $((survivors > 0))
+. "$(dirname "$0")/../../test-support/planted.sh"
