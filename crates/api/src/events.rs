@@ -18,7 +18,7 @@ use super::{Actions, names};
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ListQuery {
+pub struct EventsQuery {
     /// Include events that finished within the last hour.
     pub all: Option<bool>,
     /// Only events of this machine.
@@ -33,7 +33,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<EventsQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let after = extract::numeric_cursor(query.after.as_deref())?;
     let snapshot = actions.engine().snapshot();

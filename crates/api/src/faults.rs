@@ -14,7 +14,7 @@ use super::render::render_fault;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ListQuery {
+pub struct FaultsQuery {
     /// Only faults of this machine.
     pub machine: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
@@ -40,7 +40,7 @@ pub async fn add(
     actions.add_fault(body).await.map(extract::created)
 }
 
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<FaultsQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let after = extract::numeric_cursor(query.after.as_deref())?.unwrap_or(0);
     let machine = actions.find_machine_id(query.machine.as_deref())?;

@@ -16,7 +16,7 @@ use super::{Actions, names};
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ListQuery {
+pub struct HistoryFilter {
     #[param(inline)]
     pub event: Option<EventId>,
     #[param(inline)]
@@ -41,7 +41,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<HistoryFilter>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let newest = query.newest == Some(true);
     let MachineFilter { name, id, scopes } = match &query.machine {

@@ -20,14 +20,14 @@ use super::render::render_host;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ListQuery {
+pub struct HostsQuery {
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the previous page.
     pub after: Option<String>,
 }
 
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<HostsQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let snapshot = actions.engine().snapshot();
     let region = &snapshot.region;

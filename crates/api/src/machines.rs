@@ -17,7 +17,7 @@ use super::{Actions, names};
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ListQuery {
+pub struct MachinesQuery {
     /// Only machines with this name.
     pub name: Option<String>,
     /// Only machines in this resource group or cloud service; used with `name`.
@@ -33,7 +33,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<MachinesQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let after = extract::numeric_cursor(query.after.as_deref())?.map(MachineId);
     let snapshot = actions.engine().snapshot();

@@ -203,7 +203,7 @@ fn with_dry_run(mut route: Route) -> Route {
 fn machine_routes() -> Vec<Route> {
     use {machine_actions as act, machine_identity as identity};
     vec![
-        get("/api/v1/machines", machines::list, doc("listMachines", "List machines in order of registration").query::<machines::ListQuery>().page::<Machine>()),
+        get("/api/v1/machines", machines::list, doc("listMachines", "List machines in order of registration").query::<machines::MachinesQuery>().page::<Machine>()),
         post("/api/v1/machines", Action::RegisterMachine, machines::register, doc("registerMachine", "Register a machine").body::<NewMachine>().response::<Machine>(CREATED)),
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "Get a machine").query::<GroupQuery>().response::<Machine>(OK)),
         patch("/api/v1/machines/{machine}", Action::ChangeMachine, machines::change, doc("changeMachine", "Change a machine; omitted fields keep their values").query::<GroupQuery>().body::<MachineChange>().response::<Machine>(OK)),
@@ -270,7 +270,7 @@ fn host_routes() -> Vec<Route> {
         post("/api/v1/rollouts/{rollout}/pause", Action::PauseRollout, rollouts::pause, doc("pauseRollout", "Start no more steps; scheduled events finish, or are canceled with 'now'").optional_body::<PauseOptions>().response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/resume", Action::ResumeRollout, rollouts::resume, doc("resumeRollout", "Continue a paused rollout").optional_body::<EmptyBody>().response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/stop", Action::StopRollout, rollouts::stop, doc("stopRollout", "End a rollout; scheduled events are canceled, started events finish").optional_body::<EmptyBody>().response::<Rollout>(OK)),
-        get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::ListQuery>().page::<Host>()),
+        get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::HostsQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "Get a host").response::<Host>(OK)),
         get("/api/v1/hosts/{host}/domains", hosts::domains, doc("listHostDomains", "List the domains of a host, as its agent has reported them").page::<HostDomain>()),
         put("/api/v1/hosts/{host}", Action::RegisterHost, hosts::put, doc("registerHost", "Register a host").response::<Host>(OK).response::<Host>(CREATED)),
@@ -290,7 +290,7 @@ fn host_routes() -> Vec<Route> {
 #[rustfmt::skip]
 fn event_routes() -> Vec<Route> {
     vec![
-        get("/api/v1/events", events::list, doc("listEvents", "List unfinished events in order of appearance").query::<events::ListQuery>().page::<Event>()),
+        get("/api/v1/events", events::list, doc("listEvents", "List unfinished events in order of appearance").query::<events::EventsQuery>().page::<Event>()),
         post("/api/v1/events/approve", Action::ApproveEvents, events::approve_many, doc("approveEvents", "Approve events, all or none").body::<Approvals>().response::<Approved>(OK)),
         get("/api/v1/events/wait", waits::wait, doc("waitForEvent", "Wait for an event to reach a status").query::<waits::WaitQuery>().response::<WaitAnswer>(OK)),
         get("/api/v1/events/{event}", events::get, doc("getEvent", "Get an event").response::<Event>(OK)),
@@ -318,7 +318,7 @@ fn scenario_routes() -> Vec<Route> {
 #[rustfmt::skip]
 fn fault_routes() -> Vec<Route> {
     vec![
-        get("/api/v1/faults", faults::list, doc("listFaults", "List faults of the metadata endpoint, oldest first").query::<faults::ListQuery>().page::<Fault>()),
+        get("/api/v1/faults", faults::list, doc("listFaults", "List faults of the metadata endpoint, oldest first").query::<faults::FaultsQuery>().page::<Fault>()),
         post("/api/v1/faults", Action::AddFault, faults::add, doc("addFault", "Add a fault to the metadata endpoint").body::<NewFault>().response::<Fault>(CREATED)),
         delete("/api/v1/faults", Action::ClearFault, faults::clear_all, doc("clearFaults", "Clear all faults, or those of one machine").query::<faults::ClearQuery>().response::<Cleared>(OK)),
         get("/api/v1/faults/{fault}", faults::get, doc("getFault", "Get a fault").response::<Fault>(OK)),
@@ -343,7 +343,7 @@ fn webhook_routes() -> Vec<Route> {
 #[rustfmt::skip]
 fn other_routes() -> Vec<Route> {
     vec![
-        get("/api/v1/history", history::list, doc("listHistory", "List history").query::<history::ListQuery>().page::<HistoryRow>()),
+        get("/api/v1/history", history::list, doc("listHistory", "List history").query::<history::HistoryFilter>().page::<HistoryRow>()),
         get("/api/v1/changes", changes::stream, doc("streamChanges", "Stream changes as Server-Sent Events").query::<changes::ChangesQuery>().header("Last-Event-ID", "Number of the last row received; the stream continues after it").text("text/event-stream")),
         get("/api/v1/clock", clock::get, doc("getClock", "Get the server's clock").response::<Clock>(OK)),
         put("/api/v1/clock", Action::SetClock, clock::set, doc("setClock", "Set a manual clock").body::<SetTo>().response::<Clock>(OK)),
