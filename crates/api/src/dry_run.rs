@@ -8,7 +8,7 @@ use axum::extract::MatchedPath;
 use axum::response::Response;
 use forewarn_api_types::{DryRun, Operation};
 use forewarn_core::{Command, Rejection, Snapshot};
-use forewarn_engine::{AllDone, Engine};
+use forewarn_engine::{CommittedBundle, Engine};
 use http::request::Parts;
 use http::{Method, Uri};
 
@@ -51,7 +51,7 @@ pub struct DryRunResult(Arc<OnceLock<Arc<Snapshot>>>);
 
 impl DryRunResult {
     /// Lets the rules decide on a copy of the region. The routes listed here do so once per request.
-    pub fn run(&self, engine: &Engine, commands: &[Command]) -> Result<AllDone, Rejection> {
+    pub fn run(&self, engine: &Engine, commands: &[Command]) -> Result<CommittedBundle, Rejection> {
         let before = engine.snapshot();
         let now = engine.now();
         let (mut region, mut answers) = (before.region.clone(), Vec::new());
@@ -62,7 +62,7 @@ impl DryRunResult {
         }
         let after = Arc::new(Snapshot { revision: before.revision, region });
         let snapshot = self.0.get_or_init(|| after).clone();
-        Ok(AllDone { answers, snapshot })
+        Ok(CommittedBundle { answers, snapshot })
     }
 }
 

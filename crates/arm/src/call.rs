@@ -19,7 +19,7 @@ use super::resource::home_of;
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{Actions, AuditNote, Scheme, extract, history};
-use forewarn_engine::AllDone;
+use forewarn_engine::CommittedBundle;
 
 /// The name of the attachment that holds the body of a machine or group.
 pub const BODY: &str = "arm";
@@ -148,7 +148,7 @@ impl Arm {
         commands: Vec<Command>,
         note: AuditNote,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
-    ) -> Result<AllDone, ApiError> {
+    ) -> Result<CommittedBundle, ApiError> {
         self.actions.commit(commands, note, attach).await
     }
 

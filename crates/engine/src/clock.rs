@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use forewarn_core::Timestamp;
 use forewarn_store::{ClockKind, ClockStamp};
 
-use crate::slew::Course;
+use crate::slew::ClockAnchor;
 use crate::system_clocks::SystemClocks;
 
 /// How far the program's time and the wall clock may differ before it is reported. NTP sets the wall clock instead of slewing
@@ -51,7 +51,7 @@ enum TimeSource {
 
 struct SlewedClock {
     clocks: Arc<dyn SystemClocks>,
-    course: ArcSwap<Course>,
+    anchor: ArcSwap<ClockAnchor>,
 }
 
 impl Clock {
@@ -65,10 +65,10 @@ impl Clock {
         let readings = clocks.read();
         match kind {
             ClockSetting::Real => {
-                let course = Course::begin(readings, clocks.boot_id(), stamp, stored);
-                let latest_ms = AtomicI64::new(course.time_us.div_euclid(1000));
+                let anchor = ClockAnchor::begin(readings, clocks.boot_id(), stamp, stored);
+                let latest_ms = AtomicI64::new(anchor.time_us.div_euclid(1000));
                 Clock {
-                    source: TimeSource::Real(SlewedClock { clocks, course: ArcSwap::from_pointee(course) }),
+                    source: TimeSource::Real(SlewedClock { clocks, anchor: ArcSwap::from_pointee(anchor) }),
                     latest_ms,
                 }
             }
@@ -114,7 +114,7 @@ impl Clock {
     /// Continues from this time, earlier or later than before: in a cluster, the leader sets the time.
     pub fn set(&self, time: Timestamp) {
         if let TimeSource::Real(slewed) = &self.source {
-            slewed.course.store(Arc::new(Course::from_time(slewed.clocks.read(), time)));
+            slewed.anchor.store(Arc::new(ClockAnchor::from_time(slewed.clocks.read(), time)));
         }
         self.latest_ms.store(time.0, Ordering::Relaxed);
     }
@@ -125,9 +125,9 @@ impl Clock {
             TimeSource::Manual if stored == Timestamp::default() => {}
             TimeSource::Manual => self.latest_ms.store(stored.0, Ordering::Relaxed),
             TimeSource::Real(slewed) => {
-                let course = Course::begin(slewed.clocks.read(), slewed.clocks.boot_id(), stamp, stored);
-                self.latest_ms.store(course.time_us.div_euclid(1000), Ordering::Relaxed);
-                slewed.course.store(Arc::new(course));
+                let anchor = ClockAnchor::begin(slewed.clocks.read(), slewed.clocks.boot_id(), stamp, stored);
+                self.latest_ms.store(anchor.time_us.div_euclid(1000), Ordering::Relaxed);
+                slewed.anchor.store(Arc::new(anchor));
             }
         }
     }
@@ -154,7 +154,7 @@ impl Clock {
         let TimeSource::Real(slewed) = &self.source else { return None };
         let boot_id = slewed.clocks.boot_id()?.to_owned();
         let boot_us = slewed.clocks.boot_us();
-        let time = self.raise(slewed.course.load().time_at(boot_us).div_euclid(1000));
+        let time = self.raise(slewed.anchor.load().time_at(boot_us).div_euclid(1000));
         Some(ClockStamp { boot_id, boot_ms: boot_us.div_euclid(1000), time })
     }
 }
@@ -162,14 +162,14 @@ impl Clock {
 impl SlewedClock {
     fn time_us(&self) -> i64 {
         let boot_us = self.clocks.boot_us();
-        self.course.load().time_at(boot_us)
+        self.anchor.load().time_at(boot_us)
     }
 
     fn compare(&self) {
         let readings = self.clocks.read();
-        let course = self.course.load();
-        if readings.boot_us - course.boot_us >= COMPARE_INTERVAL_US {
-            self.course.store(Arc::new(course.compare(readings)));
+        let anchor = self.anchor.load();
+        if readings.boot_us - anchor.boot_us >= COMPARE_INTERVAL_US {
+            self.anchor.store(Arc::new(anchor.compare(readings)));
         }
     }
 }

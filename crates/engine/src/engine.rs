@@ -36,7 +36,7 @@ pub type Attach = Box<dyn FnOnce(&[Answer]) -> Vec<Attachment> + Send>;
 
 /// A bundle that was carried out, stored and published.
 #[derive(Debug)]
-pub struct AllDone {
+pub struct CommittedBundle {
     /// One per command.
     pub answers: Vec<Answer>,
     pub snapshot: Arc<Snapshot>,
@@ -128,7 +128,7 @@ pub enum Message {
 
 pub struct Pending {
     pub work: Bundle,
-    pub reply: oneshot::Sender<Result<AllDone, SubmitError>>,
+    pub reply: oneshot::Sender<Result<CommittedBundle, SubmitError>>,
 }
 
 #[derive(Clone)]
@@ -170,14 +170,14 @@ impl Engine {
 
     /// Carries out a command. Once this returns, the result is durable and visible. A refused command changes nothing.
     pub async fn submit(&self, command: Command, asked: Option<AuditEntry>) -> Result<Done, SubmitError> {
-        let AllDone { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
+        let CommittedBundle { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
         let answer = answers.into_iter().next().unwrap_or(Answer::Done);
         Ok(Done { answer, snapshot })
     }
 
     /// Carries out all commands of a bundle and stores its attachments in one commit; if one command is refused, nothing
     /// changes.
-    pub async fn submit_all(&self, work: Bundle) -> Result<AllDone, SubmitError> {
+    pub async fn submit_all(&self, work: Bundle) -> Result<CommittedBundle, SubmitError> {
         let (reply, answer) = oneshot::channel();
         self.send(Message::Command(Box::new(Pending { work, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))

@@ -20,32 +20,37 @@ use crate::system_clocks::Readings;
 /// changes by at most 0.45 s.
 const SLEW_INTERVAL: i64 = 1_000_000 / 500;
 
-/// The program's time as a function of boot time, from one comparison with the wall clock to the next.
+/// A comparison of the clocks, from which the program's time follows as a function of boot time until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct ClockAnchor {
     pub boot_us: i64,
     pub time_us: i64,
     /// Wall time minus the program's time, when they were compared.
     gap_us: i64,
 }
 
-impl Course {
-    /// The course at startup. `stored` is the latest time in the region, zero for a new store. `stamp` is from the latest
+impl ClockAnchor {
+    /// The anchor at startup. `stored` is the latest time in the region, zero for a new store. `stamp` is from the latest
     /// commit: within the same boot, time has passed as the boot-time clock says. Otherwise the wall clock is trusted, but
     /// time does not go back.
-    pub fn begin(readings: Readings, boot_id: Option<&str>, stamp: Option<&ClockStamp>, stored: Timestamp) -> Course {
+    pub fn begin(
+        readings: Readings,
+        boot_id: Option<&str>,
+        stamp: Option<&ClockStamp>,
+        stored: Timestamp,
+    ) -> ClockAnchor {
         let Readings { boot_us, wall_us } = readings;
         let lowest = stamp.map_or(stored, |stamp| stamp.time.max(stored));
         let continued = stamp.and_then(|stamp| continue_stamp(stamp, boot_id?, boot_us));
         let time_us = continued.unwrap_or(wall_us).max(lowest.0.saturating_mul(1000));
-        Course { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
+        ClockAnchor { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
     }
 
-    /// The course from a time that another server has set.
-    pub fn from_time(readings: Readings, time: Timestamp) -> Course {
+    /// The anchor of a time that another server has set.
+    pub fn from_time(readings: Readings, time: Timestamp) -> ClockAnchor {
         let Readings { boot_us, wall_us } = readings;
         let time_us = time.0.saturating_mul(1000);
-        Course { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
+        ClockAnchor { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
     }
 
     /// The program's time, in microseconds. Corrects no more than the gap, however late the next comparison is.
@@ -55,12 +60,12 @@ impl Course {
         self.time_us + elapsed + self.gap_us.clamp(-correction_max, correction_max)
     }
 
-    /// The course after another comparison with the wall clock. It has no step at that point.
+    /// The anchor after another comparison with the wall clock. The program's time has no step at that point.
     #[must_use]
-    pub fn compare(&self, readings: Readings) -> Course {
+    pub fn compare(&self, readings: Readings) -> ClockAnchor {
         let boot_us = readings.boot_us.max(self.boot_us);
         let time_us = self.time_at(boot_us);
-        Course { boot_us, time_us, gap_us: readings.wall_us.saturating_sub(time_us) }
+        ClockAnchor { boot_us, time_us, gap_us: readings.wall_us.saturating_sub(time_us) }
     }
 }
 
@@ -83,18 +88,18 @@ mod tests {
         Readings { boot_us: boot_secs * SEC, wall_us: wall_secs * SEC }
     }
 
-    fn begin(boot_secs: i64, wall_secs: i64) -> Course {
-        Course::begin(readings(boot_secs, wall_secs), None, None, Timestamp::default())
+    fn begin(boot_secs: i64, wall_secs: i64) -> ClockAnchor {
+        ClockAnchor::begin(readings(boot_secs, wall_secs), None, None, Timestamp::default())
     }
 
     /// Follows a wall clock that differs by `step` seconds from the moment zero on, comparing every `interval_us`. Returns the
     /// time relative to boot time after each comparison.
     fn follow(step: i64, interval_us: i64, comparisons: i64) -> Vec<i64> {
-        let mut course = begin(0, WALL);
+        let mut anchor = begin(0, WALL);
         let corrections = (1..=comparisons).map(|number| {
             let boot_us = number * interval_us;
-            course = course.compare(Readings { boot_us, wall_us: (WALL + step) * SEC + boot_us });
-            course.time_us - WALL * SEC - boot_us
+            anchor = anchor.compare(Readings { boot_us, wall_us: (WALL + step) * SEC + boot_us });
+            anchor.time_us - WALL * SEC - boot_us
         });
         corrections.collect()
     }
@@ -121,39 +126,40 @@ mod tests {
 
     #[test]
     fn time_neither_jumps_nor_stands_still_between_comparisons() {
-        let mut course = begin(0, WALL).compare(readings(0, WALL + 3600));
-        let mut latest = course.time_us;
+        let mut anchor = begin(0, WALL).compare(readings(0, WALL + 3600));
+        let mut latest = anchor.time_us;
         for ms in 1..20_000_i64 {
-            let time = course.time_at(ms * 1000);
+            let time = anchor.time_at(ms * 1000);
             assert!((999..=1001).contains(&(time - latest)), "{ms}: {}", time - latest);
             latest = time;
             if ms % 1000 == 0 {
                 let wall = if ms % 2000 == 0 { WALL + 3600 } else { WALL - 3600 };
-                course = course.compare(Readings { boot_us: ms * 1000, wall_us: wall * SEC });
-                assert_eq!(course.time_at(ms * 1000), latest);
+                anchor = anchor.compare(Readings { boot_us: ms * 1000, wall_us: wall * SEC });
+                assert_eq!(anchor.time_at(ms * 1000), latest);
             }
         }
     }
 
     #[test]
     fn a_late_comparison_does_not_correct_too_much() {
-        let course = begin(0, WALL).compare(readings(0, WALL + 1));
-        assert_eq!(course.time_at(86_400 * SEC), (WALL + 86_400 + 1) * SEC);
+        let anchor = begin(0, WALL).compare(readings(0, WALL + 1));
+        assert_eq!(anchor.time_at(86_400 * SEC), (WALL + 86_400 + 1) * SEC);
     }
 
     #[test]
     fn an_older_reading_changes_nothing() {
-        let course = begin(100, WALL);
-        assert_eq!(course.time_at(99 * SEC), WALL * SEC);
-        assert_eq!(course.compare(readings(99, WALL)), course);
+        let anchor = begin(100, WALL);
+        assert_eq!(anchor.time_at(99 * SEC), WALL * SEC);
+        assert_eq!(anchor.compare(readings(99, WALL)), anchor);
     }
 
     /// Starts at `boot_secs` of `boot_id` with this wall time after a commit at 1000 s of boot `a`, at [`WALL`].
     fn restart(boot_id: Option<&str>, boot_secs: i64, wall_secs: i64) -> i64 {
         let stamp = ClockStamp { boot_id: "a".into(), boot_ms: 1_000_000, time: Timestamp::from_secs(WALL) };
-        let course = Course::begin(readings(boot_secs, wall_secs), boot_id, Some(&stamp), Timestamp::from_secs(WALL));
-        assert_eq!(course.time_us % SEC, 0);
-        course.time_us / SEC - WALL
+        let anchor =
+            ClockAnchor::begin(readings(boot_secs, wall_secs), boot_id, Some(&stamp), Timestamp::from_secs(WALL));
+        assert_eq!(anchor.time_us % SEC, 0);
+        anchor.time_us / SEC - WALL
     }
 
     #[test]
@@ -175,7 +181,7 @@ mod tests {
     #[test]
     fn the_regions_time_is_a_lower_bound_without_a_stamp_too() {
         let stored = Timestamp::from_secs(WALL + 50);
-        assert_eq!(Course::begin(readings(5, WALL), Some("a"), None, stored).time_us, (WALL + 50) * SEC);
-        assert_eq!(Course::begin(readings(5, WALL + 90), Some("a"), None, stored).time_us, (WALL + 90) * SEC);
+        assert_eq!(ClockAnchor::begin(readings(5, WALL), Some("a"), None, stored).time_us, (WALL + 50) * SEC);
+        assert_eq!(ClockAnchor::begin(readings(5, WALL + 90), Some("a"), None, stored).time_us, (WALL + 90) * SEC);
     }
 }

@@ -27,7 +27,9 @@ use tokio::sync::oneshot;
 use crate::clock::{Clock, ClockWatch};
 use crate::cluster::{Commitment, Node};
 use crate::effects::EffectSink;
-use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Message, Pending, SubmitError};
+use crate::engine::{
+    ADVANCE_MAX, Advance, AdvanceError, Bundle, CommittedBundle, Health, Message, Pending, SubmitError,
+};
 use crate::metrics::EngineMetrics;
 use crate::publish::{Publisher, publish_commit};
 
@@ -249,7 +251,7 @@ impl Writer {
                 let _ = self.take_reports(now);
                 let snapshot = &self.newest;
                 for (reply, answers) in replies.into_iter().zip(answers) {
-                    let done = answers.map(|answers| AllDone { answers, snapshot: snapshot.clone() });
+                    let done = answers.map(|answers| CommittedBundle { answers, snapshot: snapshot.clone() });
                     let _ = reply.send(done.map_err(SubmitError::Rejected));
                 }
             }

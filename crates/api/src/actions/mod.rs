@@ -39,7 +39,7 @@ use super::guard::check_role;
 use super::render::render_operation;
 use forewarn_access::{Role, random_guid};
 use forewarn_api_types::Operation;
-use forewarn_engine::{AllDone, AuditEntry, Bundle, Done};
+use forewarn_engine::{AuditEntry, Bundle, CommittedBundle, Done};
 use http::StatusCode;
 
 impl Actions {
@@ -61,7 +61,7 @@ impl Actions {
         commands: Vec<Command>,
         note: AuditNote,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
-    ) -> Result<AllDone, ApiError> {
+    ) -> Result<CommittedBundle, ApiError> {
         if let Execution::Dry(trial) = &self.2 {
             return Ok(trial.run(self.engine(), &commands)?);
         }
@@ -71,7 +71,7 @@ impl Actions {
 
     /// Runs a command as the caller and records it in the audit trail. In a dry run, only the rules see it.
     pub(super) async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
-        let AllDone { answers, snapshot } = self.commit(vec![command], note, |_| Vec::new()).await?;
+        let CommittedBundle { answers, snapshot } = self.commit(vec![command], note, |_| Vec::new()).await?;
         Ok(Done { answer: answers.into_iter().next().unwrap_or(Answer::Done), snapshot })
     }
 

@@ -41,7 +41,7 @@ enum Place {
 }
 
 /// The result of following for a moment.
-pub enum Turn {
+pub enum FollowOutcome {
     /// Nothing to do for the caller.
     Followed,
     Lead(Lead),
@@ -81,31 +81,31 @@ impl Node {
     }
 
     /// Follows for a moment.
-    pub fn follow(&mut self) -> Turn {
-        let Place::Following(follower) = &mut self.place else { return Turn::Followed };
-        let turn = match follower.follow(&mut self.copy, BootClock.now() + TURN) {
-            Following::Lead(lead) => Turn::Lead(lead),
-            Following::Diverged(divergence) => Turn::Diverged(divergence),
-            Following::Idle => Turn::Followed,
+    pub fn follow(&mut self) -> FollowOutcome {
+        let Place::Following(follower) = &mut self.place else { return FollowOutcome::Followed };
+        let outcome = match follower.follow(&mut self.copy, BootClock.now() + TURN) {
+            Following::Lead(lead) => FollowOutcome::Lead(lead),
+            Following::Diverged(divergence) => FollowOutcome::Diverged(divergence),
+            Following::Idle => FollowOutcome::Followed,
             Following::NoRegion => {
                 self.create_region();
-                Turn::Followed
+                FollowOutcome::Followed
             }
             Following::TransferFailed(error) => {
                 self.warn(format!("cannot copy the region from another server: {error}"));
-                Turn::Followed
+                FollowOutcome::Followed
             }
             Following::ApplyFailed(error) => {
                 self.warn(error);
                 self.restart();
-                Turn::Followed
+                FollowOutcome::Followed
             }
         };
-        if let Turn::Lead(_) = turn {
+        if let FollowOutcome::Lead(_) = outcome {
             self.change_place();
         }
         self.update();
-        turn
+        outcome
     }
 
     /// Turns a leader whose term has ended into a follower, or a follower that has taken over into a leader.

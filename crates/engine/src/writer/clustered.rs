@@ -16,7 +16,7 @@ use forewarn_cluster::machine::{Lead, Loss};
 use forewarn_core::{Command, Timestamp};
 
 use super::{CommitFailed, Commits, FORGET_AGAIN, RECONCILE_EVERY, Writer};
-use crate::cluster::{Node, Turn};
+use crate::cluster::{FollowOutcome, Node};
 use crate::engine::{AdvanceError, Bundle, Message, SubmitError};
 
 /// The pause before the first commit of a term is tried again.
@@ -31,9 +31,9 @@ impl Writer {
             let turn = node.follow();
             self.newest = node.newest();
             match turn {
-                Turn::Followed => {}
-                Turn::Lead(lead) => self.lead(&lead),
-                Turn::Diverged(divergence) => {
+                FollowOutcome::Followed => {}
+                FollowOutcome::Lead(lead) => self.lead(&lead),
+                FollowOutcome::Diverged(divergence) => {
                     tracing::error!("{divergence}");
                     return;
                 }
