@@ -76,6 +76,25 @@ pub enum FactKind {
     ScopeOff(ScopeId),
 }
 
+impl FactKind {
+    /// The event that appeared, was approved, started or ended.
+    pub fn event(&self) -> Option<&Arc<Event>> {
+        match self {
+            FactKind::Appeared(event)
+            | FactKind::Approved { event, .. }
+            | FactKind::Started(event)
+            | FactKind::Ended(event) => Some(event),
+            FactKind::OperationEnded(_)
+            | FactKind::RolloutChanged { .. }
+            | FactKind::HostChanged(_)
+            | FactKind::MachineAdded(_)
+            | FactKind::MachineRemoved(_)
+            | FactKind::ScopeOn(_)
+            | FactKind::ScopeOff(_) => None,
+        }
+    }
+}
+
 /// A change of a rollout. Steps are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RolloutChange {

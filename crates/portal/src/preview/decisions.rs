@@ -142,37 +142,15 @@ fn missing_approvals(region: &Region, event: &Event) -> Vec<String> {
 }
 
 fn started(trial: &Transition) -> impl Iterator<Item = &Event> {
-    trial.facts.iter().filter_map(|fact| match &fact.what {
-        FactKind::Started(event) => Some(&**event),
-        FactKind::Appeared(_)
-        | FactKind::Approved { .. }
-        | FactKind::Ended(_)
-        | FactKind::OperationEnded(_)
-        | FactKind::RolloutChanged { .. }
-        | FactKind::HostChanged(_)
-        | FactKind::MachineAdded(_)
-        | FactKind::MachineRemoved(_)
-        | FactKind::ScopeOn(_)
-        | FactKind::ScopeOff(_) => None,
-    })
+    let started = trial.facts.iter().filter(|fact| matches!(fact.what, FactKind::Started(_)));
+    started.filter_map(|fact| fact.what.event()).map(|event| &**event)
 }
 
 pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcome)> {
-    trial.facts.iter().filter_map(|fact| match &fact.what {
-        FactKind::Ended(event) => match &event.status {
-            Status::Ended { outcome, .. } => Some((&**event, outcome)),
-            Status::Scheduled | Status::Started { .. } => None,
-        },
-        FactKind::Appeared(_)
-        | FactKind::Approved { .. }
-        | FactKind::Started(_)
-        | FactKind::OperationEnded(_)
-        | FactKind::RolloutChanged { .. }
-        | FactKind::HostChanged(_)
-        | FactKind::MachineAdded(_)
-        | FactKind::MachineRemoved(_)
-        | FactKind::ScopeOn(_)
-        | FactKind::ScopeOff(_) => None,
+    let ended = trial.facts.iter().filter(|fact| matches!(fact.what, FactKind::Ended(_)));
+    ended.filter_map(|fact| fact.what.event()).filter_map(|event| match &event.status {
+        Status::Ended { outcome, .. } => Some((&**event, outcome)),
+        Status::Scheduled | Status::Started { .. } => None,
     })
 }
 
