@@ -25,7 +25,7 @@ use crate::adapters::EngineSource;
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, DriverChoice, StoreChoice};
 use crate::first_machine::register_first;
-use crate::hosts::{self, Beats, GuestServices, LinkParts, Links, ServerList};
+use crate::hosts::{self, Beats, GuestServices, LinkTable, Links, ServerList};
 use crate::machines::{self, Surroundings};
 use crate::open::{self, Bound, Hosts, OpenEngine, OpenStore, Secure};
 use crate::order_metrics::OrderMetrics;
@@ -197,7 +197,7 @@ impl<'s> Startup<'s> {
             port: bound.port(),
             servers: Box::new(move || known.addresses()),
         };
-        let links = Arc::new(Links::new(LinkParts {
+        let links = Arc::new(Links {
             engine: engine.clone(),
             access,
             beats,
@@ -207,7 +207,8 @@ impl<'s> Startup<'s> {
             plain_names: self.config.plain_names,
             gives_orders: matches!(self.config.driver, DriverChoice::Agents),
             guests: GuestServices::new(engine.clone(), self.issuer.clone(), self.domains.clone()),
-        }));
+            table: LinkTable::default(),
+        });
         if self.cluster.is_some() {
             tasks.spawn(hosts::follow_region(links.clone(), stop.clone()));
         }

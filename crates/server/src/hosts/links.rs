@@ -26,24 +26,15 @@ pub struct Links {
     /// Carries out requests of agents while another server leads. None: a single server.
     pub cluster: Option<Arc<Cluster>>,
     pub plain_names: bool,
-    gives_orders: bool,
-    pub guests: GuestServices,
-    links: Mutex<HashMap<Name, Link>>,
-}
-
-/// The parts of [`Links`].
-pub struct LinkParts {
-    pub engine: Engine,
-    pub access: Arc<HostAccess>,
-    pub beats: Arc<Beats>,
-    pub contacts: AgentContacts,
-    pub servers: Arc<ServerList>,
-    pub cluster: Option<Arc<Cluster>>,
-    pub plain_names: bool,
     /// Whether agents drive the machines.
     pub gives_orders: bool,
     pub guests: GuestServices,
+    pub table: LinkTable,
 }
+
+/// The latest link of each host.
+#[derive(Default)]
+pub struct LinkTable(Mutex<HashMap<Name, Link>>);
 
 struct Link {
     instance: String,
@@ -73,12 +64,6 @@ pub struct Session {
 }
 
 impl Links {
-    pub fn new(parts: LinkParts) -> Links {
-        let LinkParts { engine, access, beats, contacts, servers, cluster, plain_names, gives_orders, guests } = parts;
-        let links = Mutex::default();
-        Links { engine, access, beats, contacts, servers, cluster, plain_names, gives_orders, guests, links }
-    }
-
     /// Begins a stream of an agent that was admitted with this claim. Returns what the agent was sent before.
     pub fn open(self: &Arc<Self>, host: &Name, claim: Claim, peer: Peer) -> (Session, Option<Sent>) {
         let mut links = self.lock();
@@ -134,7 +119,7 @@ impl Links {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Link>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -19,7 +19,7 @@ mod stream;
 
 pub use beats::Beats;
 pub use guests::GuestServices;
-pub use links::{LinkParts, Links};
+pub use links::{LinkTable, Links};
 pub use listener::{HostListener, serve};
 pub use routes::peer_routes;
 pub use servers::{Listener, ServerList, follow_region};
