@@ -1,4 +1,4 @@
-//! Rollouts: maintenance in steps over hosts, or over the update domains of groups.
+//! Rollouts: maintenance in steps over hosts, the update domains of groups, or single machines.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ pub struct NewRollout {
     pub id: Option<Id>,
     #[serde(rename = "type")]
     pub kind: RolloutType,
-    /// Hosts, in order. Set either hosts, a label or groups.
+    /// Hosts, in order. Set either hosts, a label, groups or machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// All hosts with this label, `KEY=VALUE`, in order of their names.
@@ -23,6 +23,9 @@ pub struct NewRollout {
     /// Groups, in order, each by update domain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// Machines, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
     /// Earliest start of the first step: its `NotBefore`, or the beginning of a drain. Default: as soon as the notice allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
@@ -77,6 +80,7 @@ impl NewRollout {
             hosts: Vec::new(),
             host_label: None,
             groups: Vec::new(),
+            machines: Vec::new(),
             at: None,
             parallel: None,
             pause_seconds: None,
@@ -195,6 +199,8 @@ pub struct RolloutStep {
     pub group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_domain: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     pub state: RolloutStepPhase,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Id>,

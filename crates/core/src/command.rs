@@ -143,6 +143,7 @@ impl Command {
             | Command::ClaimMachine { machine, .. } => vec![*machine],
             Command::UpgradeInstances { machines, .. } => machines.clone(),
             Command::Request { request, .. } => request.machines(),
+            Command::StartRollout(new) => new.targets.machines(),
             Command::Approve { by: Approver::Guest { machine, .. }, .. } => vec![*machine],
             Command::Approve { by: Approver::Management(_) | Approver::Policy, .. }
             | Command::RegisterMachine(_)
@@ -157,13 +158,21 @@ impl Command {
             | Command::LoseHost { .. }
             | Command::Cancel { .. }
             | Command::CancelEvent { .. }
-            | Command::StartRollout(_)
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
             | Command::StopRollout { .. }
             | Command::Report { .. }
             | Command::Resume
             | Command::Tick => Vec::new(),
+        }
+    }
+}
+
+impl RolloutTargets {
+    fn machines(&self) -> Vec<MachineId> {
+        match self {
+            RolloutTargets::Machines(machines) => machines.clone(),
+            RolloutTargets::Hosts(_) | RolloutTargets::Groups(_) => Vec::new(),
         }
     }
 }
@@ -372,4 +381,5 @@ pub enum RolloutTargets {
     Hosts(Vec<Name>),
     /// Each group by update domain.
     Groups(Vec<GroupId>),
+    Machines(Vec<MachineId>),
 }

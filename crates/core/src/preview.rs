@@ -102,6 +102,7 @@ fn find_targets(region: &Region, id: RolloutId) -> BTreeSet<MachineId> {
                 machines
                     .extend(region.group(*group).iter().flat_map(|group| region.group_members(group)).map(|it| it.id));
             }
+            StepTarget::Machine(id) => drop(machines.insert(*id)),
         }
     }
     machines
@@ -143,7 +144,7 @@ impl Progress {
     fn of(region: &Region, rollout: &Rollout) -> Progress {
         let hosts = rollout.steps.iter().filter_map(|step| match &step.target {
             StepTarget::Host(host) => Some(host),
-            StepTarget::Domain { .. } => None,
+            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
         });
         Progress {
             steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
@@ -224,7 +225,7 @@ impl Course {
         let active = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
         let hosts = active.filter_map(|step| match &step.target {
             StepTarget::Host(host) => self.region.host(host),
-            StepTarget::Domain { .. } => None,
+            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
         });
         let drained = hosts.into_iter().find(|host| host.state == HostState::Drained).map(|host| host.name.clone());
         match drained {

@@ -317,13 +317,6 @@ impl Region {
         })
     }
 
-    /// The rollout that owns this group.
-    pub fn rollout_of_group(&self, group: GroupId) -> Option<&Arc<Rollout>> {
-        self.live_rollouts().find(|rollout| {
-            rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Domain { group: of, .. } if of == group))
-        })
-    }
-
     /// The drain in progress on this host.
     pub fn drain_of(&self, host: &Name) -> Option<&Arc<Operation>> {
         self.operations.get(self.index.drains.get(host)?)

@@ -1,4 +1,4 @@
-//! The data of a rollout: maintenance in steps over hosts, or over the update domains of groups. Plain data; the
+//! The data of a rollout: maintenance in steps over hosts, the update domains of groups, or single machines. Plain data; the
 //! rules are in `rules/rollouts`.
 
 use std::time::Duration;
@@ -103,6 +103,7 @@ pub struct RolloutStep {
 pub enum StepTarget {
     Host(Name),
     Domain { group: GroupId, domain: u32 },
+    Machine(MachineId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

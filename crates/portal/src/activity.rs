@@ -335,12 +335,15 @@ pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
         .map(|step| match &step.target {
             StepTarget::Host(host) => host.to_string(),
             StepTarget::Domain { group, .. } => name_group(region, *group),
+            StepTarget::Machine(id) => name_machine(region, *id),
         })
         .collect();
     match rollout.steps.first().map(|step| &step.target) {
         Some(StepTarget::Host(_)) if targets.len() > 1 => format!("{kind} of {} hosts", targets.len()),
         Some(StepTarget::Host(_)) => format!("{kind} of host {}", words::join_many(targets.into_iter())),
-        Some(StepTarget::Domain { .. }) | None => format!("{kind} of {}", words::join_many(targets.into_iter())),
+        Some(StepTarget::Domain { .. } | StepTarget::Machine(_)) | None => {
+            format!("{kind} of {}", words::join_many(targets.into_iter()))
+        }
     }
 }
 
@@ -348,7 +351,12 @@ pub fn name_step(region: &Region, target: &StepTarget) -> String {
     match target {
         StepTarget::Host(host) => host.to_string(),
         StepTarget::Domain { group, domain } => format!("{}, update domain {domain}", name_group(region, *group)),
+        StepTarget::Machine(id) => name_machine(region, *id),
     }
+}
+
+fn name_machine(region: &Region, id: MachineId) -> String {
+    region.machine(id).map_or_else(|| "a deleted machine".into(), |machine| machine.name.to_string())
 }
 
 fn name_group(region: &Region, id: forewarn_core::GroupId) -> String {

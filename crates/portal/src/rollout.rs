@@ -140,6 +140,7 @@ fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPre
     let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
     let noun = match rollout.steps.first().map(|step| &step.target) {
         Some(StepTarget::Host(_)) => "hosts",
+        Some(StepTarget::Machine(_)) => "machines",
         Some(StepTarget::Domain { .. }) | None => "update domains",
     };
     let progress = format!("{ended}/{} {noun}", rollout.steps.len());
@@ -276,6 +277,9 @@ fn render_step(
         href: match &step.target {
             StepTarget::Host(host) => address::of_host(host),
             StepTarget::Domain { group, .. } => address::of_group(*group),
+            StepTarget::Machine(id) => {
+                region.machine(*id).map_or_else(String::new, |machine| address::of_machine(machine))
+            }
         },
         state,
         mark,
@@ -318,6 +322,7 @@ fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], miss
         StepTarget::Domain { group, domain } => scene.region().group(*group).map_or(0, |group| {
             scene.region().group_members(group).filter(|machine| machine.update_domain == *domain).count()
         }),
+        StepTarget::Machine(id) => usize::from(scene.region().machine(*id).is_some()),
     };
     match step.state {
         StepState::InProgress if down > 0 => format!("{} down", count(down, "machine")),
@@ -392,7 +397,7 @@ fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
         .iter()
         .filter_map(|step| match &step.target {
             StepTarget::Host(host) => Some(&**host),
-            StepTarget::Domain { .. } => None,
+            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
         })
         .collect();
     let groups: BTreeSet<_> = rollout
@@ -401,6 +406,7 @@ fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
         .filter_map(|step| match step.target {
             StepTarget::Host(_) => None,
             StepTarget::Domain { group, .. } => Some(fleet::GroupKey::Group(group)),
+            StepTarget::Machine(id) => region.machine(id).map(|machine| fleet::key_of(machine)),
         })
         .collect();
     let on_hosts = region.machines().filter(|machine| machine.host.as_deref().is_some_and(|host| hosts.contains(host)));

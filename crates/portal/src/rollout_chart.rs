@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use askama::Template;
+use forewarn_api::find_machine;
 use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType, Time};
 use forewarn_core::{EventKind, Region, Timestamp};
 
@@ -261,7 +262,7 @@ fn count_machines(region: &Region, step: &RolloutStep) -> (BTreeMap<GroupKey, us
             let found = machine.membership.group().and_then(|id| region.group(id));
             found.is_some_and(|found| *found.name == **group) && Some(machine.update_domain) == step.update_domain
         }
-        (None, None) => false,
+        (None, None) => step.machine.as_deref() == Some(&*machine.name),
     };
     for machine in region.machines().filter(|machine| is_of_step(machine)) {
         *machines.entry(fleet::key_of(machine)).or_default() += 1;
@@ -278,6 +279,11 @@ fn name_step(region: &Region, step: &RolloutStep) -> (String, String) {
             let href = found.map_or_else(String::new, |group| address::of_group(group.id));
             (format!("{group}, UD {}", step.update_domain.unwrap_or(0)), href)
         }
-        (None, None) => (String::new(), String::new()),
+        (None, None) => {
+            let name = step.machine.clone().unwrap_or_default();
+            let href =
+                find_machine(region, &name, None).map(|machine| address::of_machine(&machine)).unwrap_or_default();
+            (name, href)
+        }
     }
 }

@@ -24,9 +24,10 @@ use super::{Portal, frame, html, waits, words};
 const HERE: &str = "/rollouts/plan";
 
 /// The fields of a plan in the address.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "hosts",
     "groups",
+    "machines",
     "type",
     "at",
     "parallel",
@@ -115,11 +116,14 @@ fn describe_targets(scene: &Scene, query: &PageQuery) -> String {
     let hosts = names(query.text("hosts"));
     let known = hosts.iter().filter_map(|name| region.host(name));
     let machines: usize = known.map(|host| region.machines_on(&host.name).count()).sum();
-    let facts = match (hosts.len(), query.text("groups")) {
-        (0, "") => {
-            "<span>Name hosts or groups, or select them on the page of <a href=\"/hosts\">hosts</a>.</span>".into()
+    let others =
+        [("groups", ", by update domain"), ("machines", ", in order")].map(|(field, how)| (query.text(field), how));
+    let facts = match (hosts.len(), others.into_iter().find(|(names, _)| !names.is_empty())) {
+        (0, None) => {
+            "<span>Name hosts, groups or machines, or select them on the page of <a href=\"/hosts\">hosts</a>.</span>"
+                .into()
         }
-        (0, groups) => format!("<span><b>{}</b>, by update domain</span>", words::escape_html(groups)),
+        (0, Some((names, how))) => format!("<span><b>{}</b>{how}</span>", words::escape_html(names)),
         (hosts, _) => format!(
             r#"<span><b>{}</b></span> <span><b>{}</b></span> <span><a href="/hosts">Change the selection</a></span>"#,
             count(hosts, "host"),
@@ -141,6 +145,7 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
     let fields = [
         of("hosts", "Hosts").with_hint("Names in order, separated by commas."),
         of("groups", "Or groups").with_hint("Each by update domain. Leave hosts empty."),
+        of("machines", "Or machines").with_hint("Names in order. Leave hosts and groups empty."),
         Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
         of("description", "Description or ticket").with_hint("Shown to machines."),
         of("at", "Not before")
@@ -160,8 +165,8 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
 
 /// The plan in the address. `None` if it has no targets, or an error.
 fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
-    let (hosts, groups) = (names(query.text("hosts")), names(query.text("groups")));
-    if hosts.is_empty() && groups.is_empty() {
+    let [hosts, groups, machines] = ["hosts", "groups", "machines"].map(|field| names(query.text(field)));
+    if hosts.is_empty() && groups.is_empty() && machines.is_empty() {
         return None;
     }
     let kind = match query.text("type") {
@@ -193,6 +198,7 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
     Some(NewRollout {
         hosts,
         groups,
+        machines,
         at: at?,
         parallel: parallel?,
         pause_seconds: pause?,
@@ -231,7 +237,9 @@ fn field_of(error: &ApiError, plan: &NewRollout) -> &'static str {
         ("description", "description"),
     ];
     let found = words.iter().find(|(word, _)| text.contains(word)).map(|(_, field)| *field);
-    found.unwrap_or(if plan.hosts.is_empty() { "groups" } else { "hosts" })
+    let targets = [("hosts", &plan.hosts), ("groups", &plan.groups)];
+    let named = targets.iter().find(|(_, names)| !names.is_empty()).map(|(field, _)| *field);
+    found.or(named).unwrap_or("machines")
 }
 
 fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &RolloutPreview) -> RolloutFoot<'a> {

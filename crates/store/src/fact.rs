@@ -101,6 +101,8 @@ pub struct RolloutFact {
     pub host: Option<String>,
     pub group: Option<u64>,
     pub domain: Option<u64>,
+    /// The machine of a step over single machines.
+    pub machine: Option<u64>,
     /// The reason of a `waiting` rollout.
     pub waits_for: Option<String>,
 }
@@ -247,6 +249,7 @@ impl Detail {
             change: row.outcome.clone().unwrap_or_default(),
             requested_by: self.text("by").to_owned(),
             failures: self.0["failures"].as_u64().unwrap_or(0),
+            machine: self.0["machine"].as_u64(),
             step: self.0["step"].as_u64(),
             step_state: StepState::from_tag(self.text("step_state")),
             host: self.optional("host"),

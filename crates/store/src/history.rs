@@ -203,6 +203,7 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> Histo
                 detail["group"] = json!(group.0);
                 detail["domain"] = json!(domain);
             }
+            StepTarget::Machine(id) => detail["machine"] = json!(id.0),
         }
     }
     if let (RolloutChange::Waiting, Some(wait)) = (change, &rollout.waits_for) {

@@ -76,23 +76,28 @@ fn count_targets(targets: &RolloutTargets) -> usize {
     match targets {
         RolloutTargets::Hosts(hosts) => hosts.len(),
         RolloutTargets::Groups(groups) => groups.len(),
+        RolloutTargets::Machines(machines) => machines.len(),
     }
 }
 
 fn resolve_targets(new: &NewRollout, region: &Region) -> Result<RolloutTargets, ApiError> {
-    match (new.hosts.as_slice(), &new.host_label, new.groups.as_slice()) {
-        ([], Some(label), []) => Ok(RolloutTargets::Hosts(find_labeled_hosts(region, label)?)),
-        (hosts, None, []) if !hosts.is_empty() => {
+    match (new.hosts.as_slice(), &new.host_label, new.groups.as_slice(), new.machines.as_slice()) {
+        ([], Some(label), [], []) => Ok(RolloutTargets::Hosts(find_labeled_hosts(region, label)?)),
+        (hosts, None, [], []) if !hosts.is_empty() => {
             let found = hosts.iter().map(|name| names::find_host(region, name));
             Ok(RolloutTargets::Hosts(found.collect::<Result<_, _>>()?))
         }
-        ([], None, groups) if !groups.is_empty() => {
+        ([], None, groups, []) if !groups.is_empty() => {
             let found = groups.iter().map(|name| Ok(names::find_any_group(region, name)?.id));
             Ok(RolloutTargets::Groups(found.collect::<Result<_, ApiError>>()?))
         }
+        ([], None, [], machines) if !machines.is_empty() => {
+            let found = names::find_machines(region, machines)?;
+            Ok(RolloutTargets::Machines(found.iter().map(|machine| machine.id).collect()))
+        }
         _ => Err(ApiError::new(
             ErrorCode::ConflictingTargets,
-            "Set exactly one of 'hosts', 'hostLabel' and 'groups', with at least one name.",
+            "Set exactly one of 'hosts', 'hostLabel', 'groups' and 'machines', with at least one name.",
         )),
     }
 }

@@ -86,16 +86,18 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
 }
 
 fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep {
-    let (host, group, update_domain) = match &step.target {
-        StepTarget::Host(host) => (Some(host.to_string()), None, None),
+    let (host, group, update_domain, machine) = match &step.target {
+        StepTarget::Host(host) => (Some(host.to_string()), None, None, None),
         StepTarget::Domain { group, domain } => {
-            (None, region.group(*group).map(|group| group.name.to_string()), Some(*domain))
+            (None, region.group(*group).map(|group| group.name.to_string()), Some(*domain), None)
         }
+        StepTarget::Machine(id) => (None, None, None, region.machine(*id).map(|machine| machine.name.to_string())),
     };
     types::RolloutStep {
         host,
         group,
         update_domain,
+        machine,
         state: match step.state {
             StepState::Pending => RolloutStepPhase::Pending,
             StepState::InProgress => RolloutStepPhase::InProgress,

@@ -1,7 +1,7 @@
 //! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
 use forewarn_api_types::Time;
-use forewarn_core::{GroupId, Guid, OperationResult, Region, Request};
+use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region, Request};
 use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RequestKind, RolloutFact};
 use forewarn_wire::cloudevent::{self, Notification};
 use forewarn_wire::guid;
@@ -32,6 +32,7 @@ fn rollout_changed(region: &Region, row: &HistoryRow, fact: &RolloutFact) -> Opt
     let id = fact.rollout?;
     let known = region.rollout(id).map(|rollout| render_rollout(region, rollout));
     let group = fact.group.and_then(|group| region.group(GroupId(group))).map(|group| group.name.to_string());
+    let machine = fact.machine.and_then(|id| region.machine(MachineId(id))).map(|machine| machine.name.to_string());
     let data = object([
         ("rollout", Some(json!(id.to_string()))),
         ("change", Some(json!(fact.change))),
@@ -45,6 +46,7 @@ fn rollout_changed(region: &Region, row: &HistoryRow, fact: &RolloutFact) -> Opt
         ("host", fact.host.as_ref().map(|host| json!(host))),
         ("group", group.map(|group| json!(group))),
         ("updateDomain", fact.domain.map(|domain| json!(domain))),
+        ("machine", machine.map(|machine| json!(machine))),
         ("waitsFor", fact.waits_for.as_ref().map(|reason| json!(reason))),
     ]);
     Some(build(row, id, cloudevent::ROLLOUT_TYPE, &format!("/rollouts/{id}"), data))

@@ -8,7 +8,7 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {
-    /// Start maintenance in steps over hosts, or over the update domains of groups.
+    /// Start maintenance in steps over hosts, the update domains of groups, or machines.
     Start(Box<RolloutArgs>),
     /// List rollouts, newest first.
     List,
@@ -97,4 +97,7 @@ pub struct RolloutTargetArgs {
     /// Availability sets, cloud services or scale sets, each by update domain; repeatable.
     #[arg(long, value_name = "NAME", num_args = 1.., alias = "group")]
     pub set: Vec<String>,
+    /// Machines, in order: NAME, GROUP/NAME or vmId; repeatable.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub vm: Vec<String>,
 }

@@ -72,6 +72,7 @@ fn body(api: &Api, args: &RolloutArgs) -> Result<NewRollout, Failure> {
         hosts: args.targets.host.clone(),
         host_label: args.targets.label.clone(),
         groups: args.targets.set.clone(),
+        machines: args.targets.vm.clone(),
         at: moment::resolve(args.at, api)?.map(Time::from),
         parallel: args.parallel,
         pause_seconds: args.pause,
@@ -253,8 +254,8 @@ fn describe_step(state: RolloutStepPhase) -> &'static str {
 }
 
 fn name_step(step: &RolloutStep) -> String {
-    match (&step.host, &step.group, step.update_domain) {
-        (Some(host), _, _) => host.clone(),
+    match (step.host.as_ref().or(step.machine.as_ref()), &step.group, step.update_domain) {
+        (Some(name), _, _) => name.clone(),
         (None, group, Some(domain)) => format!("{} UD {domain}", group.as_deref().unwrap_or("?")),
         (None, group, None) => group.clone().unwrap_or_default(),
     }

@@ -311,6 +311,13 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         "…\nwaits for     its start: the first step is announced at [..]\n…\nstarts at     [..]\n…",
         "",
     );
+    check(
+        &server,
+        "rollout start --vm b a --type Freeze --dry-run",
+        0,
+        "STEP  STATE      [..]\nb     Succeeded  [..]\na     Succeeded  [..]\n…",
+        "",
+    );
     check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");
 }
 

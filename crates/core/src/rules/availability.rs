@@ -66,7 +66,7 @@ impl Step {
         let rollouts = self.region.live_rollouts().filter(|rollout| {
             rollout.steps.iter().any(|step| match &step.target {
                 StepTarget::Host(host) => hosts.contains(host),
-                StepTarget::Domain { group: of, .. } => group == AvailabilityGroup::Group(*of),
+                StepTarget::Domain { .. } | StepTarget::Machine(_) => self.group_of_target(&step.target) == Some(group),
             })
         });
         let by_rollouts = rollouts.map(|rollout| rollout.plan.unavailable_max);
@@ -106,7 +106,16 @@ impl Step {
         }
     }
 
-    fn name_of_group(&self, group: AvailabilityGroup) -> Name {
+    /// The group of a step. None: the step is a host, which has machines of several groups, or a machine that is gone.
+    pub fn group_of_target(&self, target: &StepTarget) -> Option<AvailabilityGroup> {
+        match target {
+            StepTarget::Host(_) => None,
+            StepTarget::Domain { group, .. } => Some(AvailabilityGroup::Group(*group)),
+            StepTarget::Machine(id) => self.region.machines.get(id).map(|machine| machine.availability_group()),
+        }
+    }
+
+    pub fn name_of_group(&self, group: AvailabilityGroup) -> Name {
         match group {
             AvailabilityGroup::Group(id) => self.region.groups.get(&id).map(|group| group.name.clone()),
             AvailabilityGroup::Machine(id) => self.region.machines.get(&id).map(|machine| machine.name.clone()),

@@ -6,7 +6,7 @@
 //!  maintain       maintenance of machines, a host, or a group by update domain
 //!  hosts          hosts, their state, contact with their agents, and placement
 //!  drain          moving all machines away from a host
-//!  rollouts       maintenance in steps over hosts or update domains
+//!  rollouts       maintenance in steps over hosts, update domains or machines
 //!  rollout_checks checks of a new rollout
 //!  availability   how many machines of a group may be unavailable
 //!  orders         orders to hosts, and their reports about single machines

@@ -46,17 +46,22 @@ impl Step {
     }
 
     pub fn find_step_targets(&self, new: &NewRollout) -> Result<Vec<StepTarget>, Rejection> {
+        let is_drain = matches!(new.plan.action, RolloutAction::Drain { .. });
         let targets: Vec<StepTarget> = match &new.targets {
+            RolloutTargets::Groups(_) | RolloutTargets::Machines(_) if is_drain => {
+                return Err(Rejection::DrainNeedsHosts);
+            }
             RolloutTargets::Hosts(hosts) => {
                 hosts.iter().try_for_each(|host| self.host(host).map(drop))?;
                 hosts.iter().cloned().map(StepTarget::Host).collect()
             }
             RolloutTargets::Groups(groups) => {
-                if matches!(new.plan.action, RolloutAction::Drain { .. }) {
-                    return Err(Rejection::DrainNeedsHosts);
-                }
                 let groups = groups.iter().map(|id| self.group(*id)).collect::<Result<Vec<_>, _>>()?;
                 groups.iter().flat_map(|group| self.find_domains(group)).collect()
+            }
+            RolloutTargets::Machines(machines) => {
+                machines.iter().try_for_each(|id| self.machine(*id).map(drop))?;
+                machines.iter().copied().map(StepTarget::Machine).collect()
             }
         };
         let distinct: BTreeSet<_> = targets.iter().collect();
@@ -77,7 +82,7 @@ impl Step {
         domains.into_iter().map(|domain| StepTarget::Domain { group: group.id, domain }).collect()
     }
 
-    /// A host or group belongs to at most one rollout that has not ended.
+    /// A host or group belongs to at most one rollout that has not ended. A rollout over machines owns their groups.
     pub fn check_owners(&self, targets: &[StepTarget]) -> Result<(), Rejection> {
         for target in targets {
             match target {
@@ -86,15 +91,21 @@ impl Step {
                         return Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id });
                     }
                 }
-                StepTarget::Domain { group, .. } => {
-                    if let Some(owner) = self.region.rollout_of_group(*group) {
-                        let name = self.group(*group)?.name.clone();
-                        return Err(Rejection::GroupOwned { group: name, rollout: owner.id });
-                    }
-                }
+                StepTarget::Domain { .. } | StepTarget::Machine(_) => self.check_owner_of_group(target)?,
             }
         }
         Ok(())
+    }
+
+    fn check_owner_of_group(&self, target: &StepTarget) -> Result<(), Rejection> {
+        let Some(group) = self.group_of_target(target) else { return Ok(()) };
+        let owns = |rollout: &&Arc<Rollout>| {
+            rollout.steps.iter().any(|step| self.group_of_target(&step.target) == Some(group))
+        };
+        match self.region.live_rollouts().find(owns) {
+            Some(owner) => Err(Rejection::GroupOwned { group: self.name_of_group(group), rollout: owner.id }),
+            None => Ok(()),
+        }
     }
 
     /// A step that exceeds a limit by itself could never start. A drain moves machines one after the other.
@@ -118,6 +129,9 @@ impl Step {
                 let name = self.region.groups.get(group).map(|group| group.name.clone()).unwrap_or_default();
                 format!("{name} update domain {domain}").into()
             }
+            StepTarget::Machine(id) => {
+                self.region.machines.get(id).map(|machine| machine.name.clone()).unwrap_or_default()
+            }
         }
     }
 
@@ -128,6 +142,7 @@ impl Step {
                 let members = self.region.group_members(group);
                 members.filter(|machine| machine.update_domain == *domain).cloned().collect()
             }),
+            StepTarget::Machine(id) => self.region.machines.get(id).cloned().into_iter().collect(),
         }
     }
 

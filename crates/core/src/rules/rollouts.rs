@@ -1,4 +1,4 @@
-//! Rollouts: maintenance in steps over hosts, or over the update domains of groups.
+//! Rollouts: maintenance in steps over hosts, the update domains of groups, or single machines.
 //!
 //! A step is carried out by an ordinary operation. The rollout decides when to request it, takes its events back
 //! when a window closes, and counts failures.
@@ -259,7 +259,9 @@ impl Step {
         }
         let target = match &step.target {
             StepTarget::Host(host) => Target::Host(host.clone()),
-            StepTarget::Domain { .. } => Target::Machines(machines.iter().map(|machine| machine.id).collect()),
+            StepTarget::Domain { .. } | StepTarget::Machine(_) => {
+                Target::Machines(machines.iter().map(|machine| machine.id).collect())
+            }
         };
         Ok(Some(Request::Maintain { target, plan: maintenance_plan(plan, kind) }))
     }

@@ -640,3 +640,95 @@ fn a_rollout_that_waits_for_its_start_can_be_paused_and_stopped() {
     ",
     );
 }
+
+#[test]
+fn a_rollout_over_machines_goes_from_one_to_the_next() {
+    check(
+        "
+        vm a
+        avset s b c uds=2
+        on a
+        on b
+        rollout vms c,a,b reboot pause=10m
+        b> 2: e1 Reboot Scheduled c 15:00
+        a> 1: -
+        approve b e1
+        done e1
+        r1> Waiting pause | Succeeded Pending Pending
+        wait 10m
+        a> 2: e2 Reboot Scheduled a 15:00
+        approve a e2
+        done e2
+        wait 10m
+        b> 5: e3 Reboot Scheduled b 15:00
+        approve b e3
+        done e3
+        r1> Finished | Succeeded Succeeded Succeeded
+    ",
+    );
+}
+
+#[test]
+fn machines_in_parallel_leave_their_group_enough_others() {
+    check(
+        "
+        avset s a b c d uds=2
+        on a
+        rollout vms a,b,c,d freeze parallel=4
+        # One update domain may be unavailable.
+        r1> Waiting approvals | InProgress InProgress Pending Pending
+        approve a e1
+        done e1
+        r1> Waiting approvals | Succeeded InProgress InProgress Pending
+    ",
+    );
+}
+
+#[test]
+fn a_machine_that_is_gone_is_skipped() {
+    check(
+        "
+        vm a
+        vm b
+        on a
+        on b
+        rollout vms a,b freeze
+        delete b
+        done e2
+        approve a e1
+        done e1
+        r1> Finished | Succeeded Skipped
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_over_machines_owns_their_groups() {
+    check(
+        "
+        vm a
+        avset s b c uds=2
+        on b
+        rollout vms a,b freeze
+        rollout vms a reboot = GroupOwned
+        rollout vms c reboot = GroupOwned
+        rollout groups s reboot = GroupOwned
+        stop r1
+        rollout groups s reboot
+        rollout vms c reboot = GroupOwned
+        rollout vms a reboot
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_over_machines_needs_known_machines_once_each() {
+    check(
+        "
+        vm a
+        rollout vms a,a freeze = TargetTwice
+        rollout vms a drain = DrainNeedsHosts
+        rollout vms missing freeze = UnknownMachine
+    ",
+    );
+}

@@ -616,6 +616,23 @@ fn the_first_step_of_a_rollout_starts_at_the_chosen_time() {
 }
 
 #[test]
+fn a_rollout_goes_over_single_machines() {
+    let server = Server::start();
+    for name in ["a", "b"] {
+        check(&server, "POST /machines", json!({"name": name, "addresses": []}), 201, json!({}));
+        server.listen_as(name);
+    }
+    let plan = |machines: &[&str]| json!({"type": "Reboot", "machines": machines});
+    let both = json!({"type": "Reboot", "machines": ["a"], "hosts": ["h1"]});
+    check(&server, "POST /rollouts", both, 409, json!({"error": {"code": "ConflictingTargets"}}));
+    let rollout = check(&server, "POST /rollouts", plan(&["b", "a"]), 202, json!({"state": "Waiting"}));
+    let step = |number: usize, key: &str| rollout["steps"][number][key].clone();
+    assert_eq!((step(0, "machine"), step(0, "state")), (json!("b"), json!("InProgress")), "{rollout}");
+    assert_eq!((step(1, "machine"), step(1, "state")), (json!("a"), json!("Pending")), "{rollout}");
+    check(&server, "POST /rollouts", plan(&["a"]), 409, json!({"error": {"code": "GroupOwned"}}));
+}
+
+#[test]
 fn later_steps_of_a_running_rollout_begin_when_they_are_expected_to() {
     let server = Server::start();
     let hosts = ["n1", "n2", "n3"];

@@ -142,6 +142,22 @@ fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
 }
 
 #[test]
+fn a_rollout_over_machines_is_planned_for_a_chosen_time() {
+    let server = hosts();
+    let browser = Browser::at_once(&server);
+    let plan = browser.page("/rollouts/plan?machines=db-1,db-3&type=Reboot&at=2026-03-01T14:00");
+    assert!(plan.contains("<b>db-1,db-3</b>, in order") && plan.contains("Schedule 2 steps"), "{plan}");
+    assert_eq!(plan.matches("class=\"g-lane\"").count(), 2, "{plan}");
+    assert!(browser.page("/rollouts/plan?machines=db-9").contains("id=\"wrong-machines\""));
+    assert!(browser.page("/rollouts/plan?machines=db-1&at=2026-03-01T11:00").contains("id=\"wrong-at\""));
+    let fields = [("machines", "db-1,db-3"), ("type", "Reboot"), ("at", "2026-03-01T14:00")];
+    let made = browser.post("/rollouts", &fields);
+    let page = browser.page(made.header("location").unwrap_or_else(|| panic!("{}", made.text())));
+    assert!(page.contains("0/2 machines") && page.contains("waits for its start"), "{page}");
+    assert!(page.contains("<h1>Reboot of db-1 and db-3</h1>") && page.contains("Not before"), "{page}");
+}
+
+#[test]
 fn a_plan_names_conflicts_and_groups_without_a_handler() {
     let server = hosts();
     check(&server, "POST /machines", json!({ "name": "lonely", "host": "n-1" }), 201, json!({}));

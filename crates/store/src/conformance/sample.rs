@@ -132,6 +132,7 @@ fn steps(n: usize) -> Vec<RolloutStep> {
     let states = [Pending, InProgress, Succeeded, Failed, Skipped, Canceled];
     let step = |(k, state): (usize, StepState)| RolloutStep {
         target: match n {
+            7 => StepTarget::Machine(MachineId(k as u64 + 1)),
             0 => StepTarget::Domain { group: AVAILABILITY_SET, domain: k as u32 },
             _ => StepTarget::Host(format!("host-{n}-{k}").into()),
         },

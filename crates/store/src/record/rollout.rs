@@ -373,6 +373,8 @@ enum StepTargetBody<'a> {
     Host(Text<'a>),
     #[serde(rename = "domain")]
     Domain { group: u64, domain: u32 },
+    #[serde(rename = "machine")]
+    Machine(u64),
 }
 
 impl<'a> From<&'a StepTarget> for StepTargetBody<'a> {
@@ -380,6 +382,7 @@ impl<'a> From<&'a StepTarget> for StepTargetBody<'a> {
         match target {
             StepTarget::Host(host) => StepTargetBody::Host(host.into()),
             StepTarget::Domain { group, domain } => StepTargetBody::Domain { group: group.0, domain: *domain },
+            StepTarget::Machine(id) => StepTargetBody::Machine(id.0),
         }
     }
 }
@@ -389,6 +392,7 @@ impl StepTargetBody<'_> {
         match self {
             StepTargetBody::Host(host) => StepTarget::Host(interner.name(host)),
             StepTargetBody::Domain { group, domain } => StepTarget::Domain { group: GroupId(group), domain },
+            StepTargetBody::Machine(id) => StepTarget::Machine(MachineId(id)),
         }
     }
 }

@@ -48,6 +48,7 @@ impl World {
     fn rollout_command(&mut self, words: &[&str], text: Option<&str>) -> Result<Command, String> {
         let names: Vec<&str> = words[1].split(',').collect();
         let targets = match words[0] {
+            "vms" => RolloutTargets::Machines(self.machines(&names)?),
             "hosts" => RolloutTargets::Hosts(names.into_iter().map(Into::into).collect()),
             _ => RolloutTargets::Groups(names.iter().map(|name| self.group(name)).collect::<Result<_, _>>()?),
         };

@@ -16,7 +16,7 @@ pub struct PlanMemory {
     pub(super) seen_at: BTreeMap<EventId, Timestamp>,
     /// When the agent of each host was heard from again after a loss of contact.
     pub(super) back_at: BTreeMap<Name, Timestamp>,
-    /// Machines on which a rollout over update domains has completed an event.
+    /// Machines on which a rollout over update domains or machines has completed an event.
     completed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
 }
 
@@ -69,6 +69,12 @@ impl PlanMemory {
 
     pub fn remember(&mut self, step: &Step<'_>) {
         contact::remember(self, step);
+        // A request that is repeated after its rollout was forgotten starts another one.
+        if let Command::StartRollout(new) = step.command
+            && step.before.rollout(new.id).is_none()
+        {
+            self.completed.remove(&new.id);
+        }
         for (rollout, machine) in completions(step) {
             self.completed.entry(rollout).or_default().insert(machine);
         }
@@ -137,6 +143,9 @@ fn limits_on<'a>(step: &'a Step<'_>, group: &'a Group) -> impl Iterator<Item = O
         rollout.steps.iter().any(|it| match &it.target {
             StepTarget::Host(host) => stays_on(host),
             StepTarget::Domain { group: of, .. } => *of == group.id,
+            StepTarget::Machine(id) => {
+                step.after.machine(*id).is_some_and(|it| it.membership.group() == Some(group.id))
+            }
         })
     });
     drains.chain(rollouts.map(|rollout| rollout.plan.unavailable_max))
@@ -299,13 +308,24 @@ fn paused_stays_paused(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 }
 
 fn one_owner(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
-    let mut owned: BTreeSet<&StepTarget> = BTreeSet::new();
+    let mut owners: BTreeMap<String, RolloutId> = BTreeMap::new();
     for rollout in step.after.live_rollouts() {
         for it in &rollout.steps {
-            ensure(owned.insert(&it.target), || format!("{:?} has two owners", it.target))?;
+            let owner = *owners.entry(name_owned(step.after, &it.target)).or_insert(rollout.id);
+            ensure(owner == rollout.id, || format!("{:?} has two owners", it.target))?;
         }
     }
     Ok(())
+}
+
+/// The host or group that belongs to the rollout with this step.
+fn name_owned(region: &Region, target: &StepTarget) -> String {
+    let group_of = |machine: &MachineId| region.machine(*machine).and_then(|machine| machine.membership.group());
+    match target {
+        StepTarget::Host(host) => format!("host {host}"),
+        StepTarget::Domain { group, .. } => format!("{group:?}"),
+        StepTarget::Machine(id) => group_of(id).map_or_else(|| format!("{id:?}"), |group| format!("{group:?}")),
+    }
 }
 
 fn drained_is_empty(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
@@ -433,7 +453,7 @@ fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// Machines on which a step of a rollout over update domains was completed in this step.
+/// Machines on which a step of a rollout over update domains or machines was completed in this step.
 fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
     let mut completions = Vec::new();
     for fact in &step.transition.facts {
@@ -441,7 +461,10 @@ fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
         let done = matches!(&event.status, Status::Ended { outcome: Outcome::Completed, .. });
         let operation = operation_of(step.after, event).filter(|_| done);
         let Some(rollout) = operation.and_then(|operation| step.after.rollout(operation.rollout?)) else { continue };
-        if matches!(rollout.steps.first().map(|it| &it.target), Some(StepTarget::Domain { .. })) {
+        if matches!(
+            rollout.steps.first().map(|it| &it.target),
+            Some(StepTarget::Domain { .. } | StepTarget::Machine(_))
+        ) {
             completions.extend(event.resources.iter().map(|resource| (rollout.id, resource.machine)));
         }
     }

@@ -1,5 +1,6 @@
 //! The fleet and the commands of a simulated run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,12 +148,17 @@ impl PlanRun {
         let known: Vec<Arc<Rollout>> = self.region.rollouts().cloned().collect();
         let Some(known) = self.rng.pick(&known) else { return Command::Tick };
         let mut targets = RolloutTargets::Hosts(vec![]);
+        let mut machines = vec![];
         for step in &known.steps {
             match (&step.target, &mut targets) {
                 (StepTarget::Host(host), RolloutTargets::Hosts(hosts)) => hosts.push(host.clone()),
                 (StepTarget::Domain { group, .. }, _) => targets = RolloutTargets::Groups(vec![*group]),
-                (StepTarget::Host(_), RolloutTargets::Groups(_)) => {}
+                (StepTarget::Machine(id), _) => machines.push(*id),
+                (StepTarget::Host(_), RolloutTargets::Groups(_) | RolloutTargets::Machines(_)) => {}
             }
+        }
+        if !machines.is_empty() {
+            targets = RolloutTargets::Machines(machines);
         }
         Command::StartRollout(Box::new(NewRollout {
             id: known.id,
@@ -176,12 +182,13 @@ impl PlanRun {
 
     fn start_rollout(&mut self) -> Command {
         let groups: Vec<GroupId> = self.region.groups().map(|group| group.id).collect();
-        let (targets, action) = match (self.rng.below(4), self.rng.pick(&groups)) {
+        let (targets, action) = match (self.rng.below(5), self.rng.pick(&groups)) {
             (0, Some(group)) => (RolloutTargets::Groups(vec![group]), self.action()),
             (1, _) => {
                 let action = RolloutAction::Drain { to: None, machines_parallel: 2, in_place: self.rng.percent(30) };
                 (RolloutTargets::Hosts(self.some_hosts()), action)
             }
+            (2, _) => (RolloutTargets::Machines(self.some_machines()), self.action()),
             _ => (RolloutTargets::Hosts(self.some_hosts()), self.action()),
         };
         Command::StartRollout(Box::new(NewRollout {
@@ -201,6 +208,11 @@ impl PlanRun {
                 description: None,
             },
         }))
+    }
+
+    fn some_machines(&mut self) -> Vec<MachineId> {
+        let machines: BTreeSet<MachineId> = (0..4).map(|_| self.machine()).collect();
+        machines.into_iter().collect()
     }
 
     fn action(&mut self) -> RolloutAction {
