@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use prometheus_client::metrics::counter::Counter;
+
 /// Failures that are answered at once. A person who mistypes, or a tool with an expired token, stays below this.
 const FAILURES_FREE: u32 = 10;
 
@@ -42,12 +44,13 @@ struct Consequence {
 
 impl FailedSignIns {
     /// Logs a failure, and waits if its source has failed often. `attempt` names the way of signing in.
-    pub async fn record(&self, source: IpAddr, attempt: &'static str) {
+    pub async fn record(&self, source: IpAddr, attempt: &'static str, delays: &Counter) {
         let Consequence { delay, log } = self.count(source, Instant::now());
         if let Some(failures) = log {
             tracing::warn!(%source, attempt, failures, "client failed to sign in");
         }
         if !delay.is_zero() {
+            delays.inc();
             tokio::time::sleep(delay).await;
         }
     }

@@ -260,7 +260,8 @@ impl Service {
     pub async fn record_failed_sign_in(&self, extensions: &Extensions, attempt: &'static str) {
         self.0.parts.metrics.sign_in_failures.inc();
         if let Some(connection) = extensions.get::<ConnectionUse>() {
-            self.0.failed_sign_ins.record(connection.peer, attempt).await;
+            let delays = &self.0.parts.metrics.sign_in_delays;
+            self.0.failed_sign_ins.record(connection.peer, attempt, delays).await;
         }
     }
 

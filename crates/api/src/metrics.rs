@@ -13,6 +13,8 @@ pub struct ApiMetrics {
     pub webhook_failures: Counter,
     pub webhook_given_up: Counter,
     pub sign_in_failures: Counter,
+    /// Failures whose answers were delayed.
+    pub sign_in_delays: Counter,
     /// Of both management listeners.
     pub limits: LimitCounters,
 }
@@ -24,6 +26,7 @@ impl ApiMetrics {
         registry.register("webhook_failures", "Failed webhook delivery attempts", self.webhook_failures.clone());
         registry.register("webhook_given_up", "Webhook deliveries given up", self.webhook_given_up.clone());
         registry.register("sign_in_failures", "Failed sign-ins", self.sign_in_failures.clone());
+        registry.register("sign_in_delays", "Failed sign-ins with a delayed answer", self.sign_in_delays.clone());
         registry.register(
             "management_connections_evicted",
             "Idle management connections closed because a limit was reached",

@@ -51,6 +51,29 @@ fn failed_sign_ins_are_counted_whatever_the_way_of_signing_in() {
 }
 
 #[test]
+fn the_answer_to_the_eleventh_failed_sign_in_is_delayed() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::guarded(directory.path());
+    let delays = || {
+        let metrics = server.client().send(server.management, "GET /metrics", b"").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("forewarn_sign_in_delays_total "));
+        line.unwrap().to_owned()
+    };
+    for _ in 0..10 {
+        let client = Client::to(server.management).header("Authorization", "Bearer wrong");
+        assert_eq!(client.send(server.management, "GET /api/v1/machines", b"").status, 401);
+    }
+    assert_eq!(delays(), "0");
+    let mut slow = TcpStream::connect(server.management).unwrap();
+    slow.write_all(b"GET /api/v1/machines HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer wrong\r\n\r\n").unwrap();
+    let begun = std::time::Instant::now();
+    while delays() == "0" && begun.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+    assert_eq!(delays(), "1", "a caller with a token at the same address is answered meanwhile");
+}
+
+#[test]
 fn damaged_pages_of_the_database_are_reported_in_health() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::kept_in(directory.path());
