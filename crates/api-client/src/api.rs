@@ -5,6 +5,7 @@ mod suggest;
 mod wording;
 
 use std::borrow::Borrow;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
@@ -36,18 +37,20 @@ pub struct Api {
 pub struct Call {
     path: String,
     query: Vec<(&'static str, String)>,
+    /// The server performs requests with the same key once.
+    idempotency_key: Option<String>,
 }
 
 impl Call {
     /// A path below `/api/v1/`.
     pub fn api(segments: &[&str]) -> Call {
         let encoded: Vec<String> = segments.iter().map(|segment| percent_encode(segment)).collect();
-        Call { path: format!("{PREFIX}/{}", encoded.join("/")), query: Vec::new() }
+        Call { path: format!("{PREFIX}/{}", encoded.join("/")), query: Vec::new(), idempotency_key: None }
     }
 
     /// A path that is not below `/api/v1/`.
     pub fn path(path: &'static str) -> Call {
-        Call { path: path.into(), query: Vec::new() }
+        Call { path: path.into(), query: Vec::new(), idempotency_key: None }
     }
 
     pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
@@ -58,6 +61,12 @@ impl Call {
     /// Sets whether this is a dry run.
     pub fn dry_run(self, dry: bool) -> Call {
         self.with("dryRun", dry.then_some(true))
+    }
+
+    /// Marks a request that creates events. If its answer is lost, it is repeated at the next server, where it does not create
+    /// them again.
+    pub fn creates_events(self) -> Call {
+        Call { idempotency_key: Some(random_key()), ..self }
     }
 
     fn url(&self, server: &str) -> String {
@@ -191,7 +200,7 @@ impl Api {
     }
 
     /// Sends a request to the server in use or, if no connection can be opened, to the next one. After any other error, a
-    /// server may have seen the request, so it is not repeated.
+    /// server may have seen the request, so it is repeated only if it has a key.
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
         let mut failures = Vec::new();
         for server in self.servers.in_order() {
@@ -200,7 +209,9 @@ impl Api {
                     self.servers.set_current(server);
                     return Ok(response);
                 }
-                Err(error) if is_connection_failure(&error) => failures.push((server, error)),
+                Err(error) if call.idempotency_key.is_some() || is_connection_failure(&error) => {
+                    failures.push((server, error));
+                }
                 Err(error) => {
                     self.servers.set_current(server);
                     return Err(self.unreachable(&error));
@@ -221,6 +232,9 @@ impl Api {
         let mut request = Request::builder().method(method).uri(call.url(server));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        if let Some(key) = &call.idempotency_key {
+            request = request.header("Idempotency-Key", key);
         }
         Ok(match body {
             Some(body) => {
@@ -327,6 +341,12 @@ fn describe_error(error: &ureq::Error) -> String {
     }
 }
 
+/// A key that no other request has: the hash keys of the standard library are random.
+fn random_key() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
 fn percent_encode(text: &str) -> String {
     forewarn_wire::percent::encode_component(text)
 }
@@ -337,6 +357,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
 
@@ -362,6 +383,27 @@ mod tests {
             }
         });
         (server, count)
+    }
+
+    /// Like [`serve`], but returns the requests.
+    fn record(answer: &'static str) -> (String, Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, requests) = channel();
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let (mut request, mut chunk) = (String::new(), [0; 4096]);
+                // A connection that is closed with unread bytes is reset, and the answer may be lost.
+                while !request.ends_with("null") {
+                    let length = connection.read(&mut chunk).unwrap();
+                    request.push_str(&String::from_utf8_lossy(&chunk[..length]));
+                }
+                let _ = sender.send(request);
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        (server, requests)
     }
 
     fn api(servers: &[&str]) -> Api {
@@ -393,6 +435,21 @@ mod tests {
         let failure = api.post(&Call::api(&["machines"]), &Value::Null).unwrap_err();
         assert!(matches!(&failure, Failure::Unreachable(text) if text.contains(&broken)), "{failure:?}");
         assert_eq!((asked.load(Ordering::SeqCst), count.load(Ordering::SeqCst)), (1, 0));
+    }
+
+    #[test]
+    fn a_request_that_creates_events_is_repeated_with_its_key_when_the_answer_is_lost() {
+        let ((broken, lost), (live, repeated)) = (record(""), record(OK));
+        let call = Call::api(&["machines", "web", "restart"]).creates_events();
+        api(&[&broken, &live]).post(&call, &Value::Null).unwrap();
+        let key = |requests: &Receiver<String>| {
+            let request = requests.recv().unwrap().to_ascii_lowercase();
+            request.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned)).unwrap()
+        };
+        let (first, second) = (key(&lost), key(&repeated));
+        assert_eq!((first.len(), &first), (32, &second));
+        let other = Call::api(&["machines", "web", "restart"]).creates_events();
+        assert_ne!(other.idempotency_key.as_ref(), Some(&first), "each request has a key of its own");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Actions {
     fn resolve_rollout(&self, new: NewRollout) -> Result<core::NewRollout, ApiError> {
         let region = &self.engine().snapshot().region;
         Ok(core::NewRollout {
-            id: new.id.map_or_else(random_guid, |id| Guid(id.0)),
+            id: new.id.map(|id| Guid(id.0)).or(self.3).unwrap_or_else(random_guid),
             by: self.principal_name(),
             targets: resolve_targets(&new, region)?,
             plan: plan_of(new, self.engine().now())?,

@@ -14,7 +14,7 @@ use crate::output;
 
 /// Deletes a resource, with its events.
 pub fn run(api: &Api, call: Call, args: &DeletionArgs, output: Output) -> Result<(), Failure> {
-    let call = call.with("eventId", args.operation.event_id.as_ref());
+    let call = call.with("eventId", args.operation.event_id.as_ref()).creates_events();
     confirm_and_send(api, |dry| api.delete(&call.clone().dry_run(dry)), args, output)
 }
 

@@ -104,7 +104,7 @@ fn new_drain(args: &DrainArgs) -> Result<NewDrain, Failure> {
 }
 
 fn drain(api: &Api, args: &DrainArgs, output: Output) -> Result<(), Failure> {
-    let value = api.post(&verb(&args.host, "drain"), &new_drain(args)?)?;
+    let value = api.post(&verb(&args.host, "drain").creates_events(), &new_drain(args)?)?;
     let operation: Operation = decode(&value)?;
     if args.no_wait {
         return output::print_one(&value, output, |operation: &Operation| {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
     let MaintenanceCommand::Start(args) = command;
-    let call = Call::api(&["maintenance"]).dry_run(args.operation.dry_run);
+    let call = Call::api(&["maintenance"]).dry_run(args.operation.dry_run).creates_events();
     let operation = api.post(&call, &body(api, args)?)?;
     follow(api, &operation, &args.operation, output)
 }

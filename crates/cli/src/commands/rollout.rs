@@ -46,7 +46,7 @@ fn verb(rollout: &RolloutId, verb: &str) -> Call {
 }
 
 fn start(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::api(&["rollouts"]), &body(api, args)?)?;
+    let value = api.post(&Call::api(&["rollouts"]).creates_events(), &body(api, args)?)?;
     if args.no_wait {
         return output::print_one(&value, output, |rollout: &Rollout| {
             let steps = rollout.steps.len();

@@ -54,7 +54,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
 pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
     let event_id = event_id(failure.operation.event_id.as_ref())?;
     let body = FailureOptions { kind: Some(failure.kind), event_id };
-    let call = call.clone().dry_run(failure.operation.dry_run);
+    let call = call.clone().dry_run(failure.operation.dry_run).creates_events();
     follow(api, &api.post(&call, &body)?, &failure.operation, output)
 }
 
@@ -72,7 +72,7 @@ fn machine(vm: &ResourceName) -> Call {
 
 fn start_operation(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let body = ActionOptions { event_id: event_id(vm.operation.event_id.as_ref())? };
-    let call = Call::api(&["machines", &vm.vm.segment(), action]).dry_run(vm.operation.dry_run);
+    let call = Call::api(&["machines", &vm.vm.segment(), action]).dry_run(vm.operation.dry_run).creates_events();
     let operation = api.post(&call, &body)?;
     follow(api, &operation, &vm.operation, output)
 }

@@ -81,7 +81,7 @@ fn update_hint(set: &ScaleSet) -> &'static str {
 
 fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     let body = ScaleSetChange { capacity: Some(capacity), ..ScaleSetChange::default() };
-    let value = api.patch(&one(set).dry_run(waiting.dry_run), &body)?;
+    let value = api.patch(&one(set).dry_run(waiting.dry_run).creates_events(), &body)?;
     if waiting.dry_run {
         return deletion::print_dry_run(&value, output);
     }
@@ -130,7 +130,7 @@ fn delete(
     let chosen = instances::select(api, set, ids)?;
     let event_id = event_id(deletion.operation.event_id.as_ref())?;
     let body = DeleteInstances { instances: instances::vm_ids(&chosen), event_id };
-    let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]);
+    let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]).creates_events();
     let send = |dry: bool| api.post(&call.clone().dry_run(dry), &body);
     deletion::confirm_and_send(api, send, deletion, output)
 }
@@ -140,7 +140,7 @@ fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output
     let InstanceOperationArgs { set, instances, waiting } = some;
     let instances = instances::vm_ids(&instances::select_named(api, set, &instances.ids)?);
     let body = SomeInstances { instances, event_id: None };
-    let call = Call::api(&["scale-sets", &set.segment(), action]).dry_run(waiting.dry_run);
+    let call = Call::api(&["scale-sets", &set.segment(), action]).dry_run(waiting.dry_run).creates_events();
     follow(api, &api.post(&call, &body)?, &waiting.for_one(), output)
 }
 

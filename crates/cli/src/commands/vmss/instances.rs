@@ -95,7 +95,8 @@ pub fn start_each(
 ) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
-        let call = Call::api(&["machines", &machine.vm_id.to_string(), action]).dry_run(waiting.dry_run);
+        let call =
+            Call::api(&["machines", &machine.vm_id.to_string(), action]).dry_run(waiting.dry_run).creates_events();
         match api.post(&call, &ActionOptions::default()) {
             Ok(operation) => operations.push(operation),
             Err(Failure::Refused(reason)) if waiting.dry_run => {
