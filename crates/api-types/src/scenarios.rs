@@ -59,6 +59,21 @@ pub struct Run {
     pub steps: Vec<RunStep>,
 }
 
+/// The steps that a run would take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunPreview {
+    pub name: String,
+    pub title: String,
+    pub steps: Vec<PreviewStep>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreviewStep {
+    pub text: String,
+    /// Line in the file.
+    pub line: usize,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunStep {
     pub text: String,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_api_types::nearest::hint;
-use forewarn_api_types::{NewRun, Page, Run, RunStatus, RunStep, RunStepStatus, ScenarioFile, ScenarioSummary};
+use forewarn_api_types::{
+    NewRun, Page, PreviewStep, Run, RunPreview, RunStatus, RunStep, RunStepStatus, ScenarioFile, ScenarioSummary,
+};
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,7 +17,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, Params, Segment};
 use super::{Actions, names};
 use crate::scenario::{
-    BeginError, HandlerMode, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, find_shipped,
+    BeginError, HandlerMode, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, check_run, find_shipped,
 };
 
 /// Maximum time that a request waits for progress of a run.
@@ -53,6 +55,14 @@ pub async fn begin(
     actions.run_scenario(body).await.map(extract::accepted)
 }
 
+pub async fn preview(
+    actions: Actions,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<NewRun>,
+) -> Result<Response, ApiError> {
+    actions.preview_scenario(body).map(extract::ok)
+}
+
 pub async fn run(
     actions: Actions,
     Segment(id): Segment,
@@ -86,6 +96,32 @@ pub async fn stop(
 impl Actions {
     pub async fn run_scenario(&self, new: NewRun) -> Result<Run, ApiError> {
         let permit = self.permit(Action::RunScenario)?;
+        let handler = if new.handler { HandlerMode::External } else { HandlerMode::Simulated };
+        let (name, scenario) = self.find_scenario(new)?;
+        let note = permit.note(name.as_str()).with(serde_json::json!({ "title": scenario.title }));
+        let stop = self.service().stopping();
+        let run = self.service().0.runs.prepare(name, scenario, handler, self.clone(), stop).map_err(|error| {
+            let code = match error {
+                BeginError::TooMany => ErrorCode::TooManyRuns,
+                BeginError::NotRunnable(_) => ErrorCode::InvalidScenario,
+            };
+            ApiError::new(code, error.to_string())
+        })?;
+        self.submit(forewarn_core::Command::Tick, note).await?;
+        Ok(render_run(run.begin()))
+    }
+
+    /// The steps of a scenario that can run, without running it.
+    pub fn preview_scenario(&self, new: NewRun) -> Result<RunPreview, ApiError> {
+        self.permit(Action::RunScenario)?;
+        let (name, scenario) = self.find_scenario(new)?;
+        check_run(&scenario, self).map_err(|reason| ApiError::new(ErrorCode::InvalidScenario, reason))?;
+        let steps = scenario.steps.iter().map(|step| PreviewStep { text: step.action.to_string(), line: step.line });
+        Ok(RunPreview { name, title: scenario.title.clone(), steps: steps.collect() })
+    }
+
+    /// The scenario that a request names or contains, for its subject.
+    fn find_scenario(&self, new: NewRun) -> Result<(String, Scenario), ApiError> {
         let (name, text) = match (&new.scenario, &new.text) {
             (Some(name), None) => (name.clone(), find_text(name)?),
             (None, Some(text)) => (new.name.map_or_else(|| "file".into(), |name| name.0), text.as_str()),
@@ -99,18 +135,7 @@ impl Actions {
             Some(subject) => replace_subject(self, parse(text)?, &subject.0)?,
             None => parse(text)?,
         };
-        let note = permit.note(name.as_str()).with(serde_json::json!({ "title": scenario.title }));
-        let handler = if new.handler { HandlerMode::External } else { HandlerMode::Simulated };
-        let stop = self.service().stopping();
-        let run = self.service().0.runs.prepare(name, scenario, handler, self.clone(), stop).map_err(|error| {
-            let code = match error {
-                BeginError::TooMany => ErrorCode::TooManyRuns,
-                BeginError::NotRunnable(_) => ErrorCode::InvalidScenario,
-            };
-            ApiError::new(code, error.to_string())
-        })?;
-        self.submit(forewarn_core::Command::Tick, note).await?;
-        Ok(render_run(run.begin()))
+        Ok((name, scenario))
     }
 
     pub fn stop_run(&self, id: &str) -> Result<(), ApiError> {

@@ -20,6 +20,6 @@ mod step;
 mod verdict;
 
 pub use file::{Problem, Scenario};
-pub use run::HandlerMode;
+pub use run::{HandlerMode, check_run};
 pub use runs::{BeginError, Progress, RunState, Runs, StepState, StepStatus};
 pub use shipped::{SHIPPED, Shipped, find_shipped};

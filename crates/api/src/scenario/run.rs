@@ -39,35 +39,35 @@ pub enum HandlerMode {
 /// The reason why a step failed.
 type Failure = String;
 
+/// Checks that all machines of a scenario exist or will be created.
+pub fn check_run(scenario: &Scenario, actions: &Actions) -> Result<(), Failure> {
+    let snapshot = actions.engine().snapshot();
+    let steps = scenario.steps.iter();
+    steps.flat_map(|step| machines_in(&step.action).map(move |name| (step, name))).try_for_each(|(step, name)| {
+        if will_exist(scenario, &snapshot.region, name) {
+            return Ok(());
+        }
+        let fleet = scenario.fleet.iter().map(|resource| resource.name());
+        let existing = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
+        let near = hint(name, fleet.chain(existing));
+        Err(format!(
+            "No machine is named '{name}' (line {} of the file).{near} Use a machine of the file or of the server.",
+            step.line
+        ))
+    })
+}
+
+fn will_exist(scenario: &Scenario, region: &Region, name: &str) -> bool {
+    let set = name.rsplit_once('_').map(|(set, _)| set);
+    let in_file = scenario.fleet.iter().any(|resource| match resource {
+        FleetResource::Machine(machine) => machine.name.0.eq_ignore_ascii_case(name),
+        FleetResource::ScaleSet(new) => set.is_some_and(|set| set.eq_ignore_ascii_case(&new.name.0)),
+        FleetResource::Host(_) | FleetResource::AvailabilitySet(_) | FleetResource::CloudService(_) => false,
+    });
+    in_file || region.machine_by_name(name, None) != MachineLookup::Nothing
+}
+
 impl Run {
-    /// Checks that all machines of the scenario exist or will be created.
-    pub fn check(&self) -> Result<(), Failure> {
-        let snapshot = self.actions.engine().snapshot();
-        let steps = self.scenario.steps.iter();
-        steps.flat_map(|step| machines_in(&step.action).map(move |name| (step, name))).try_for_each(|(step, name)| {
-            if self.will_exist(&snapshot.region, name) {
-                return Ok(());
-            }
-            let fleet = self.scenario.fleet.iter().map(|resource| resource.name());
-            let existing = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
-            let near = hint(name, fleet.chain(existing));
-            Err(format!(
-                "No machine is named '{name}' (line {} of the file).{near} Use a machine of the file or of the server.",
-                step.line
-            ))
-        })
-    }
-
-    fn will_exist(&self, region: &Region, name: &str) -> bool {
-        let set = name.rsplit_once('_').map(|(set, _)| set);
-        let in_file = self.scenario.fleet.iter().any(|resource| match resource {
-            FleetResource::Machine(machine) => machine.name.0.eq_ignore_ascii_case(name),
-            FleetResource::ScaleSet(new) => set.is_some_and(|set| set.eq_ignore_ascii_case(&new.name.0)),
-            FleetResource::Host(_) | FleetResource::AvailabilitySet(_) | FleetResource::CloudService(_) => false,
-        });
-        in_file || region.machine_by_name(name, None) != MachineLookup::Nothing
-    }
-
     pub async fn execute(mut self) {
         let mut result = self.create_fleet().await;
         let steps = self.scenario.steps.clone();

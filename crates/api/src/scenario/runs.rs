@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
-use super::run::{HandlerMode, Run};
+use super::run::{HandlerMode, Run, check_run};
 use crate::Actions;
 
 /// Concurrent runs. Each is a task that mostly waits; more are probably started by a runaway loop.
@@ -97,6 +97,7 @@ impl Runs {
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
         let stop = stop.child_token();
+        check_run(&scenario, &actions).map_err(BeginError::NotRunnable)?;
         let mut table = self.table();
         let running = table.runs.values().filter(|run| run.progress.borrow().state == RunState::Running).count();
         if running >= RUNNING_MAX {
@@ -106,7 +107,6 @@ impl Runs {
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
         let run = Run { actions, scenario, handler, operations: HashMap::new(), report };
-        run.check().map_err(BeginError::NotRunnable)?;
         table.last_id += 1;
         table.runs.insert(first.id, RunEntry { progress: seen, stop });
         while table.runs.len() > RUNS_MAX {

@@ -25,6 +25,9 @@ pub enum ScenarioCommand {
         /// Wait for a handler to poll the machine's document instead of simulating a poll.
         #[arg(long)]
         handler: bool,
+        /// Check the scenario and print its steps without running it.
+        #[arg(long, conflicts_with = "no_wait")]
+        dry_run: bool,
         /// Return at once instead of waiting for the run to finish.
         #[arg(long)]
         no_wait: bool,

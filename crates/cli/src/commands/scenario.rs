@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use forewarn_api_types::{NewRun, Page, ResourceName, Run, RunStatus, RunStepStatus, ScenarioFile, ScenarioSummary};
+use forewarn_api_types::{
+    NewRun, Page, ResourceName, Run, RunPreview, RunStatus, RunStepStatus, ScenarioFile, ScenarioSummary,
+};
 use serde_json::Value;
 
 use crate::args::{Output, ScenarioCommand};
@@ -19,7 +21,11 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
     match command {
         ScenarioCommand::List => list(api, output),
         ScenarioCommand::Show { name } => show(api, name, output),
-        ScenarioCommand::Run { scenario, vm, handler, no_wait } => {
+        ScenarioCommand::Run { scenario, vm, handler, dry_run: true, .. } => {
+            let call = Call::api(&["scenario-runs", "preview"]);
+            print_preview(&api.post(&call, &new_run(scenario, vm.as_deref(), *handler)?)?, output)
+        }
+        ScenarioCommand::Run { scenario, vm, handler, dry_run: false, no_wait } => {
             let started = api.post(&Call::api(&["scenario-runs"]), &new_run(scenario, vm.as_deref(), *handler)?)?;
             if *no_wait { print_started(&started, output) } else { follow(api, started, output) }
         }
@@ -68,6 +74,22 @@ fn new_run(scenario: &str, vm: Option<&str>, handler: bool) -> Result<NewRun, Fa
         .map_err(|problem| Failure::Usage(format!("{scenario}: {problem}")))?;
     let name = ResourceName::new(path.file_stem().unwrap_or_default().to_string_lossy().into_owned()).ok();
     Ok(NewRun { scenario: None, text: Some(text), name, subject, handler })
+}
+
+impl TableRow for RunPreview {
+    const HEADER: &'static [&'static str] = &["NAME", "STEPS", "TITLE"];
+    const EMPTY: &'static str = "There are no steps.";
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::new(&self.name), Cell::new(self.steps.len().to_string()), Cell::new(&self.title)]
+    }
+}
+
+fn print_preview(preview: &Value, output: Output) -> Result<(), Failure> {
+    output::print_one(preview, output, |preview: &RunPreview| {
+        let steps = preview.steps.iter().map(|step| format!("line {:<4} {}", step.line, output::escape(&step.text)));
+        std::iter::once(format!("'{}' would:", output::escape(&preview.title))).chain(steps).collect()
+    })
 }
 
 fn print_started(started: &Value, output: Output) -> Result<(), Failure> {

@@ -24,6 +24,21 @@ fn run_text(server: &Server, steps: &str) -> Value {
 }
 
 #[test]
+fn the_preview_of_a_scenario_lists_its_steps_and_changes_nothing() {
+    let server = Server::start();
+    let state =
+        || ["machines", "scenario-runs", "history"].map(|list| server.call(&format!("GET /{list}"), &NONE).json());
+    let before = state();
+    let preview = check(&server, "POST /scenario-runs/preview", json!({ "scenario": "user-reboot" }), 200, json!({}));
+    assert_eq!(state(), before);
+    let id = begin(&server, json!({ "scenario": "user-reboot" }));
+    let texts = |steps: &Value| steps.as_array().unwrap().iter().map(|step| step["text"].clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&preview["steps"]), texts(&ended(&server, id)["steps"]));
+    let text = "title = \"t\"\n[[step]]\nrestart = \"nothing\"\n";
+    refused(&server, "POST /scenario-runs/preview", json!({ "text": text }), 409, "InvalidScenario");
+}
+
+#[test]
 fn every_built_in_scenario_passes_on_a_manual_clock() {
     let server = Server::start();
     let listed = check(&server, "GET /scenarios", NONE, 200, json!({}));
