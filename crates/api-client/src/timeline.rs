@@ -30,9 +30,11 @@ pub fn unannounced_reason(event: &Event) -> Option<&'static str> {
     match event.kind {
         _ if event.visible => None,
         EventType::Terminate => Some("without notice"),
-        EventType::Freeze | EventType::Reboot | EventType::Redeploy | EventType::Preempt => {
-            Some("no handler connected")
-        }
+        EventType::Freeze
+        | EventType::Reboot
+        | EventType::Redeploy
+        | EventType::Preempt
+        | EventType::SpotRebalanceRecommendation => Some("no handler connected"),
     }
 }
 
@@ -97,6 +99,7 @@ pub fn join_few(names: &[String]) -> String {
 pub fn operation_noun(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Evict => "Eviction",
+        OperationKind::RecommendRebalance => "Rebalance recommendation",
         OperationKind::Delete => "Deletion",
         OperationKind::Maintain | OperationKind::PerformMaintenance => "Maintenance",
         OperationKind::Drain => "Drain",

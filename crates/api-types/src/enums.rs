@@ -122,7 +122,7 @@ macro_rules! response_words {
 
 words!(
     /// The impact of an event on its machines.
-    EventType { Freeze, Reboot, Redeploy, Preempt, Terminate }
+    EventType { Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation }
 );
 response_words!(EventCause {
     HostMaintenance,
@@ -132,6 +132,7 @@ response_words!(EventCause {
     SelfServiceMaintenance,
     HardwareFailure,
     Eviction,
+    RebalanceRecommendation,
     Deletion,
 });
 response_words!(EventSource { Platform, User });
@@ -155,7 +156,17 @@ words!(MachinePriority { Regular, Spot });
 words!(MachineEvictionPolicy { Deallocate, Delete });
 words!(OrchestrationMode { Flexible, Uniform });
 words!(UpgradePolicy { Manual, Automatic, Rolling });
-response_words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
+response_words!(OperationKind {
+    Restart,
+    Redeploy,
+    PerformMaintenance,
+    Evict,
+    RecommendRebalance,
+    Delete,
+    Maintain,
+    Drain,
+    Fail
+});
 response_words!(
     /// Whether machines are placed on a host.
     HostPhase { Active, Draining, Drained, Failed }
@@ -200,6 +211,7 @@ impl From<EventType> for Kind {
             EventType::Reboot => Kind::Reboot,
             EventType::Redeploy => Kind::Redeploy,
             EventType::Preempt => Kind::Preempt,
+            EventType::SpotRebalanceRecommendation => Kind::SpotRebalanceRecommendation,
             EventType::Terminate => Kind::Terminate,
         }
     }
@@ -213,6 +225,7 @@ impl EventType {
             Kind::Reboot => Some(EventType::Reboot),
             Kind::Redeploy => Some(EventType::Redeploy),
             Kind::Preempt => Some(EventType::Preempt),
+            Kind::SpotRebalanceRecommendation => Some(EventType::SpotRebalanceRecommendation),
             Kind::Terminate => Some(EventType::Terminate),
             Kind::Unknown => None,
         }

@@ -35,6 +35,7 @@ table! {
     RedeployMachine: "redeploy", Operator;
     PerformMaintenance: "perform-maintenance", Operator;
     EvictMachine: "evict", Owner;
+    RecommendRebalance: "recommend-rebalance", Operator;
     Fail: "hardware-failure", Owner;
     StartMachine: "start", Owner;
     StopMachine: "stop", Owner;

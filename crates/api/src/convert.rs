@@ -62,7 +62,7 @@ macro_rules! mirror_response {
     };
 }
 
-mirror!(EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate });
+mirror!(EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation });
 mirror_response!(
     EventCause = Cause {
         HostMaintenance,
@@ -72,6 +72,7 @@ mirror_response!(
         SelfServiceMaintenance,
         HardwareFailure,
         Eviction,
+        RebalanceRecommendation,
         Deletion,
     }
 );
@@ -83,7 +84,8 @@ mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
 mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
 mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
 mirror_response!(
-    OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail }
+    OperationKind =
+        RequestKind { Restart, Redeploy, PerformMaintenance, Evict, RecommendRebalance, Delete, Maintain, Drain, Fail }
 );
 
 impl Convert<EventOutcome> for &Outcome {

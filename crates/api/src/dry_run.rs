@@ -21,6 +21,7 @@ pub const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "/api/v1/machines/{machine}/redeploy"),
     (Method::POST, "/api/v1/machines/{machine}/perform-maintenance"),
     (Method::POST, "/api/v1/machines/{machine}/evict"),
+    (Method::POST, "/api/v1/machines/{machine}/recommend-rebalance"),
     (Method::POST, "/api/v1/machines/{machine}/hardware-failure"),
     (Method::DELETE, "/api/v1/machines/{machine}"),
     (Method::POST, "/api/v1/maintenance"),

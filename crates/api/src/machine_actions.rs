@@ -61,6 +61,7 @@ action!(restart, restart_machine);
 action!(redeploy, redeploy_machine);
 action!(perform_maintenance, perform_maintenance);
 action!(evict, evict_machine);
+action!(recommend_rebalance, recommend_rebalance);
 
 pub async fn fail(
     actions: Actions,

@@ -86,7 +86,7 @@ fn concerns_machine(region: &Region, operation: &Operation, machine: MachineId) 
         | Request::Delete { machines, .. }
         | Request::Maintain { target: Target::Machines(machines), .. }
         | Request::Fail { target: Target::Machines(machines), .. } => machines,
-        Request::Evict { machine } => std::slice::from_ref(machine),
+        Request::Evict { machine } | Request::RecommendRebalance { machine } => std::slice::from_ref(machine),
         Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
         | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
         | Request::Drain(_) => &[],
@@ -106,6 +106,7 @@ fn concerns_group(region: &Region, operation: &Operation, group: GroupId) -> boo
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Drain(_) => None,
     };
     let owner = |scope| region.scope(scope).map(|scope| scope.owner);

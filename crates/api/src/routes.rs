@@ -214,6 +214,7 @@ fn machine_routes() -> Vec<Route> {
         post("/api/v1/machines/{machine}/redeploy", Action::RedeployMachine, act::redeploy, action("redeployMachine", "Move a machine to another host after its notice period (Redeploy event)")),
         post("/api/v1/machines/{machine}/perform-maintenance", Action::PerformMaintenance, act::perform_maintenance, action("performMaintenance", "Start self-service maintenance (Redeploy event)")),
         post("/api/v1/machines/{machine}/evict", Action::EvictMachine, act::evict, action("evictMachine", "Evict a Spot machine (Preempt event)")),
+        post("/api/v1/machines/{machine}/recommend-rebalance", Action::RecommendRebalance, act::recommend_rebalance, action("recommendRebalance", "Recommend moving work away from a Spot machine (SpotRebalanceRecommendation event); needs preview_version")),
         post("/api/v1/machines/{machine}/hardware-failure", Action::Fail, act::fail, doc("failMachine", "Simulate a hardware failure of a machine (event without notice)").query::<GroupQuery>().optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
         get("/api/v1/machines/{machine}/identity", identity::get, doc("getMachineIdentity", "Get the managed identity of a machine").query::<GroupQuery>().response::<Identity>(OK)),
         put("/api/v1/machines/{machine}/identity", Action::AssignIdentity, identity::put, doc("putMachineIdentity", "Assign a managed identity to a machine, so that it can get tokens for this API").query::<GroupQuery>().optional_body::<NewIdentity>().response::<Identity>(OK)),

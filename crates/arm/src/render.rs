@@ -272,7 +272,8 @@ fn provisioning_state<'a>(events: impl Iterator<Item = &'a Event>) -> &'static s
             (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, true) => {
                 state = "Updating"
             }
-            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, false) => {}
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, false)
+            | (EventKind::SpotRebalanceRecommendation, _) => {}
         }
     }
     state

@@ -186,7 +186,7 @@ impl Request {
             | Request::Delete { machines, .. }
             | Request::Maintain { target: Target::Machines(machines), .. }
             | Request::Fail { target: Target::Machines(machines), .. } => machines.clone(),
-            Request::Evict { machine } => vec![*machine],
+            Request::Evict { machine } | Request::RecommendRebalance { machine } => vec![*machine],
             Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
             | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
             | Request::Drain(_) => Vec::new(),

@@ -431,9 +431,11 @@ impl Event {
 impl Cause {
     pub fn source(self) -> Source {
         match self {
-            Cause::HostMaintenance | Cause::LiveMigration | Cause::HardwareFailure | Cause::Eviction => {
-                Source::Platform
-            }
+            Cause::HostMaintenance
+            | Cause::LiveMigration
+            | Cause::HardwareFailure
+            | Cause::Eviction
+            | Cause::RebalanceRecommendation => Source::Platform,
             Cause::UserRestart | Cause::UserRedeploy | Cause::SelfServiceMaintenance | Cause::Deletion => Source::User,
         }
     }
@@ -447,6 +449,7 @@ impl Cause {
             | Cause::SelfServiceMaintenance
             | Cause::HardwareFailure
             | Cause::Eviction
+            | Cause::RebalanceRecommendation
             | Cause::Deletion => false,
         }
     }

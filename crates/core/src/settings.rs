@@ -53,6 +53,7 @@ impl Settings {
             EventKind::Redeploy => 10 * 60,
             EventKind::Preempt => 30,
             EventKind::Terminate => TERMINATE_SECS_MIN,
+            EventKind::SpotRebalanceRecommendation => 15 * 60,
         };
         self.scaled(Duration::from_secs(secs))
     }

@@ -66,6 +66,8 @@ fn choose_action(event: &Event, machine: &Machine, target: Option<HostAddress>) 
             EvictionPolicy::Delete => Eviction::Delete,
         }),
         (EventKind::Terminate, _) => Action::Terminate,
+        // A recommendation never starts, so no host gets an order for it.
+        (EventKind::SpotRebalanceRecommendation, _) => Action::Withdraw,
     }
 }
 

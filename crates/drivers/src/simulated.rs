@@ -78,6 +78,7 @@ impl Simulated {
             Cause::HardwareFailure => self.impacts.hardware_failure,
             Cause::Eviction => self.impacts.eviction,
             Cause::Deletion => self.impacts.deletion,
+            Cause::RebalanceRecommendation => Duration::ZERO,
             Cause::HostMaintenance | Cause::UserRestart | Cause::UserRedeploy | Cause::SelfServiceMaintenance => {
                 match kind {
                     EventKind::Freeze => self.impacts.freeze,
@@ -85,6 +86,7 @@ impl Simulated {
                     EventKind::Redeploy => self.impacts.redeploy,
                     EventKind::Preempt => self.impacts.eviction,
                     EventKind::Terminate => self.impacts.deletion,
+                    EventKind::SpotRebalanceRecommendation => Duration::ZERO,
                 }
             }
         }

@@ -58,7 +58,7 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
     let StoredCopy { copy, age } = read_copy(&file, &host);
     let status = Arc::new(Status::new(host, copy, age));
     let upstream = Arc::new(Upstream::default());
-    let endpoint = Arc::new(EndpointState::new(config.rate_limit));
+    let endpoint = Arc::new(EndpointState::new(config.rate_limit).with_preview(config.preview_version));
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
 
     let listeners = bind(&config)?;

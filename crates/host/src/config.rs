@@ -19,6 +19,8 @@ pub struct HostConfig {
     pub health: Option<SocketAddr>,
     /// Show machine names without the `_` that version 2017-03-01 puts before them. Must be the same as at the server.
     pub plain_names: bool,
+    /// Serve api-version 2024-07-09, which Azure has not released.
+    pub preview_version: bool,
     /// Requests per second and machine; None: no limit.
     pub rate_limit: Option<u32>,
     /// How machines are restarted.

@@ -27,6 +27,7 @@ pub struct ConfigFile {
     /// Bits of packet marks that stand for guests.
     pub mark_mask: Option<String>,
     pub plain_names: bool,
+    pub preview_version: bool,
     /// Requests per second and machine.
     pub rate_limit: Option<u32>,
     /// `libvirt`, `qemu`, `simulated` or `none`.

@@ -22,7 +22,7 @@ pub const CACHED_SCOPES_MAX: usize = 16_384;
 const EMPTY_CACHED: usize = 4096;
 
 const SHARDS: usize = 16;
-const VERSIONS: usize = Version::ALL.len();
+const VERSIONS: usize = Version::COUNT;
 
 /// A document as it is sent.
 #[derive(Debug)]
@@ -206,6 +206,7 @@ fn wire_kind(kind: EventKind) -> document::Kind {
         EventKind::Reboot => document::Kind::Reboot,
         EventKind::Redeploy => document::Kind::Redeploy,
         EventKind::Preempt => document::Kind::Preempt,
+        EventKind::SpotRebalanceRecommendation => document::Kind::SpotRebalanceRecommendation,
         EventKind::Terminate => document::Kind::Terminate,
     }
 }

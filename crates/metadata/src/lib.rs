@@ -77,6 +77,8 @@ pub struct EndpointState {
     pub metrics: MetadataMetrics,
     /// Whether the data is too old to answer guests. Not set: never.
     pub staleness: OnceLock<Staleness>,
+    /// Whether guests may request the api-version that Azure has not released.
+    pub serves_preview: bool,
 }
 
 /// Tells whether the data behind an endpoint is too old to answer guests.
@@ -94,7 +96,12 @@ impl EndpointState {
             faults: Faults::default(),
             metrics: MetadataMetrics::default(),
             staleness: OnceLock::new(),
+            serves_preview: false,
         }
+    }
+
+    pub fn with_preview(self, serves_preview: bool) -> EndpointState {
+        EndpointState { serves_preview, ..self }
     }
 }
 

@@ -221,7 +221,7 @@ impl Endpoint {
         match (&target.route, method) {
             (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, request, &query, caller),
             (Route::ScheduledEvents, Method::Post) => {
-                let version = check_version(given)?;
+                let version = self.check_version(given)?;
                 self.take_approval(client, &target, version, caller)
             }
             (Route::IdentityToken, _) => {
@@ -255,6 +255,11 @@ impl Endpoint {
         }
     }
 
+    fn check_version(&self, given: Option<&str>) -> Result<Version, MetadataError> {
+        let parse = if self.state.serves_preview { Version::parse_with_preview } else { Version::parse };
+        parse(given).map_err(|error| MetadataError::api_version(EndpointKind::ScheduledEvents, given, error))
+    }
+
     fn get_document<B>(
         &self,
         client: &Client,
@@ -263,7 +268,7 @@ impl Endpoint {
         query: &Query<'_>,
         caller: &mut Option<Caller>,
     ) -> Result<Outcome, MetadataError> {
-        let version = check_version(query.api_version.as_deref())?;
+        let version = self.check_version(query.api_version.as_deref())?;
         let wait_secs = check_wait(query)?;
         let snapshot = self.source.peek();
         let region = &snapshot.region;
@@ -493,10 +498,6 @@ fn can_omit_metadata_header(headers: &HeaderMap, method: Method, query: &Result<
         && !headers.contains_key(ORIGIN)
         && !headers.contains_key(FETCH_SITE)
         && !headers.contains_key(METADATA)
-}
-
-fn check_version(given: Option<&str>) -> Result<Version, MetadataError> {
-    Version::parse(given).map_err(|error| MetadataError::api_version(EndpointKind::ScheduledEvents, given, error))
 }
 
 fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), MetadataError> {

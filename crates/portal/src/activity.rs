@@ -302,6 +302,7 @@ fn kind_of(operation: &Operation) -> EventKind {
         Request::Restart { .. } => EventKind::Reboot,
         Request::Redeploy { .. } | Request::PerformMaintenance { .. } => EventKind::Redeploy,
         Request::Evict { .. } => EventKind::Preempt,
+        Request::RecommendRebalance { .. } => EventKind::SpotRebalanceRecommendation,
         Request::Delete { .. } => EventKind::Terminate,
         Request::Maintain { plan, .. } => plan.kind,
         Request::Drain(_) => EventKind::Freeze,
@@ -319,7 +320,14 @@ pub fn kind_of_rollout(rollout: &Rollout) -> (&'static str, Severity) {
 }
 
 fn static_kind(kind: &str) -> &'static str {
-    let all = [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
+    let all = [
+        EventKind::Freeze,
+        EventKind::Reboot,
+        EventKind::Redeploy,
+        EventKind::Preempt,
+        EventKind::Terminate,
+        EventKind::SpotRebalanceRecommendation,
+    ];
     all.into_iter().map(EventKind::as_str).find(|known| *known == kind).unwrap_or("Event")
 }
 
@@ -371,6 +379,7 @@ pub fn title_of(region: &Region, operation: &Operation) -> String {
         Request::Redeploy { machines: ids } => machines("Redeploy", ids),
         Request::PerformMaintenance { machines: ids } => machines("Self-service maintenance", ids),
         Request::Evict { machine } => machines("Eviction", &[*machine]),
+        Request::RecommendRebalance { machine } => machines("Rebalance recommendation", &[*machine]),
         Request::Delete { group: Some(group), .. } => format!("Deletion of {}", name_group(region, *group)),
         Request::Delete { machines: ids, group: None } => machines("Deletion", ids),
         Request::Maintain { target, plan } => {

@@ -66,6 +66,7 @@ fn targets_host(operation: &Operation, host: &Host) -> bool {
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Delete { .. } => false,
     }
 }

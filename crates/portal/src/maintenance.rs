@@ -187,6 +187,7 @@ fn skipped_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Delete { .. } => return Vec::new(),
     };
     // The update domain of an event that was removed from the region is unknown.

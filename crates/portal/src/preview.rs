@@ -438,9 +438,11 @@ fn machine_names(event: &Event) -> Vec<String> {
 fn failure_effect(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Redeploy => "moves to another host and loses its memory and ephemeral disks",
-        EventKind::Reboot | EventKind::Freeze | EventKind::Preempt | EventKind::Terminate => {
-            "restarts and loses its memory"
-        }
+        EventKind::Reboot
+        | EventKind::Freeze
+        | EventKind::Preempt
+        | EventKind::Terminate
+        | EventKind::SpotRebalanceRecommendation => "restarts and loses its memory",
     }
 }
 

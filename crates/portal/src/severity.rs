@@ -15,7 +15,7 @@ impl Severity {
         match kind {
             EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => Severity::Red,
             EventKind::Reboot => Severity::Amber,
-            EventKind::Freeze => Severity::Slate,
+            EventKind::Freeze | EventKind::SpotRebalanceRecommendation => Severity::Slate,
         }
     }
 

@@ -88,6 +88,7 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::SelfServiceMaintenance => "self-service maintenance",
         Cause::HardwareFailure => "hardware failure",
         Cause::Eviction => "eviction",
+        Cause::RebalanceRecommendation => "rebalance recommendation",
         Cause::Deletion => "deletion",
     }
 }

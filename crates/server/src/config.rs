@@ -48,6 +48,8 @@ pub struct Config {
     pub held_per_source: usize,
     /// Show machine names without the `_` that version 2017-03-01 puts before them.
     pub plain_names: bool,
+    /// Serve api-version 2024-07-09, which Azure has not released, and accept rebalance recommendations.
+    pub preview_version: bool,
     pub history_days: u32,
     /// The time for a webhook delivery, from name resolution to the head of the response.
     pub webhook_timeout: Duration,
@@ -194,6 +196,7 @@ impl Default for Config {
             mark_mask: MarkMask::DEFAULT,
             held_per_source: HELD_PER_SOURCE_DEFAULT,
             plain_names: false,
+            preview_version: false,
             history_days: 30,
             // The Standard Webhooks specification recommends 15 to 30 seconds.
             webhook_timeout: Duration::from_secs(20),

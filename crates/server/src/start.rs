@@ -66,7 +66,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
         register_first(&engine, config.first_machine.clone()).await?;
     }
     open::load_certificates(&engine, bound.hosts.as_ref()).await?;
-    let endpoint = Arc::new(EndpointState::new(config.rate_limit));
+    let endpoint = Arc::new(EndpointState::new(config.rate_limit).with_preview(config.preview_version));
     let metrics = Arc::new(ApiMetrics::default());
     let order_metrics = OrderMetrics::default();
     let running = Running {

@@ -44,6 +44,7 @@ pub enum Kind {
     Redeploy,
     Preempt,
     Terminate,
+    SpotRebalanceRecommendation,
     /// A type that no version defines. Azure may add one at any time, so handlers must tolerate it.
     Unknown,
 }
@@ -84,6 +85,7 @@ pub fn is_shown(version: Version, kind: Kind) -> bool {
         Kind::Freeze | Kind::Reboot | Kind::Redeploy | Kind::Unknown => Version::V2017_03_01,
         Kind::Preempt => Version::V2017_11_01,
         Kind::Terminate => Version::V2019_01_01,
+        Kind::SpotRebalanceRecommendation => Version::V2024_07_09,
     };
     version >= since
 }
@@ -130,7 +132,8 @@ impl Status {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
+    pub const ALL: [Kind; 6] =
+        [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate, Kind::SpotRebalanceRecommendation];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,6 +142,7 @@ impl Kind {
             Kind::Redeploy => "Redeploy",
             Kind::Preempt => "Preempt",
             Kind::Terminate => "Terminate",
+            Kind::SpotRebalanceRecommendation => "SpotRebalanceRecommendation",
             Kind::Unknown => "Hibernate",
         }
     }

@@ -15,9 +15,12 @@ pub enum Version {
     V2019_04_01,
     V2019_08_01,
     V2020_07_01,
+    /// Not released in Azure. Handlers probe for it and fall back on 404.
+    V2024_07_09,
 }
 
 impl Version {
+    /// The versions that Azure has released.
     pub const ALL: [Version; 7] = [
         Version::V2017_03_01,
         Version::V2017_08_01,
@@ -28,12 +31,23 @@ impl Version {
         Version::V2020_07_01,
     ];
 
+    /// The version that Azure has not released.
+    pub const PREVIEW: Version = Version::V2024_07_09;
+
+    /// The number of versions, including the preview.
+    pub const COUNT: usize = Self::ALL.len() + 1;
+
     /// Parses the value of the `api-version` parameter; `None` if it is missing.
     pub fn parse(given: Option<&str>) -> Result<Version, VersionError> {
         let text = given.unwrap_or_default();
         // Current clients request the newest version, so it is compared first.
         let found = Self::ALL.iter().rev().find(|version| version.as_str() == text);
         found.copied().ok_or_else(|| VersionError::classify(text))
+    }
+
+    /// Like [`Version::parse`], but knows the preview too.
+    pub fn parse_with_preview(given: Option<&str>) -> Result<Version, VersionError> {
+        if given == Some(Self::PREVIEW.as_str()) { Ok(Self::PREVIEW) } else { Self::parse(given) }
     }
 
     pub const fn as_str(self) -> &'static str {
@@ -45,6 +59,7 @@ impl Version {
             Version::V2019_04_01 => "2019-04-01",
             Version::V2019_08_01 => "2019-08-01",
             Version::V2020_07_01 => "2020-07-01",
+            Version::V2024_07_09 => "2024-07-09",
         }
     }
 }
@@ -248,6 +263,15 @@ mod tests {
         for not_served in ["2024-07-09", "2020-02-29", "2000-02-29", "2021-02-01", "0001-12-31"] {
             check(Some(not_served), Err(NotServed));
         }
+    }
+
+    #[test]
+    fn only_the_preview_parser_knows_the_preview() {
+        assert_eq!(Version::parse(Some("2024-07-09")), Err(VersionError::NotServed));
+        assert_eq!(Version::parse_with_preview(Some("2024-07-09")), Ok(Version::PREVIEW));
+        assert_eq!(Version::parse_with_preview(Some("2020-07-01")), Ok(Version::V2020_07_01));
+        assert_eq!(Version::parse_with_preview(Some("2024-07-08")), Err(VersionError::NotServed));
+        assert!(Version::ALL.iter().all(|version| *version < Version::PREVIEW));
     }
 
     #[test]

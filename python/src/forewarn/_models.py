@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
-EventType = Literal["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
+EventType = Literal["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalanceRecommendation"]
 EventStatus = Literal["Scheduled", "Started", "Ended"]
 EventSource = Literal["Platform", "User"]
 Outcome = Literal["Completed", "Failed", "TimedOut", "Superseded", "NoEffect", "ResourceGone", "Canceled"]

@@ -70,6 +70,23 @@ impl Actions {
         self.start_operation(Request::Evict { machine: machine.id }, with.event_id, note).await
     }
 
+    /// Recommends moving work away from a Spot machine, for guests that request the preview version.
+    pub async fn recommend_rebalance(
+        &self,
+        target: &MachineTarget,
+        with: ActionOptions,
+    ) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::RecommendRebalance)?;
+        if !self.0.endpoint().serves_preview {
+            let message = "No machine would see the recommendation, because the server does not serve api-version 2024-07-09. \
+                           Start it with --preview-version.";
+            return Err(ApiError::new(ErrorCode::NoPreviewVersion, message));
+        }
+        let machine = self.find_machine(target)?;
+        let note = permit.note(machine.name.as_ref());
+        self.start_operation(Request::RecommendRebalance { machine: machine.id }, with.event_id, note).await
+    }
+
     pub async fn delete_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::DeleteMachine)?;
         let started = self.start_on(permit, target, with, |machines| Request::Delete { machines, group: None }).await;

@@ -63,6 +63,7 @@ pub fn target_host(request: &Request) -> Option<&Name> {
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Delete { .. } => None,
     }
 }

@@ -62,6 +62,7 @@ pub fn describe_request(region: &Region, operation: &core::Operation) -> Option<
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Delete { .. }
         | Request::Fail { .. } => None,
     };
@@ -143,6 +144,7 @@ pub fn render_kind(request: &Request) -> OperationKind {
         Request::Redeploy { .. } => OperationKind::Redeploy,
         Request::PerformMaintenance { .. } => OperationKind::PerformMaintenance,
         Request::Evict { .. } => OperationKind::Evict,
+        Request::RecommendRebalance { .. } => OperationKind::RecommendRebalance,
         Request::Delete { .. } => OperationKind::Delete,
         Request::Maintain { .. } => OperationKind::Maintain,
         Request::Drain(_) => OperationKind::Drain,
@@ -208,6 +210,10 @@ impl RequestSummary {
             }
             Request::Evict { machine } => {
                 RequestSummary::new(OperationKind::Evict, names(&[*machine])).caused_by(EventCause::Eviction)
+            }
+            Request::RecommendRebalance { machine } => {
+                RequestSummary::new(OperationKind::RecommendRebalance, names(&[*machine]))
+                    .caused_by(EventCause::RebalanceRecommendation)
             }
             Request::Delete { machines, group } => RequestSummary {
                 group: group.and_then(|group| group_name(region, group)),

@@ -53,6 +53,7 @@ fn count_machines_left(region: &Region, operation: &Operation) -> Option<u32> {
             | Request::Redeploy { .. }
             | Request::PerformMaintenance { .. }
             | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
             | Request::Delete { .. }
             | Request::Maintain { .. }
             | Request::Fail { .. },

@@ -75,6 +75,7 @@ fn drain_ended(region: &Region, row: &HistoryRow, fact: &OperationFact) -> Optio
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
         | Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
         | Request::Delete { .. }
         | Request::Maintain { .. }
         | Request::Fail { .. } => None,

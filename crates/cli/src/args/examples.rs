@@ -118,6 +118,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("vmss restart", &[("Restart all running instances", "vmss restart web"), ("Restart two instances", "vmss restart web --instance-ids 0 1")]),
     ("vmss redeploy", &[("Redeploy an instance", "vmss redeploy web --instance-ids 0")]),
     ("vmss perform-maintenance", &[("Perform maintenance of all instances now", "vmss perform-maintenance web")]),
+    ("vm simulate-rebalance", &[("Recommend moving work away from a Spot machine", "vm simulate-rebalance web_0")]),
     ("vmss simulate-eviction", &[("Evict an instance", "vmss simulate-eviction web --instance-id 1")]),
     ("vmss start", &[("Start all instances", "vmss start web")]),
     ("vmss stop", &[("Stop an instance", "vmss stop web --instance-ids 1")]),

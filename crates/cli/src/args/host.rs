@@ -101,6 +101,9 @@ pub struct HostRunArgs {
     /// Omit the _ before resource names in api-version 2017-03-01; must match the setting of the server.
     #[arg(long)]
     pub plain_names: bool,
+    /// Serve api-version 2024-07-09 with rebalance recommendations; Azure has not released it.
+    #[arg(long)]
+    pub preview_version: bool,
 }
 
 #[derive(Debug, clap::Args)]

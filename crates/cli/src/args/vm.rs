@@ -33,6 +33,8 @@ pub enum VmCommand {
     /// Evict a Spot machine.
     #[command(visible_alias = "evict")]
     SimulateEviction(VmOperationArgs),
+    /// Recommend moving work away from a Spot machine. Only api-version 2024-07-09 shows it (serve --preview-version).
+    SimulateRebalance(VmOperationArgs),
     /// Simulate a hardware failure: the machine gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail(FailVmArgs),

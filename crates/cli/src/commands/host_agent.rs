@@ -77,6 +77,7 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
         taps,
         health: args.health.or(file.health),
         plain_names: args.plain_names || file.plain_names,
+        preview_version: args.preview_version || file.preview_version,
         rate_limit: file.rate_limit,
         reboot: reboot_mode(file.reboot.as_deref()).map_err(Failure::Usage)?,
         timing: Timing::default(),

@@ -38,6 +38,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
         VmCommand::Redeploy(vm) => start_operation(api, vm, "redeploy", output),
         VmCommand::PerformMaintenance(vm) => start_operation(api, vm, "perform-maintenance", output),
         VmCommand::SimulateEviction(vm) => start_operation(api, vm, "evict", output),
+        VmCommand::SimulateRebalance(vm) => start_operation(api, vm, "recommend-rebalance", output),
         VmCommand::Fail(vm) => {
             fail(api, &Call::api(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
         }

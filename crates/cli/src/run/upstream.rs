@@ -91,6 +91,9 @@ fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) ->
         EventType::Preempt => {
             api.post(&Call::api(&["machines", &endpoint.machine, "evict"]), &ActionOptions::default())
         }
+        EventType::SpotRebalanceRecommendation => {
+            api.post(&Call::api(&["machines", &endpoint.machine, "recommend-rebalance"]), &ActionOptions::default())
+        }
         EventType::Terminate => api.delete(&machine),
     };
     scheduled.map(|_| ())
@@ -106,7 +109,7 @@ fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure
     let machine = Call::api(&["machines", name]);
     let made = match kind {
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => return Ok(()),
-        EventType::Preempt => {
+        EventType::Preempt | EventType::SpotRebalanceRecommendation => {
             api.delete(&machine)?;
             let new = NewMachine {
                 addresses: Some(Vec::new()),

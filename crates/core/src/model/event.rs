@@ -86,6 +86,8 @@ pub enum EventKind {
     Redeploy,
     Preempt,
     Terminate,
+    /// Advice to move work away from a Spot machine that may soon be evicted. Nothing happens to the machine.
+    SpotRebalanceRecommendation,
 }
 
 impl EventKind {
@@ -96,6 +98,18 @@ impl EventKind {
             EventKind::Redeploy => "Redeploy",
             EventKind::Preempt => "Preempt",
             EventKind::Terminate => "Terminate",
+            EventKind::SpotRebalanceRecommendation => "SpotRebalanceRecommendation",
+        }
+    }
+
+    /// Whether events of this kind affect their machines. Advice does not: it is never Started, and ends when
+    /// it is approved or its notice is over.
+    pub fn has_impact(self) -> bool {
+        match self {
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => {
+                true
+            }
+            EventKind::SpotRebalanceRecommendation => false,
         }
     }
 }
@@ -109,6 +123,7 @@ pub enum Cause {
     SelfServiceMaintenance,
     HardwareFailure,
     Eviction,
+    RebalanceRecommendation,
     Deletion,
 }
 

@@ -62,6 +62,10 @@ pub enum Request {
     Evict {
         machine: MachineId,
     },
+    /// Recommends moving work away from a Spot machine.
+    RecommendRebalance {
+        machine: MachineId,
+    },
     /// Deletes machines and, if `group` is set, the group that contains them all.
     Delete {
         machines: Vec<MachineId>,

@@ -317,6 +317,7 @@ impl Operation {
             | Request::Redeploy { .. }
             | Request::PerformMaintenance { .. }
             | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
             | Request::Delete { .. }
             | Request::Maintain { .. }
             | Request::Fail { .. } => None,

@@ -1,6 +1,6 @@
 //! How many machines of a group may be unavailable at a time. Drains and rollouts reserve capacity by creating
 //! events: a machine with an event that has not ended counts as unavailable, so an early approval cannot empty a
-//! group.
+//! group. Events without impact do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -85,12 +85,14 @@ impl Step {
     }
 
     /// Machines that have an event that has not ended, or whose host has failed or is unreachable. Machines that
-    /// were stopped on request do not count.
+    /// were stopped on request and events without impact do not count.
     fn unavailable(&self, group: AvailabilityGroup) -> BTreeSet<MachineId> {
         let down = |machine: &&Arc<Machine>| {
             let host = machine.placed_on().and_then(|host| self.region.hosts.get(host));
             let is_lost = host.is_some_and(|host| host.is_unreachable() || host.state == HostState::Failed);
-            is_lost || machine.power == Power::Running && self.region.events_of(machine.id).next().is_some()
+            is_lost
+                || machine.power == Power::Running
+                    && self.region.events_of(machine.id).any(|event| event.kind.has_impact())
         };
         self.members_of(group).iter().filter(down).map(|machine| machine.id).collect()
     }

@@ -105,7 +105,10 @@ impl Step {
             for event in events.iter().filter(|event| matches!(event.status, Status::Started { .. })) {
                 match event.kind {
                     EventKind::Terminate | EventKind::Preempt => self.complete(event),
-                    EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => {
+                    EventKind::Freeze
+                    | EventKind::Reboot
+                    | EventKind::Redeploy
+                    | EventKind::SpotRebalanceRecommendation => {
                         self.withdraw_orders(event.id);
                         self.end(event.id, Outcome::Failed(HOST_FAILED.into()));
                     }
@@ -128,7 +131,9 @@ impl Step {
         };
         match event.kind {
             EventKind::Terminate | EventKind::Preempt => event.resources.iter().all(is_fenced),
-            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => false,
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {
+                false
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 //!                           └──────────────end──────────────▶
 //! ```
 //!
+//! An event without impact, such as a recommendation, ends where others start.
+//!
 //! Events start only in `settle`. A rule that makes a change after which an event may be able to start adds the
 //! scope to `unsettled`.
 
@@ -170,6 +172,8 @@ impl Step {
         }
         if self.machines_of(&event).is_empty() {
             self.end(id, Outcome::ResourceGone);
+        } else if !event.kind.has_impact() && event.is_ready() {
+            self.end(id, Outcome::Completed);
         } else if event.status == Status::Scheduled {
             let together = self.cohort(&event);
             if self.may_start(&event, &together, gate) && !together.iter().any(|member| self.is_blocked(member)) {
@@ -189,6 +193,7 @@ impl Step {
         match event.kind {
             EventKind::Terminate => event.due || event.approval.is_some() && gate == Gate::Open,
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_ready(),
+            EventKind::SpotRebalanceRecommendation => false,
         }
     }
 
@@ -230,6 +235,7 @@ impl Step {
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => {
                 self.unreachable_host(event).is_some()
             }
+            EventKind::SpotRebalanceRecommendation => false,
         }
     }
 
@@ -324,7 +330,7 @@ impl Step {
     /// Applies the end of a deletion or eviction to its machine.
     pub fn remove_if_deleted(&mut self, event: &Event, machine: &Arc<Machine>) {
         match event.kind {
-            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => {}
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {}
             EventKind::Terminate => self.remove_machine(machine),
             EventKind::Preempt => match machine.eviction {
                 EvictionPolicy::Delete => self.remove_evicted(machine),
@@ -434,7 +440,8 @@ impl Event {
             (EventKind::Terminate, _) => 3,
             (EventKind::Preempt, _) => 2,
             (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy, Cause::HardwareFailure) => 1,
-            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy, _) => 0,
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy, _)
+            | (EventKind::SpotRebalanceRecommendation, _) => 0,
         }
     }
 }
@@ -486,7 +493,7 @@ impl Cause {
             Cause::UserRestart => "Virtual machine is going to be restarted as requested by authorized user.",
             Cause::UserRedeploy => "Virtual machine is going to be redeployed as requested by authorized user.",
             Cause::HardwareFailure => "Virtual machine has encountered a failure.",
-            Cause::Eviction | Cause::Deletion => "",
+            Cause::Eviction | Cause::RebalanceRecommendation | Cause::Deletion => "",
         }
     }
 }
@@ -496,6 +503,7 @@ fn default_duration_secs(kind: EventKind, cause: Cause) -> i64 {
     match (kind, cause) {
         (EventKind::Freeze, Cause::LiveMigration) => 5,
         (EventKind::Freeze, _) => 9,
-        (EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate, _) => -1,
+        (EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate, _)
+        | (EventKind::SpotRebalanceRecommendation, _) => -1,
     }
 }

@@ -42,7 +42,13 @@ impl Step {
             Request::PerformMaintenance { machines } => {
                 self.request_by_user(id, by, request, machines, Cause::SelfServiceMaintenance, event)?;
             }
-            Request::Evict { machine } => self.evict(id, by, *machine, event)?,
+            Request::Evict { machine } => {
+                self.request_for_spot(id, by, request, *machine, EventKind::Preempt, Cause::Eviction, event)?;
+            }
+            Request::RecommendRebalance { machine } => {
+                let kind = EventKind::SpotRebalanceRecommendation;
+                self.request_for_spot(id, by, request, *machine, kind, Cause::RebalanceRecommendation, event)?;
+            }
             Request::Delete { machines, group } => self.request_deletion(id, by, machines, *group, event)?,
             Request::Maintain { target, plan } => self.maintain(id, by, target, plan, event)?,
             Request::Drain(plan) => self.start_drain(id, by, plan)?,
@@ -114,6 +120,7 @@ impl Step {
             | Cause::LiveMigration
             | Cause::HardwareFailure
             | Cause::Eviction
+            | Cause::RebalanceRecommendation
             | Cause::Deletion => (EventKind::Redeploy, false),
         };
         let notice = self.region.settings.notice_min(kind);
@@ -183,13 +190,18 @@ impl Step {
         Ok(())
     }
 
-    // --- eviction --------------------------------------------------------------------------------
+    // --- Spot machines ---------------------------------------------------------------------------
 
-    fn evict(
+    /// Evicts a Spot machine, or recommends moving work away from it.
+    #[allow(clippy::too_many_arguments, reason = "a struct would only repeat the names")]
+    fn request_for_spot(
         &mut self,
         id: OperationId,
         by: &Name,
+        request: &Request,
         machine: MachineId,
+        kind: EventKind,
+        cause: Cause,
         event: Option<EventId>,
     ) -> Result<(), Rejection> {
         let machine = self.machine(machine)?;
@@ -199,12 +211,12 @@ impl Step {
         if machine.power != Power::Running {
             return Err(Rejection::NotRunning(machine.name.clone()));
         }
-        self.open_operation(id, by, &machine.home.subscription, Request::Evict { machine: machine.id });
-        if let Some(same) = self.find_pending(machine.id, EventKind::Preempt) {
+        self.open_operation(id, by, &machine.home.subscription, request.clone());
+        if let Some(same) = self.find_pending(machine.id, kind) {
             return self.join(same, id);
         }
-        let notice = self.region.settings.notice_min(EventKind::Preempt);
-        self.schedule_event(id, event, EventKind::Preempt, Cause::Eviction, &[machine], notice, None)
+        let notice = self.region.settings.notice_min(kind);
+        self.schedule_event(id, event, kind, cause, &[machine], notice, None)
     }
 
     /// The machine's event of this kind that has not ended.
@@ -385,6 +397,7 @@ impl Request {
                 | Request::Redeploy { .. }
                 | Request::PerformMaintenance { .. }
                 | Request::Evict { .. }
+                | Request::RecommendRebalance { .. }
                 | Request::Delete { .. }
                 | Request::Maintain { .. }
                 | Request::Drain(_)

@@ -71,6 +71,7 @@ impl Step {
             | Request::Redeploy { .. }
             | Request::PerformMaintenance { .. }
             | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
             | Request::Maintain { .. }
             | Request::Drain(_)
             | Request::Fail { .. } => {}

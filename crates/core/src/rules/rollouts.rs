@@ -287,6 +287,7 @@ impl Step {
             | Request::Redeploy { .. }
             | Request::PerformMaintenance { .. }
             | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
             | Request::Delete { .. }
             | Request::Fail { .. } => {}
         }

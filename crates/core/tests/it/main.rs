@@ -17,6 +17,7 @@ mod lifecycle;
 mod notice;
 mod on_off;
 mod orders;
+mod rebalance;
 mod rollouts;
 mod sets;
 mod several;

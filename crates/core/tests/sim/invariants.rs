@@ -43,6 +43,7 @@ type Invariant = fn(&Step<'_>, &Memory) -> Result<(), String>;
 const INVARIANTS: &[(&str, Invariant)] = &[
     ("at most one Started event per machine", one_started_per_machine),
     ("no start before notice without approval", no_early_start),
+    ("recommendations end with approval or notice, and never start", recommendations_have_no_impact),
     ("one id, one kind, one list of Resources for life", event_identity_is_stable),
     ("status never goes backwards", never_backwards),
     ("the incarnation grows exactly with the list", incarnation_grows_with_list),
@@ -130,6 +131,16 @@ fn no_early_start(step: &Step<'_>, _: &Memory) -> Result<(), String> {
         let by_guest = matches!(event.approval.as_ref().map(|it| &it.by), Some(Approver::Guest { machine, .. })
             if step.after.machine(*machine).is_some_and(|machine| machine.scope != event.scope));
         ensure(!by_guest || shared, || format!("{} was approved by a machine of another scope", event.id))?;
+    }
+    Ok(())
+}
+
+fn recommendations_have_no_impact(step: &Step<'_>, _: &Memory) -> Result<(), String> {
+    for event in step.after.events().filter(|event| event.kind == EventKind::SpotRebalanceRecommendation) {
+        ensure(!is_started(event), || format!("{} is a recommendation, but has started", event.id))?;
+        let is_completed = matches!(event.status, Status::Ended { outcome: Outcome::Completed, .. });
+        let had_notice = event.not_before.max(event.notice_end) <= step.after.now() && !event.unseen;
+        ensure(!is_completed || event.approval.is_some() || had_notice, || format!("{} ended early", event.id))?;
     }
     Ok(())
 }

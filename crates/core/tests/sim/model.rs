@@ -17,7 +17,7 @@ const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 pub fn notice(set: &Settings, kind: EventKind) -> Duration {
     let minutes = |n: u64| Duration::from_secs(60 * n);
     let span = match kind {
-        EventKind::Freeze | EventKind::Reboot => minutes(15),
+        EventKind::Freeze | EventKind::Reboot | EventKind::SpotRebalanceRecommendation => minutes(15),
         EventKind::Redeploy => minutes(10),
         EventKind::Preempt => Duration::from_secs(30),
         EventKind::Terminate => minutes(5),
@@ -106,6 +106,10 @@ impl Work {
     }
     fn decided(&self) -> bool {
         self.approved || self.due
+    }
+    /// Whether the event is advice, which has no impact and so waits for nothing.
+    fn advises(&self) -> bool {
+        self.kind == EventKind::SpotRebalanceRecommendation
     }
     fn takes_from(&self, other: &Work) -> bool {
         self.rank() > other.rank() || (self.rank() == 1 && other.rank() == 1)
@@ -287,7 +291,7 @@ impl Model {
         let all = self.together(event);
         all.iter().all(|one| one.decided() || !one.shown)
             && (event.plan.is_none() || all.iter().any(|one| one.decided()))
-            && all.iter().all(|one| self.blockers(one).all(|other| one.takes_from(other)))
+            && all.iter().all(|one| one.advises() || self.blockers(one).all(|other| one.takes_from(other)))
             && !self.gated(event)
     }
 
@@ -306,6 +310,9 @@ impl Model {
     }
 
     fn start(&mut self, event: &Work) {
+        if event.advises() {
+            return self.end(event.order, Outcome::Completed);
+        }
         if event.kind != EventKind::Terminate && !event.who.iter().any(|id| self.up(*id)) {
             return self.end(event.order, Outcome::NoEffect);
         }
@@ -461,6 +468,10 @@ impl Model {
                 self.users(id, machines, EventKind::Redeploy, Cause::SelfServiceMaintenance)
             }
             Request::Evict { machine } => self.leave(id, *machine, EventKind::Preempt, Cause::Eviction),
+            Request::RecommendRebalance { machine } => {
+                let kind = EventKind::SpotRebalanceRecommendation;
+                self.leave(id, *machine, kind, Cause::RebalanceRecommendation);
+            }
             Request::Delete { machines, group } => {
                 let mut all = machines.clone();
                 if let Some(group) = group {
@@ -649,7 +660,7 @@ impl Model {
     fn done(&mut self, id: MachineId, event: &Work) {
         let Some(at) = self.machines.iter().position(|machine| machine.id == id) else { return };
         match (event.kind, self.machines[at].eviction) {
-            (EventKind::Freeze | EventKind::Reboot, _) => {}
+            (EventKind::Freeze | EventKind::Reboot | EventKind::SpotRebalanceRecommendation, _) => {}
             (EventKind::Redeploy, _) => {
                 if let Some((_, to)) = event.moves.iter().find(|(machine, _)| *machine == id) {
                     Arc::make_mut(&mut self.machines[at]).host = Some(to.clone());

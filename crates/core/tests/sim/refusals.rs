@@ -187,11 +187,10 @@ impl Model {
             Request::Restart { machines } => self.refuses_users(machines, Cause::UserRestart),
             Request::Redeploy { machines } => self.refuses_users(machines, Cause::UserRedeploy),
             Request::PerformMaintenance { machines } => self.refuses_users(machines, Cause::SelfServiceMaintenance),
-            Request::Evict { machine } => self.machine(*machine).is_none_or(|it| {
-                it.priority != Priority::Spot
-                    || it.power != Power::Running
-                    || self.live_of(*machine).any(|event| event.kind == EventKind::Preempt && full(event))
-            }),
+            Request::Evict { machine } => self.refuses_spot(*machine, EventKind::Preempt),
+            Request::RecommendRebalance { machine } => {
+                self.refuses_spot(*machine, EventKind::SpotRebalanceRecommendation)
+            }
             Request::Delete { machines, group } => self.refuses_delete(machines, *group),
             Request::Maintain { target, plan } => self.refuses_target(target, false) || self.refuses_plan(plan),
             Request::Drain(_) => false,
@@ -199,6 +198,14 @@ impl Model {
                 self.refuses_target(target, true) || !matches!(kind, EventKind::Reboot | EventKind::Redeploy)
             }
         }
+    }
+
+    fn refuses_spot(&self, machine: MachineId, kind: EventKind) -> bool {
+        self.machine(machine).is_none_or(|it| {
+            it.priority != Priority::Spot
+                || it.power != Power::Running
+                || self.live_of(machine).any(|event| event.kind == kind && full(event))
+        })
     }
 
     fn refuses_users(&self, machines: &[MachineId], cause: Cause) -> bool {
@@ -613,7 +620,11 @@ pub fn in_order(mut request: Request) -> Request {
             machines.sort();
             machines.dedup();
         }
-        Request::Evict { .. } | Request::Maintain { .. } | Request::Drain(_) | Request::Fail { .. } => {}
+        Request::Evict { .. }
+        | Request::RecommendRebalance { .. }
+        | Request::Maintain { .. }
+        | Request::Drain(_)
+        | Request::Fail { .. } => {}
     }
     request
 }

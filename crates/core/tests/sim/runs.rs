@@ -437,7 +437,8 @@ impl Run {
             0..5 => Request::Restart { machines: self.one_or_more() },
             5..8 => Request::Redeploy { machines: self.one_or_more() },
             8..9 => Request::PerformMaintenance { machines: self.one_or_more() },
-            9..11 => Request::Evict { machine: self.spot() },
+            9..10 => Request::Evict { machine: self.spot() },
+            10..11 => Request::RecommendRebalance { machine: self.spot() },
             11..13 => self.deletion(),
             13..18 => Request::Maintain { target: self.target(), plan: self.plan() },
             _ => {

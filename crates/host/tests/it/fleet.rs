@@ -215,6 +215,7 @@ pub fn config(dir: &Path) -> HostConfig {
         metadata: vec![harness::listener()],
         health: None,
         plain_names: false,
+        preview_version: false,
         rate_limit: None,
         timing: Timing {
             beat: Duration::from_millis(100),

@@ -57,8 +57,9 @@ fn a_dry_run_shows_the_events_and_changes_nothing() {
 
 /// A fleet on which every request of [`DRY_RUN_ROUTES`] creates events.
 fn fleet() -> Server {
-    let server = Server::with_machines(&["a"]);
+    let server = Server::with_preview_version();
     let new = |line: &str, body| check(&server, line, body, 201, json!({}));
+    new("POST /machines", json!({ "name": "a" }));
     new("POST /machines", json!({ "name": "spot", "priority": "Spot", "host": "h1" }));
     new("POST /availability-sets", json!({ "name": "pair" }));
     new("POST /cloud-services", json!({ "name": "shop" }));
@@ -71,7 +72,8 @@ fn fleet() -> Server {
 
 /// The path, query and body of a request to one of [`DRY_RUN_ROUTES`] for the fleet.
 fn request_to(server: &Server, method: &str, path: &str) -> (String, &'static str, Value) {
-    let machine = if path.ends_with("/evict") { "spot" } else { "a" };
+    let is_for_spot = path.ends_with("/evict") || path.ends_with("/recommend-rebalance");
+    let machine = if is_for_spot { "spot" } else { "a" };
     let set = if path.contains("availability-sets") { "pair" } else { "set" };
     let names = [("{machine}", machine), ("{host}", "h1"), ("{set}", set), ("{service}", "shop")];
     let path = names.iter().fold(path.replace("/api/v1", ""), |path, (field, name)| path.replace(field, name));
@@ -86,6 +88,15 @@ fn request_to(server: &Server, method: &str, path: &str) -> (String, &'static st
     };
     let query = if path.ends_with("/pair") || path.ends_with("/shop") { "withMachines=true" } else { "" };
     (path, query, body)
+}
+
+#[test]
+fn recommendations_need_the_preview_version() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({ "name": "spot", "priority": "Spot" }), 201, json!({}));
+    let refused = server.call("POST /machines/spot/recommend-rebalance", &NONE);
+    assert_eq!((refused.status, refused.code().as_str()), (409, "NoPreviewVersion"));
+    assert!(refused.text().contains("--preview-version"), "{}", refused.text());
 }
 
 #[test]

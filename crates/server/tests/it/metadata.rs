@@ -136,6 +136,22 @@ async fn names_are_plain_in_the_oldest_version_if_configured() {
 }
 
 #[tokio::test]
+async fn recommendations_are_shown_only_in_the_preview_version() {
+    let world = World::with(Config { preview_version: true, ..config() }).await;
+    let spot = world.register_with("spot", |machine| machine.priority = forewarn_core::Priority::Spot).await;
+    let preview = "/vm/spot/metadata/scheduledevents?api-version=2024-07-09";
+    world.check(&format!("GET {preview}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+    world.request(Request::RecommendRebalance { machine: spot }, 0xA0).await;
+    let shown = world.ask(&format!("GET {preview}")).await;
+    assert!(shown.body.contains("\"EventType\":\"SpotRebalanceRecommendation\""), "{}", shown.body);
+    world.check(&format!("GET /vm/spot{EVENTS}"), "200 {\"DocumentIncarnation\":2,\"Events\":[]}").await;
+    let id = shown.body.split("\"EventId\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let approval = format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}]}}");
+    world.check(&format!("POST {preview}\n\n{approval}"), "200").await;
+    world.check(&format!("GET {preview}"), "200 {\"DocumentIncarnation\":3,\"Events\":[]}").await;
+}
+
+#[tokio::test]
 async fn a_deletion_is_not_shown_in_old_versions_but_can_be_approved_there() {
     let world = World::new().await;
     let doomed = world

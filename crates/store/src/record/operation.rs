@@ -212,6 +212,8 @@ pub(crate) enum RequestBody<'a> {
     PerformMaintenance { machine: MachinesBody },
     #[serde(rename = "evict")]
     Evict { machine: u64 },
+    #[serde(rename = "recommend-rebalance")]
+    RecommendRebalance { machine: u64 },
     #[serde(rename = "delete")]
     Delete { machines: Vec<u64>, group: Option<u64> },
     #[serde(rename = "maintain")]
@@ -239,6 +241,7 @@ impl<'a> From<&'a Request> for RequestBody<'a> {
             Request::Redeploy { machines } => RequestBody::Redeploy { machine: machines.into() },
             Request::PerformMaintenance { machines } => RequestBody::PerformMaintenance { machine: machines.into() },
             Request::Evict { machine } => RequestBody::Evict { machine: machine.0 },
+            Request::RecommendRebalance { machine } => RequestBody::RecommendRebalance { machine: machine.0 },
             Request::Delete { machines, group } => RequestBody::Delete {
                 machines: machines.iter().map(|machine| machine.0).collect(),
                 group: group.map(|group| group.0),
@@ -257,6 +260,7 @@ impl RequestBody<'_> {
             RequestBody::Redeploy { machine } => Request::Redeploy { machines: machine.into() },
             RequestBody::PerformMaintenance { machine } => Request::PerformMaintenance { machines: machine.into() },
             RequestBody::Evict { machine } => Request::Evict { machine: MachineId(machine) },
+            RequestBody::RecommendRebalance { machine } => Request::RecommendRebalance { machine: MachineId(machine) },
             RequestBody::Delete { machines, group } => {
                 Request::Delete { machines: machines.into_iter().map(MachineId).collect(), group: group.map(GroupId) }
             }

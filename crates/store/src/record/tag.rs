@@ -50,6 +50,7 @@ tags! {
     UpgradeMode "upgrade mode" { Automatic = "automatic", Manual = "manual", Rolling = "rolling" }
     EventKind "event type" {
         Freeze = "Freeze", Reboot = "Reboot", Redeploy = "Redeploy", Preempt = "Preempt", Terminate = "Terminate",
+        SpotRebalanceRecommendation = "SpotRebalanceRecommendation",
     }
     Cause "cause" {
         HostMaintenance = "host-maintenance",
@@ -59,6 +60,7 @@ tags! {
         SelfServiceMaintenance = "self-service-maintenance",
         HardwareFailure = "hardware-failure",
         Eviction = "eviction",
+        RebalanceRecommendation = "rebalance-recommendation",
         Deletion = "deletion",
     }
     HostState "host state" { Active = "active", Draining = "draining", Drained = "drained", Failed = "failed" }

@@ -83,6 +83,11 @@ fn every_version_matches_its_golden_file() {
         let actual = document(version, Names::Original, 18_446_744_073_709_551_615, &EVENTS);
         check_golden(&format!("events-{version}.json"), &actual);
     }
+    let recommendation = EventView { kind: Kind::SpotRebalanceRecommendation, status: Status::Scheduled, ..EVENTS[0] };
+    let preview = document(Version::PREVIEW, Names::Original, 2, &[recommendation, EVENTS[0]]);
+    check_golden("events-2024-07-09.json", &preview);
+    let released = document(Version::V2020_07_01, Names::Original, 2, &[recommendation, EVENTS[0]]);
+    assert_eq!(released, document(Version::V2020_07_01, Names::Original, 2, &EVENTS[..1]));
     let plain = document(Version::V2017_03_01, Names::Plain, 2, &EVENTS);
     check_golden("events-2017-03-01-plain.json", &plain);
 }
@@ -143,7 +148,9 @@ fn kinds_are_shown_from_the_version_that_introduced_them() {
     assert_eq!(first(Kind::Redeploy), Some(Version::V2017_03_01));
     assert_eq!(first(Kind::Preempt), Some(Version::V2017_11_01));
     assert_eq!(first(Kind::Terminate), Some(Version::V2019_01_01));
+    assert_eq!(first(Kind::SpotRebalanceRecommendation), None, "only the preview shows it");
     for kind in Kind::ALL {
+        assert!(is_shown(Version::PREVIEW, kind), "{kind:?}");
         let shown: Vec<_> = Version::ALL.iter().map(|&version| is_shown(version, kind)).collect();
         assert!(shown.is_sorted(), "{kind:?} went away again: {shown:?}");
     }

@@ -79,6 +79,10 @@ impl World {
                 let machine = self.machine(rest[0])?;
                 self.request(Request::Evict { machine })
             }
+            "rebalance" => {
+                let machine = self.machine(rest[0])?;
+                self.request(Request::RecommendRebalance { machine })
+            }
             "delete" => {
                 let machines = self.machines(rest)?;
                 self.request(Request::Delete { machines, group: None })

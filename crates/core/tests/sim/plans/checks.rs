@@ -181,7 +181,9 @@ fn availability_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 fn is_unavailable(region: &Region, machine: &Machine) -> bool {
     let host = machine.placed_on().and_then(|host| region.host(host));
     let is_lost = host.is_some_and(|host| host.is_unreachable() || host.state == HostState::Failed);
-    is_lost || machine.power == Power::Running && region.events_of(machine.id).next().is_some()
+    is_lost
+        || machine.power == Power::Running
+            && region.events_of(machine.id).any(|event| event.kind != EventKind::SpotRebalanceRecommendation)
 }
 
 /// Moves that were not there before the step.

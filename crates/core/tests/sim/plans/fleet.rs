@@ -128,6 +128,7 @@ impl PlanRun {
             94..95 => self.repeat_request(),
             95..96 => self.repeat_rollout(),
             96..98 if self.region.settings().machine_orders => self.claim_machine(),
+            98..99 => self.request(|run| Request::RecommendRebalance { machine: run.machine() }),
             _ => Command::Tick,
         }
     }

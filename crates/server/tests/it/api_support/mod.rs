@@ -29,6 +29,12 @@ impl Server {
         Server::new(Config { clock: ClockSetting::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, ..open() })
     }
 
+    /// A server that serves the api-version that Azure has not released.
+    pub fn with_preview_version() -> Server {
+        let clock = ClockSetting::Manual { start: Some(Timestamp::from_secs(START_SECS)) };
+        Server::new(Config { clock, preview_version: true, ..open() })
+    }
+
     pub fn on_the_real_clock() -> Server {
         Server::new(open())
     }
