@@ -62,9 +62,7 @@ pub async fn preview(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRollout>,
 ) -> Result<Response, ApiError> {
-    // A large preview takes longer than other requests, and guests, can wait.
-    let preview = tokio::task::spawn_blocking(move || actions.preview_rollout(body));
-    preview.await.map_err(|_| ApiError::from(SubmitError::Stopping))?.map(extract::ok)
+    actions.preview_rollout(body).await.map(extract::ok)
 }
 
 pub async fn pause(

@@ -146,7 +146,7 @@ impl Page {
             Page::Overview(query) => Ok(overview::render(scene, query).await),
             Page::Operations(query) => Ok(operations::render(scene, query)),
             Page::Operation(id) => operation::render(scene, *id).await,
-            Page::PlanRollout(query) => Ok(rollout_plan::render(scene, query, &Problems::default())),
+            Page::PlanRollout(query) => Ok(rollout_plan::render(scene, query, &Problems::default()).await),
             Page::Rollout(id) => rollout::render(scene, *id).await,
             Page::Groups(query) => Ok(group::render_all(scene, query)),
             Page::Machines(query) => Ok(machines::render(scene, query)),

@@ -67,18 +67,21 @@ struct Callout<'a> {
     text: String,
 }
 
-pub fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> PageContent {
+pub async fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> PageContent {
     // The plan stands still while the page is open; only a reload computes it again.
     if scene.mode == RenderMode::Update {
         return PageContent::new("Plan a rollout", Vec::new());
     }
     let mut problems = problems.clone();
     let plan = parse(query, &mut problems);
-    let preview = plan.as_ref().map(|plan| preview(scene, plan, &mut problems));
+    let preview = match &plan {
+        Some(plan) => preview(scene, plan, &mut problems).await,
+        None => None,
+    };
     let form = RolloutForm { fields: render_fields(query, &problems) };
     let mut panels = vec![Panel::new("plan", "Plan", Vec::new()).with_html_before(html::render(&form))];
     let mut aside = Vec::new();
-    if let (Some(plan), Some(Some(found))) = (&plan, &preview) {
+    if let (Some(plan), Some(found)) = (&plan, &preview) {
         let chart = Chart::new(scene, plan, found);
         let ends = found.ends.map_or_else(String::new, |at| {
             format!(r#"<p class="q">Ends about {}</p>"#, words::time(forewarn_core::Timestamp(at.0)))
@@ -212,9 +215,9 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
 }
 
 /// The expected course. Errors go to the field that they are about.
-fn preview(scene: &Scene, plan: &NewRollout, problems: &mut Problems) -> Option<RolloutPreview> {
+async fn preview(scene: &Scene, plan: &NewRollout, problems: &mut Problems) -> Option<RolloutPreview> {
     let actions = scene.portal.actions(scene.visitor.principal());
-    match actions.preview_rollout(plan.clone()) {
+    match actions.preview_rollout(plan.clone()).await {
         Ok(preview) => Some(preview),
         Err(error) => {
             problems.add(field_of(&error, plan), error.message);
@@ -324,7 +327,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         if problems.is_empty() {
             problems.add("hosts", "Name at least one host.");
         }
-        let content = render(&scene, &query, &problems);
+        let content = render(&scene, &query, &problems).await;
         return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response();
     };
     match portal.actions(form.visitor.principal()).start_rollout(plan.clone()).await {
@@ -337,7 +340,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         Err(error) => {
             let (status, message) = (error.status, error.message.clone());
             problems.add(field_of(&error, &plan), error.message);
-            let content = render(&scene, &query, &problems);
+            let content = render(&scene, &query, &problems).await;
             (status, frame::render(&scene, HERE, &content, &message)).into_response()
         }
     }

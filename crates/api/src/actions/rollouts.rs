@@ -14,6 +14,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::render::{render_rollout, render_rollout_preview};
 use crate::{names, windows};
 use forewarn_access::random_guid;
+use forewarn_engine::SubmitError;
 
 impl Actions {
     pub async fn start_rollout(&self, new: NewRollout) -> Result<Rollout, ApiError> {
@@ -24,8 +25,15 @@ impl Actions {
         self.change_rollout(Command::StartRollout(Box::new(new)), id, note).await
     }
 
-    /// The expected course of a rollout, without starting it.
-    pub fn preview_rollout(&self, new: NewRollout) -> Result<RolloutPreview, ApiError> {
+    /// The expected course of a rollout, without starting it. A large one takes longer than other requests, and guests, can wait
+    /// for a thread, so the simulation runs on another one.
+    pub async fn preview_rollout(&self, new: NewRollout) -> Result<RolloutPreview, ApiError> {
+        let actions = self.clone();
+        let preview = tokio::task::spawn_blocking(move || actions.simulate_rollout(new));
+        preview.await.map_err(|_| ApiError::from(SubmitError::Stopping))?
+    }
+
+    fn simulate_rollout(&self, new: NewRollout) -> Result<RolloutPreview, ApiError> {
         let new = self.resolve_rollout(new)?;
         let region = &self.engine().snapshot().region;
         let preview = region.preview_rollout(&new, self.engine().now())?;
