@@ -17,6 +17,8 @@ pub struct Button {
     pub fields: String,
     pub needs: Action,
     pub tone: Tone,
+    /// Whether the rules refuse the action at the moment; the preview says why.
+    pub is_blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,13 @@ struct LinkTemplate<'a> {
 
 impl Button {
     pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: Tone) -> Button {
-        Button { act, label, preview, fields: String::new(), needs, tone }
+        Button { act, label, preview, fields: String::new(), needs, tone, is_blocked: false }
+    }
+
+    /// A button that only says why the action is not possible.
+    #[must_use]
+    pub fn blocked(self) -> Button {
+        Button { is_blocked: true, ..self }
     }
 
     pub fn with_fields(self, fields: String) -> Button {

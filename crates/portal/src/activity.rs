@@ -11,6 +11,7 @@ use forewarn_core::{
     RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp,
 };
 
+use super::readiness::Readiness;
 use super::scene::Scene;
 use super::severity::Severity;
 use super::timeline::{EventTimeline, Stage, live_events};
@@ -46,16 +47,6 @@ pub struct Activity {
     pub failures: Vec<String>,
 }
 
-/// How many machines of an activity are ready.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
-    pub ready: usize,
-    /// Machines with a handler that were notified.
-    pub notified: usize,
-    /// Machines without a handler.
-    pub unnotified: usize,
-}
-
 impl ActivityId {
     /// The ID as it appears in addresses and element IDs.
     pub fn key(self) -> String {
@@ -70,12 +61,6 @@ impl ActivityId {
             ActivityId::Operation(id) => format!("/operations/{id}"),
             ActivityId::Rollout(id) => format!("/rollouts/{id}"),
         }
-    }
-}
-
-impl Readiness {
-    pub fn missing(self) -> usize {
-        self.notified - self.ready
     }
 }
 
@@ -119,6 +104,25 @@ fn find_rollouts(region: &Region) -> HashMap<OperationId, RolloutId> {
 
 fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) -> ActivityId {
     rollouts.get(&operation).map_or(ActivityId::Operation(operation), |rollout| ActivityId::Rollout(*rollout))
+}
+
+/// The operation or rollout that an operation belongs to.
+pub fn find_cause(region: &Region, operation: OperationId) -> ActivityId {
+    let rollout = region.operation(operation).and_then(|operation| operation.rollout);
+    rollout.map_or(ActivityId::Operation(operation), ActivityId::Rollout)
+}
+
+/// The title of an operation or rollout that the region has.
+pub fn find_title(region: &Region, id: ActivityId) -> String {
+    let title = match id {
+        ActivityId::Operation(id) => region.operation(id).map(|operation| title_of(region, operation)),
+        ActivityId::Rollout(id) => region.rollout(id).map(|rollout| title_of_rollout(region, rollout)),
+    };
+    title.unwrap_or_else(|| "an operation that has ended".into())
+}
+
+fn title_of_rollout(region: &Region, rollout: &Rollout) -> String {
+    format!("Rollout: {}", name_rollout(region, rollout))
 }
 
 impl Activity {
@@ -176,7 +180,7 @@ impl Activity {
         let failed = rollout.steps.iter().filter(|step| step.state == StepState::Failed);
         let (kind, severity) = kind_of_rollout(rollout);
         Activity {
-            title: format!("Rollout: {}", name_rollout(region, rollout)),
+            title: title_of_rollout(region, rollout),
             requested_by: rollout.by.to_string(),
             asked: rollout.created,
             note: rollout.plan.description.as_deref().unwrap_or_default().to_owned(),
@@ -219,11 +223,16 @@ impl Activity {
 
     /// The number of machines with events that have not ended, or of all machines if every event has ended.
     pub fn machine_count(&self) -> usize {
-        let live = || self.events.iter().filter(|event| event.stage() != Stage::Finished);
-        let count = |events: &mut dyn Iterator<Item = &Arc<EventTimeline>>| {
-            events.flat_map(|event| event.names.iter()).collect::<BTreeSet<_>>().len()
-        };
-        if live().next().is_some() { count(&mut live()) } else { count(&mut self.events.iter()) }
+        match self.live_names().len() {
+            0 => self.events.iter().flat_map(|event| &event.names).collect::<BTreeSet<_>>().len(),
+            live => live,
+        }
+    }
+
+    /// The machines with events that have not ended.
+    pub fn live_names(&self) -> BTreeSet<&str> {
+        let live = self.events.iter().filter(|event| event.stage() != Stage::Finished);
+        live.flat_map(|event| event.names.iter().map(String::as_str)).collect()
     }
 
     /// The earliest start of a scheduled event.
@@ -283,15 +292,7 @@ impl Activity {
 pub fn readiness_of<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Readiness {
     let mut found = Readiness::default();
     for event in events {
-        let machines = event.names.len();
-        match (event.is_shown, &event.approved) {
-            (false, _) => found.unnotified += machines,
-            (true, None) => found.notified += machines,
-            (true, Some(_)) => {
-                found.notified += machines;
-                found.ready += machines;
-            }
-        }
+        found.add(event.names.len(), event.is_shown, event.approved.is_some());
     }
     found
 }

@@ -1,39 +1,58 @@
-//! The list of activities that need attention: without notice, not ready in time, without a handler, over time, failed or blocked. Each row
-//! says why it is listed.
+//! The list of what needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked,
+//! and hosts that are off. Each row says why it is listed, how many machines are down, and what can be done.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use askama::Template;
+use forewarn_api::Action;
+use forewarn_core::{MachineId, Name};
 
-use super::activity::{Activity, ActivityId, Readiness};
+use super::activity::{Activity, ActivityId};
 use super::fragment::Fragment;
 use super::operation_lanes::clock_span;
+use super::outage::{Outages, SOON};
 use super::panel::Panel;
+use super::preview::Preview;
+use super::readiness::Readiness;
 use super::scene::Scene;
-use super::timeline::Stage;
-use super::{table, waits, words};
+use super::severity::Severity;
+use super::timeline::{EventTimeline, Stage};
+use super::words::count;
+use super::{address, table, waits, words};
 
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
-
-/// Events that start within this time should be approved.
-pub const SOON: Duration = Duration::from_secs(600);
 
 #[derive(Template)]
 #[template(path = "attention_row.html")]
 struct AttentionRow<'a> {
     id: String,
     sort: &'a str,
-    activity: &'a Activity,
+    kind: &'a str,
     severity: &'static str,
+    title: String,
+    href: String,
+    /// The description and the requester.
+    note: String,
     concern: Concern,
+    /// Why it cannot be canceled; empty if it can, or if that does not matter.
+    obstacle: String,
     /// HTML.
     when: String,
-    readiness: Readiness,
-    href: String,
-    groups: String,
-    machines: usize,
-    button: String,
+    impact: String,
+    is_down: bool,
+    /// The first machines, by name.
+    machines: String,
+    /// HTML.
+    meter: String,
+    csrf: &'a str,
+    /// The operation that the buttons are for.
+    operation: String,
+    /// Value and label of the buttons that open a confirmation.
+    buttons: Vec<(&'static str, String)>,
+    /// The label of the link, if there are no buttons.
+    open: &'static str,
 }
 
 /// Why an activity is listed.
@@ -43,11 +62,13 @@ pub enum Concern {
     /// Longer than announced, by this number of seconds.
     OverTime(u64),
     Failed(String),
-    /// Machines that are not ready shortly before the start.
-    NotReady(usize),
-    NoHandler(usize),
+    /// Names of machines that are not ready shortly before the start.
+    NotReady(Vec<String>),
+    NoHandler(Vec<String>),
     /// It cannot go on.
     Blocked(String),
+    /// The host is off, and so are its machines.
+    HostOff,
 }
 
 impl Concern {
@@ -66,17 +87,15 @@ impl Concern {
         if !activity.failures.is_empty() {
             return Some(Concern::Failed(words::join_names(&activity.failures)));
         }
-        let ready = activity.readiness();
         let is_soon = activity.due().is_some_and(|due| due <= scene.now + SOON);
-        if is_soon && ready.missing() > 0 {
-            return Some(Concern::NotReady(ready.missing()));
+        let scheduled = || activity.events_in(Stage::Scheduled).filter(|_| is_soon);
+        let missing = name_machines(scheduled().filter(|event| event.is_shown && event.approved.is_none()));
+        if !missing.is_empty() {
+            return Some(Concern::NotReady(missing));
         }
-        if is_soon && ready.unnotified > 0 {
-            return Some(Concern::NoHandler(ready.unnotified));
-        }
-        let unnotified = activity.events_in(Stage::InProgress).filter(|event| !event.is_shown);
-        let unnotified: usize = unnotified.map(|event| event.names.len()).sum();
-        if unnotified > 0 {
+        let live = scheduled().chain(activity.events_in(Stage::InProgress));
+        let unnotified = name_machines(live.filter(|event| !event.is_shown));
+        if !unnotified.is_empty() {
             return Some(Concern::NoHandler(unnotified));
         }
         let wait = activity.waits_for.as_ref().filter(|wait| activity.is_running && waits::is_unplanned(wait.reason));
@@ -86,7 +105,7 @@ impl Concern {
     /// Red for harm, amber for what can still be prevented.
     fn class(&self) -> &'static str {
         match self {
-            Concern::NoNotice | Concern::OverTime(_) | Concern::Failed(_) => "red",
+            Concern::NoNotice | Concern::OverTime(_) | Concern::Failed(_) | Concern::HostOff => "red",
             Concern::NotReady(_) | Concern::NoHandler(_) | Concern::Blocked(_) => "amber",
         }
     }
@@ -96,51 +115,46 @@ impl Concern {
             Concern::NoNotice => "no notice was possible".into(),
             Concern::OverTime(secs) => format!("{} longer than planned", clock_span(*secs)),
             Concern::Failed(names) => format!("failed: {names}"),
-            Concern::NotReady(1) => "1 machine is not ready".into(),
-            Concern::NotReady(count) => format!("{count} machines are not ready"),
-            Concern::NoHandler(1) => "1 machine has no handler and was not notified".into(),
-            Concern::NoHandler(count) => format!("{count} machines have no handler and were not notified"),
+            Concern::NotReady(names) => {
+                let verb = if names.len() == 1 { "is" } else { "are" };
+                format!("{} {verb} not ready: {}", count(names.len(), "machine"), words::join_names(names))
+            }
+            Concern::NoHandler(names) => {
+                let verbs = if names.len() == 1 { ("has", "was") } else { ("have", "were") };
+                let machines = count(names.len(), "machine");
+                format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, words::join_names(names))
+            }
             Concern::Blocked(why) => why.clone(),
+            Concern::HostOff => "its machines stay down until they move or the host is active again".into(),
         }
     }
 }
 
-impl AttentionRow<'_> {
-    fn note(&self) -> String {
-        let by = &self.activity.requested_by;
-        // The title of a rollout is its description.
-        let note = if self.activity.title.contains(&self.activity.note) { "" } else { &self.activity.note };
-        let parts = [note.to_owned(), format!("requested by {by}")];
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty() && !part.ends_with("by ")).collect();
-        parts.join(" · ")
-    }
-
-    fn width(&self) -> usize {
-        (52 * self.readiness.ready).checked_div(self.readiness.notified).unwrap_or(0)
-    }
+fn name_machines<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Vec<String> {
+    events.flat_map(|event| event.names.iter().cloned()).collect()
 }
 
-/// Activities that need attention, and the number of all others that run.
-pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
+/// Activities that need attention, hosts that are off, and the number of all other activities that run.
+pub fn render_panel(scene: &Scene, activities: &[Activity], outages: &Outages) -> Panel {
     let mut found: Vec<(&Activity, Concern)> =
         activities.iter().filter_map(|activity| Some((activity, Concern::of(scene, activity)?))).collect();
     found.sort_by_key(|(activity, _)| {
         let due = activity.due().map_or(0, |due| due.0);
         (activity.severity, activity.stage() != Stage::InProgress, due, activity.title.clone())
     });
-    let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
-    let calm = running - found.len();
-    let all = found.len();
-    let rows = found.into_iter().take(ROWS_MAX).enumerate();
-    let mut fragments: Vec<Fragment> =
-        rows.map(|(number, (activity, concern))| render_row(activity, concern, number)).collect();
-    let note = match (all.saturating_sub(ROWS_MAX), calm) {
-        (0, 0) => String::new(),
-        (0, 1) => "1 other operation needs nothing".into(),
-        (0, calm) => format!("{calm} other operations need nothing"),
-        (1, _) => "1 more needs attention".into(),
-        (more, _) => format!("{more} more need attention"),
-    };
+    let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished);
+    let listed: BTreeSet<ActivityId> = found.iter().map(|(activity, _)| activity.id).collect();
+    let calm: Vec<&Activity> = running.filter(|activity| !listed.contains(&activity.id)).collect();
+    let hosts = outages.stopped_by_host();
+    let mut rows: Vec<AttentionRow<'_>> = hosts.iter().map(|(host, ids)| describe_host(scene, host, ids)).collect();
+    rows.extend(found.into_iter().map(|(activity, concern)| describe_activity(scene, activity, concern, outages)));
+    let more = rows.len().saturating_sub(ROWS_MAX);
+    let mut fragments: Vec<Fragment> = Vec::new();
+    for (number, row) in rows.into_iter().take(ROWS_MAX).enumerate() {
+        let (id, sort) = (row.id.clone(), table::row_key(number));
+        fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
+    }
+    let note = describe_others(more, &calm, outages);
     if !note.is_empty() {
         let html =
             format!(r#"<li id="attention-note" class="note" data-sort="~"><a href="/operations">{note}</a></li>"#);
@@ -149,9 +163,95 @@ pub fn render_panel(scene: &Scene, activities: &[Activity]) -> Panel {
     Panel::new("attention", "Needs attention", fragments).with_list_items().or_empty_text("Nothing needs attention.")
 }
 
-fn render_row(activity: &Activity, concern: Concern, number: usize) -> Fragment {
-    let readiness = activity.readiness();
-    let when = match (activity.stage(), activity.due(), activity.started()) {
+/// The activities that are not listed.
+fn describe_others(more: usize, calm: &[&Activity], outages: &Outages) -> String {
+    let note = match (more, calm.len()) {
+        (0, 0) => return String::new(),
+        (0, 1) => "1 other operation needs nothing".into(),
+        (0, calm) => format!("{calm} other operations need nothing"),
+        (1, _) => "1 more needs attention".into(),
+        (more, _) => format!("{more} more need attention"),
+    };
+    match calm.iter().map(|activity| outages.down_by(activity.id)).sum::<usize>() {
+        down if down > 0 && more == 0 => format!("{note}, {} down", count(down, "machine")),
+        _ => note,
+    }
+}
+
+fn describe_host<'a>(scene: &'a Scene, host: &Name, machines: &[MachineId]) -> AttentionRow<'a> {
+    let region = scene.region();
+    let names = machines.iter().filter_map(|id| Some(region.machine(*id)?.name.to_string()));
+    AttentionRow {
+        id: format!("attention-host-{}", address::encode_segment(host)),
+        sort: "",
+        kind: "Host",
+        severity: Severity::Red.class(),
+        title: format!("Host {host} is off"),
+        href: address::of_host(host),
+        note: String::new(),
+        concern: Concern::HostOff,
+        obstacle: String::new(),
+        when: "<b>now</b>".into(),
+        impact: format!("{} down", count(machines.len(), "machine")),
+        is_down: true,
+        machines: words::join_many(names),
+        meter: Readiness::default().render(),
+        csrf: "",
+        operation: String::new(),
+        buttons: Vec::new(),
+        open: "Open host",
+    }
+}
+
+fn describe_activity<'a>(
+    scene: &'a Scene,
+    activity: &'a Activity,
+    concern: Concern,
+    outages: &Outages,
+) -> AttentionRow<'a> {
+    let (buttons, obstacle) = list_buttons(scene, activity, &concern);
+    let down = outages.down_by(activity.id);
+    AttentionRow {
+        id: format!("attention-{}", activity.id.key()),
+        sort: "",
+        kind: activity.kind,
+        severity: activity.severity.class(),
+        title: activity.title.clone(),
+        href: activity.href(),
+        note: describe_request(activity),
+        concern,
+        obstacle,
+        when: describe_time(activity),
+        impact: describe_impact(activity, down),
+        is_down: down > 0,
+        machines: words::join_many(activity.live_names().into_iter().map(str::to_owned)),
+        meter: activity.readiness().render(),
+        csrf: &scene.visitor.session.csrf,
+        operation: match activity.id {
+            ActivityId::Operation(id) => id.to_string(),
+            ActivityId::Rollout(_) => String::new(),
+        },
+        buttons,
+        open: match activity.id {
+            ActivityId::Operation(_) => "Open operation",
+            ActivityId::Rollout(_) => "Open rollout",
+        },
+    }
+}
+
+fn describe_request(activity: &Activity) -> String {
+    // The title of a rollout is its description.
+    let note = if activity.title.contains(&activity.note) { "" } else { &activity.note };
+    let by = match activity.requested_by.as_str() {
+        "" => String::new(),
+        by => format!("requested by {by}"),
+    };
+    let parts: Vec<&str> = [note, &by].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" · ")
+}
+
+fn describe_time(activity: &Activity) -> String {
+    match (activity.stage(), activity.due(), activity.started()) {
         (Stage::InProgress, _, Some(started)) => {
             format!(r#"<b>in progress</b><small>since {}</small>"#, words::time(started))
         }
@@ -163,31 +263,47 @@ fn render_row(activity: &Activity, concern: Concern, number: usize) -> Fragment 
             )
         }
         (_, None, _) => "<b>waiting</b>".to_owned(),
-    };
-    let names: Vec<String> =
-        activity.scopes().into_iter().filter_map(|(_, events)| Some(events.first()?.scope.clone())).collect();
-    let groups = match names.len() {
-        0..=2 => words::join_names(&names),
-        count => format!("{count} groups"),
-    };
-    let button = match (&concern, activity.id) {
-        (Concern::NotReady(count), ActivityId::Operation(_)) => format!("Approve {count}…"),
-        (_, ActivityId::Operation(_)) => "Open operation".into(),
-        (_, ActivityId::Rollout(_)) => "Open rollout".into(),
-    };
-    let (id, sort) = (format!("attention-{}", activity.id.key()), table::row_key(number));
-    let row = AttentionRow {
-        id: id.clone(),
-        sort: &sort,
-        activity,
-        severity: activity.severity.class(),
-        concern,
-        when,
-        readiness,
-        href: activity.href(),
-        groups,
-        machines: activity.machine_count(),
-        button,
-    };
-    Fragment::render(id, sort.as_str(), &row)
+    }
+}
+
+/// The number of machines, with what they are: down, deleted or about to be.
+fn describe_impact(activity: &Activity, down: usize) -> String {
+    let all = activity.live_names().len();
+    match (activity.kind, down, all.saturating_sub(down)) {
+        ("Terminate", _, _) => format!("{} to delete", count(all, "machine")),
+        (_, 0, _) => count(all, "machine"),
+        (_, _, 0) => format!("{} down", count(down, "machine")),
+        (_, _, next) => format!("{} down, {next} next", count(down, "machine")),
+    }
+}
+
+/// The buttons that the visitor may use, and why the operation cannot be canceled.
+fn list_buttons(scene: &Scene, activity: &Activity, concern: &Concern) -> (Vec<(&'static str, String)>, String) {
+    let ActivityId::Operation(id) = activity.id else { return (Vec::new(), String::new()) };
+    let Some(operation) = scene.region().operation(id) else { return (Vec::new(), String::new()) };
+    let mut buttons = Vec::new();
+    match concern {
+        Concern::NotReady(names) if scene.visitor.may(Action::ApproveEvents) => {
+            buttons.push(("approve", format!("Approve {}…", names.len())));
+        }
+        Concern::NotReady(_)
+        | Concern::NoNotice
+        | Concern::OverTime(_)
+        | Concern::Failed(_)
+        | Concern::NoHandler(_)
+        | Concern::Blocked(_)
+        | Concern::HostOff => {}
+    }
+    // Nothing is expected to be canceled while machines are down.
+    if activity.stage() != Stage::Scheduled {
+        return (buttons, String::new());
+    }
+    match Preview::of(scene).find_cancel_obstacle(operation) {
+        Some(_) => (buttons, "cannot be canceled".into()),
+        None if scene.visitor.may(Action::Cancel) => {
+            buttons.push(("cancel", "Cancel…".into()));
+            (buttons, String::new())
+        }
+        None => (buttons, String::new()),
+    }
 }

@@ -12,8 +12,8 @@ use super::operation::Sentence;
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
-use super::status::count;
 use super::table::{self, Column, SortOrder};
+use super::words::count;
 use super::{address, words};
 
 /// Agents that are listed, unreachable ones first. The page of hosts lists all hosts.

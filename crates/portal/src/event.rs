@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Event, EventId, EventKind, Operation, Status};
+use forewarn_core::{Event, EventId, Operation, Status};
 use forewarn_store::HistoryQuery;
 
 use super::action::{Button, ButtonPanel, Tone};
@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
-use super::{activity, history, timeline, words};
+use super::{activity, history, operation, timeline, words};
 use forewarn_api::Action;
 
 pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound> {
@@ -101,14 +101,18 @@ fn list_facts(scene: &Scene, event: &Event) -> Facts {
     Facts { facts }
 }
 
+fn find_operations<'s>(scene: &'s Scene, event: &Event) -> impl Iterator<Item = &'s Arc<Operation>> {
+    event.operations.iter().filter_map(|id| scene.region().operation(*id))
+}
+
 fn requesters(scene: &Scene, event: &Event) -> String {
-    let operations = event.operations.iter().filter_map(|id| scene.region().operation(*id));
-    words::join_many(operations.map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))))
+    words::join_many(
+        find_operations(scene, event).map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))),
+    )
 }
 
 fn operation_links(scene: &Scene, event: &Event) -> String {
-    let operations = event.operations.iter().filter_map(|id| scene.region().operation(*id));
-    words::join_many(operations.map(|one| {
+    words::join_many(find_operations(scene, event).map(|one| {
         let title = words::escape_html(activity::title_of(scene.region(), one));
         format!(r#"<a href="{}">{title}</a>"#, activity::ActivityId::Operation(one.id).href())
     }))
@@ -123,20 +127,15 @@ fn render_actions(scene: &Scene, event: &Event) -> Panel {
         let consequences = preview.describe_approval(event);
         actions = actions.button(Button::new("approve", "Approve", consequences, Action::ApproveEvents, Tone::Normal));
     }
-    if event.status == Status::Scheduled && !matches!(event.kind, EventKind::Terminate | EventKind::Preempt) {
-        actions = match host_operation(scene, event) {
-            Some(whole) => {
-                let (act, label) = ("cancel-operation", "Cancel host operation");
-                let button = Button::new(
-                    act,
-                    label,
-                    preview.describe_operation_cancellation(whole),
-                    Action::Cancel,
-                    Tone::Danger,
-                );
+    if event.status == Status::Scheduled {
+        let firm = find_operations(scene, event).find(|one| preview.find_cancel_obstacle(one).is_some());
+        actions = match (host_operation(scene, event), firm) {
+            (Some(whole), _) => {
+                let button = operation::cancel_button(&preview, whole, "Cancel host operation");
                 actions.button_for(&whole.id.to_string(), button)
             }
-            None => {
+            (None, Some(firm)) => actions.button(operation::cancel_button(&preview, firm, "Cancel")),
+            (None, None) => {
                 let consequences = preview.describe_cancellation(event);
                 actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, Tone::Danger))
             }

@@ -1,7 +1,6 @@
 //! The groups of the fleet with their availability, next event and handlers. A standalone machine is a group of one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use forewarn_core::{Event, EventKind, GroupId, Machine, MachineId, Power, Region, Status, Timestamp};
 
@@ -144,9 +143,10 @@ impl FleetGroup {
     }
 
     fn count(&mut self, scene: &Scene, machine: &Machine, next: Option<NextEvent>) {
-        self.machines += 1;
-        let is_down = next.is_some_and(|next| next.due.is_none());
-        self.up += usize::from(machine.power == Power::Running && !is_down);
+        let in_progress = next.filter(|next| next.due.is_none()).map(|next| next.kind);
+        // A machine that is being deleted is not missing, as for the capacity of a scale set.
+        self.machines += usize::from(in_progress != Some(EventKind::Terminate));
+        self.up += usize::from(machine.power == Power::Running && in_progress.is_none());
         if let Some(next) = next
             && self.next.is_none_or(|known| next.rank() < known.rank())
         {
@@ -156,19 +156,4 @@ impl FleetGroup {
         self.last_poll = self.last_poll.max(handler.last_poll());
         self.polling += usize::from(handler.is_polling);
     }
-}
-
-/// Machines that are down, and machines that will be within this time.
-pub fn count_down(region: &Region, now: Timestamp, soon: Duration) -> (BTreeSet<MachineId>, BTreeSet<MachineId>) {
-    let (mut down, mut next) = (BTreeSet::new(), BTreeSet::new());
-    for event in region.events() {
-        let machines = event.resources.iter().map(|resource| resource.machine);
-        match event.status {
-            Status::Started { .. } => down.extend(machines),
-            Status::Scheduled if event.not_before <= now + soon => next.extend(machines),
-            Status::Scheduled | Status::Ended { .. } => {}
-        }
-    }
-    next.retain(|machine| !down.contains(machine));
-    (down, next)
 }

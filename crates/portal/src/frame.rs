@@ -5,11 +5,11 @@ use axum::response::Html;
 use forewarn_engine::ClockKind;
 
 use super::flash::Flash;
+use super::outage::Outages;
 use super::panel::{PageContent, Panel, Shape};
 use super::query::PageQuery;
 use super::scene::Scene;
 use super::{cluster, html, words};
-use forewarn_core::{Region, Status};
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -86,12 +86,6 @@ fn list_more(scene: &Scene) -> Vec<(&'static str, &'static str)> {
     MORE.into_iter().chain(cluster).collect()
 }
 
-/// Machines with an event in progress.
-pub fn count_down(region: &Region) -> usize {
-    let started = region.events().filter(|event| matches!(event.status, Status::Started { .. }));
-    started.map(|event| event.resources.len()).sum()
-}
-
 /// A complete page. `problem` is an error message above the content, or empty.
 pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -> Html<String> {
     let principal = &scene.visitor.session.holder.principal;
@@ -115,7 +109,7 @@ pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -
         nav: NAV.to_vec(),
         more: list_more(scene),
         outage: cluster::describe_outage(scene),
-        down: count_down(scene.region()),
+        down: Outages::of(scene.region(), scene.now).down(),
         flash: scene.portal.shared.flashes.take(&scene.visitor.cookie),
         clock: words::utc(scene.now),
         search: find_search(here),

@@ -12,8 +12,8 @@ use super::flash::Flash;
 use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
-use super::status::count;
 use super::visitor::Form;
+use super::words::count;
 use super::{frame, waits, words};
 
 const HERE: &str = "/hosts";

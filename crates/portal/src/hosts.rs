@@ -21,9 +21,9 @@ use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
 use super::severity::Severity;
-use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::visitor::Form;
+use super::words::count;
 use super::{Portal, address, frame, group_table, host_selection, html, words};
 use forewarn_api::Action;
 

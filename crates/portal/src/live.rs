@@ -20,11 +20,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::html::RenderMode;
+use super::outage::Outages;
 use super::page::{self, Page};
 use super::panel::{NotFound, PageContent};
 use super::scene::Scene;
 use super::visitor::Visitor;
-use super::{Portal, cluster, frame};
+use super::{Portal, cluster};
 use forewarn_api::ChannelBody;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
@@ -98,7 +99,8 @@ struct Sent {
 impl Sent {
     /// The new state, and the fragments that are new or have changed.
     fn compare(&self, content: &PageContent, scene: &Scene) -> (Sent, Vec<Value>) {
-        let (down, outage) = (frame::count_down(scene.region()), cluster::describe_outage(scene));
+        let down = Outages::of(scene.region(), scene.now).down();
+        let outage = cluster::describe_outage(scene);
         let (mut now, mut put) = (Sent { down, outage, fragments: HashMap::new() }, Vec::new());
         for panel in content.all_panels() {
             for (list, fragment) in panel.rendered_fragments() {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::{Action, render_whole_operation};
 use forewarn_api_types::Operation as OperationSummary;
-use forewarn_core::{Event, EventId, Operation, OperationId, OperationResult, OperationState, Region, ScopeId, Status};
+use forewarn_core::{
+    Event, EventId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId, Status,
+};
 use forewarn_store::HistoryQuery;
 
 use super::action::{Button, ButtonPanel, Tone};
@@ -19,14 +21,18 @@ use super::operation_lanes::clock_span;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::query::PageQuery;
+use super::readiness::Readiness;
 use super::scene::Scene;
-use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::timeline;
+use super::words::count;
 use super::{address, history, html, waits, words};
 
 /// Machines that are listed as missing.
 const MISSING_MAX: usize = 100;
+
+/// Events that are linked in the row of a group.
+const EVENTS_MAX: usize = 6;
 
 /// Groups per page.
 const GROUPS_MAX: usize = 200;
@@ -96,6 +102,14 @@ struct MissingRow<'a> {
     why: &'static str,
 }
 
+/// A link to an event, named after its machines.
+struct EventLink {
+    href: String,
+    machines: String,
+    status: &'static str,
+    class: &'static str,
+}
+
 #[derive(Template)]
 #[template(path = "operation_group_row.html")]
 struct GroupRow<'a> {
@@ -103,18 +117,11 @@ struct GroupRow<'a> {
     sort: &'a str,
     group: words::ScopeName,
     machines: usize,
-    ready: usize,
-    notified: usize,
+    /// HTML.
+    meter: String,
     approved_by: String,
-    /// Event IDs with their status.
-    events: Vec<(String, &'static str)>,
+    events: Vec<EventLink>,
     more: usize,
-}
-
-impl GroupRow<'_> {
-    fn width(&self) -> usize {
-        (52 * self.ready).checked_div(self.notified).unwrap_or(0)
-    }
 }
 
 impl ProgressStage {
@@ -200,6 +207,11 @@ fn is_scheduled(event: &Event) -> bool {
     event.status == Status::Scheduled
 }
 
+/// The machines of a deletion are not down, but deleted as requested.
+fn is_deletion(operation: &Operation) -> bool {
+    matches!(operation.request, Request::Delete { .. })
+}
+
 fn is_started(event: &Event) -> bool {
     matches!(event.status, Status::Started { .. })
 }
@@ -224,7 +236,8 @@ fn describe_state(
             let down = machines_in(events, is_started);
             let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
             if down > 0 {
-                parts.push(format!(r#"<span class="red">{} down</span>"#, count(down, "machine")));
+                let verb = if is_deletion(operation) { "being deleted" } else { "down" };
+                parts.push(format!(r#"<span class="red">{} {verb}</span>"#, count(down, "machine")));
             }
             if let Some(due) = due {
                 parts.push(format!(
@@ -238,7 +251,7 @@ fn describe_state(
             }
             let progress = summary.progress;
             if progress.scheduled > 0 && progress.approved == progress.scheduled {
-                parts.push(format!("{0}/{0} ready", progress.scheduled));
+                parts.push(format!("{0} of {0} approvals given", progress.scheduled));
             }
             parts.extend(summary.waits_for.iter().map(waits::render_wait));
             parts.extend(describe_delay(scene, events));
@@ -272,10 +285,18 @@ fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Even
     }
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
     if can_cancel {
-        let consequences = preview.describe_operation_cancellation(operation);
-        actions = actions.button(Button::new("cancel-operation", "Cancel", consequences, Action::Cancel, Tone::Danger));
+        actions = actions.button(cancel_button(&preview, operation, "Cancel"));
     }
     actions.into_panel().without_frame()
+}
+
+/// A button that cancels an operation, or says why that is not possible.
+pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: &'static str) -> Button {
+    let button = |text| Button::new("cancel-operation", label, text, Action::Cancel, Tone::Danger);
+    match preview.find_cancel_obstacle(operation) {
+        Some(obstacle) => button(obstacle).blocked(),
+        None => button(preview.describe_operation_cancellation(operation)),
+    }
 }
 
 fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
@@ -297,7 +318,7 @@ fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
             ),
             stage("Ready", ready, "p-wait", String::new()),
             stage(
-                "Down",
+                if is_deletion(operation) { "Deletion started" } else { "Down" },
                 down,
                 "p-bad",
                 due.map_or_else(String::new, |due| format!("not before {}", words::time(due))),
@@ -368,11 +389,10 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
             sort: &sort,
             group: scope_name(region, *scope),
             machines: machines_in(&of_scope, |_| true),
-            ready: machines_in(&of_scope, |event| event.is_shown() && event.approval.is_some()),
-            notified: machines_in(&of_scope, Event::is_shown),
+            meter: Readiness::of(of_scope.iter().map(|event| &***event)).render(),
             approved_by: words::join_names(&names),
-            events: of_scope.iter().take(6).map(|event| (words::event_name(event.id), words::status(event))).collect(),
-            more: of_scope.len().saturating_sub(6),
+            events: of_scope.iter().take(EVENTS_MAX).map(|event| link_event(event)).collect(),
+            more: of_scope.len().saturating_sub(EVENTS_MAX),
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
     }
@@ -380,6 +400,19 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
     Panel::new("events", "Events by group", rows)
         .with_table(table::render_head(&GROUP_COLUMNS, order, &PageQuery::default(), ""))
         .or_empty_text("No events yet.")
+}
+
+fn link_event(event: &Event) -> EventLink {
+    EventLink {
+        href: format!("/events/{}", words::event_name(event.id)),
+        machines: words::join_many(event.resources.iter().map(|resource| resource.name.to_string())),
+        status: words::status(event),
+        class: match event.status {
+            Status::Scheduled => "scheduled",
+            Status::Started { .. } => "started",
+            Status::Ended { .. } => "off",
+        },
+    }
 }
 
 fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<Event>]) -> Facts {

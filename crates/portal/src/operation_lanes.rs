@@ -8,7 +8,7 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_core::{Region, ScopeId, Timestamp};
 
-use super::activity::{Activity, ActivityId, Readiness, readiness_of};
+use super::activity::{Activity, ActivityId, readiness_of};
 use super::fragment::Fragment;
 use super::html::{self, RenderMode};
 use super::panel::Panel;
@@ -294,7 +294,7 @@ impl Lanes<'_> {
             href,
             fold: self.fold(&key),
             is_open,
-            count: count_ready(found),
+            count: found.describe(),
             label: None,
             events,
         }));
@@ -445,8 +445,7 @@ impl Lanes<'_> {
                 format!("{} longer than planned", clock_span(self.scene.now.since(end).as_secs()))
             }
             (Stage::InProgress, true, _) => "no notice".into(),
-            (_, _, _) if ready.notified > 0 => format!("{}/{} ready", ready.ready, ready.notified),
-            (_, _, _) if ready.unnotified > 0 => "no handler".into(),
+            (_, _, _) if ready.all() > 0 => ready.describe(),
             (Stage::Scheduled, _, _) => waits::shorten(activity.waits_for.as_ref()?),
             (Stage::InProgress, _, _) => return None,
         };
@@ -508,14 +507,6 @@ fn readiness_steps(events: &[&Arc<EventTimeline>]) -> Vec<(i64, Option<i64>, u32
         }
     }
     steps
-}
-
-fn count_ready(found: Readiness) -> String {
-    match (found.notified, found.unnotified) {
-        (0, 0) => String::new(),
-        (0, _) => "no handler".into(),
-        (notified, _) => format!("{}/{notified} ready", found.ready),
-    }
 }
 
 /// A span such as `4:50` or `1:04:50`.

@@ -7,7 +7,7 @@ use forewarn_api::{Action, parse_operation_id};
 use forewarn_core::{ApprovalScope, Guid, Operation, OperationState, Region};
 
 use super::action::Tone;
-use super::activity::{Activity, ActivityId, Readiness, title_of};
+use super::activity::{Activity, ActivityId, title_of};
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::fragment::Fragment;
@@ -16,11 +16,11 @@ use super::preview::Preview;
 use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
-use super::status::count;
 use super::table::{self, Column, SortOrder};
 use super::timeline::Stage;
 use super::visitor::Form;
 use super::waits::render_wait;
+use super::words::count;
 use super::{activity, frame, group_table, html, operation, words};
 
 const HERE: &str = "/operations";
@@ -51,7 +51,8 @@ struct OperationRow<'a> {
     /// HTML.
     state: String,
     machines: usize,
-    readiness: Readiness,
+    /// HTML.
+    meter: String,
     asked: String,
 }
 
@@ -64,12 +65,6 @@ pub struct SelectionBar<'a> {
     pub label: &'a str,
     /// Name, label, class.
     pub buttons: Vec<(&'static str, &'static str, &'static str)>,
-}
-
-impl OperationRow<'_> {
-    fn width(&self) -> usize {
-        (52 * self.readiness.ready).checked_div(self.readiness.notified).unwrap_or(0)
-    }
 }
 
 /// Rollouts are listed with operations.
@@ -172,7 +167,7 @@ fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
         },
         state,
         machines: activity.machine_count(),
-        readiness: activity.readiness(),
+        meter: activity.readiness().render(),
         asked: words::time(activity.asked),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)
@@ -205,6 +200,8 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
         return Err(Refusal::form("Select at least one operation that has not ended."));
     }
     let is_approval = form.text("act") == "approve";
+    // The overview has the same buttons.
+    let back = if form.text("back") == "/" { "/" } else { HERE };
     if !form.is_checked("confirmed") {
         let fields = form.all("id").into_iter().map(|id| ("id", id));
         let confirmation = Confirmation {
@@ -214,7 +211,7 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
             fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
             label: if is_approval { "Approve all" } else { "Cancel operations" },
             tone: if is_approval { Tone::Normal } else { Tone::Danger },
-            back: HERE,
+            back,
             csrf: &scene.visitor.session.csrf,
         };
         return Ok(frame::render(scene, HERE, &confirmation.render(), "").into_response());
@@ -234,7 +231,7 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
     let verb = if is_approval { "Approved" } else { "Canceled" };
     let flash = Flash::new(format!("{verb} {}.", count(found.len(), "operation")));
     scene.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
-    Ok(Redirect::to(HERE).into_response())
+    Ok(Redirect::to(back).into_response())
 }
 
 fn preview(scene: &Scene, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {

@@ -5,6 +5,7 @@ use askama::Template;
 use super::activity;
 use super::fleet;
 use super::operation_lanes::{self, LaneView};
+use super::outage::Outages;
 use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
@@ -24,9 +25,10 @@ pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     let view = LaneView::of(scene, query);
     let activities = activity::collect(scene, view.window.begin()).await;
     let groups = fleet::list_groups(scene);
+    let outages = Outages::of(scene.region(), scene.now);
     let mut panels = vec![
-        status::render_panel(scene, &activities, &groups),
-        attention::render_panel(scene, &activities),
+        status::render_panel(scene, &activities, &groups, &outages),
+        attention::render_panel(scene, &activities, &outages),
         operation_lanes::render_operation_lanes(scene, &activities, query, view),
         group_table::render_panel(scene, &groups, query, "/", GROUPS_MAX),
     ];

@@ -23,8 +23,8 @@ use super::operation::{PageHead, Sentence, events_of, is_unapproved};
 use super::panel::{NotFound, PageContent, Panel};
 use super::query::PageQuery;
 use super::scene::Scene;
-use super::status::count;
 use super::table::{self, Column, SortOrder};
+use super::words::count;
 use super::{address, history, html, waits, words};
 
 /// Groups in the list of capacities.

@@ -17,8 +17,8 @@ use super::panel::{PageContent, Panel};
 use super::query::PageQuery;
 use super::rollout_chart::{Chart, is_named};
 use super::scene::Scene;
-use super::status::count;
 use super::visitor::Form;
+use super::words::count;
 use super::{Portal, frame, html, waits, words};
 
 const HERE: &str = "/rollouts/plan";

@@ -14,8 +14,8 @@ use super::flash::Flash;
 use super::preview::{MachineAction, Preview};
 use super::refusal::Refusal;
 use super::scene::Scene;
-use super::status::count;
 use super::visitor::Form;
+use super::words::count;
 use super::{address, frame, html, plan, scale_set, words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

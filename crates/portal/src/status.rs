@@ -1,27 +1,28 @@
-//! The status sentence of the overview: how many machines are down, how many will be soon, and where; with side facts.
-
-use std::collections::BTreeMap;
+//! The status sentence of the overview: how many machines are down, how many will be soon, where, and why; with side facts.
 
 use askama::Template;
-use forewarn_core::{Contact, HostState, MachineId, Region};
+use forewarn_core::{Contact, HostState};
 
 use super::activity::Activity;
-use super::attention::SOON;
-use super::fleet::{self, FleetGroup};
+use super::fleet::FleetGroup;
+use super::outage::{CauseCount, Outages};
 use super::panel::Panel;
 use super::scene::Scene;
 use super::timeline::Stage;
-use super::words;
+use super::words::{self, count};
 
 #[derive(Template)]
 #[template(path = "status.html")]
 struct StatusSentence {
     down: usize,
     soon: usize,
-    /// The group with most of these machines: number, name, address.
-    most: Option<(usize, String, String)>,
+    deleted: usize,
+    /// The group with most of these machines, with their number.
+    most: Option<(usize, words::ScopeName)>,
     /// The next operation, if nothing happens soon: HTML.
     next: String,
+    /// Machines by cause, each list with its label.
+    causes: Vec<(&'static str, Vec<CauseCount>)>,
     counts: String,
     facts: Vec<SideFact>,
 }
@@ -34,15 +35,21 @@ struct SideFact {
     is_bad: bool,
 }
 
-pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup]) -> Panel {
+pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup], outages: &Outages) -> Panel {
     let region = scene.region();
-    let (down, soon) = fleet::count_down(region, scene.now, SOON);
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
+    let causes = vec![
+        ("Down now", outages.list_down(region)),
+        ("Within 10 minutes", outages.list_soon(region)),
+        ("Deletions", outages.list_deleted(region)),
+    ];
     let status = StatusSentence {
-        down: down.len(),
-        soon: soon.len(),
-        most: find_most(region, if soon.is_empty() { &down } else { &soon }),
+        down: outages.down(),
+        soon: outages.soon(),
+        deleted: outages.deleted(),
+        most: outages.find_most(region),
+        causes: causes.into_iter().filter(|(_, causes)| !causes.is_empty()).collect(),
         next: describe_next(activities),
         counts: [
             count(region.machines().len(), "machine"),
@@ -58,20 +65,6 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup
         facts: list_facts(scene, groups),
     };
     Panel::with_content("status", "Status", &status).without_frame()
-}
-
-/// The group that most of these machines are in, if they are in several.
-fn find_most(region: &Region, machines: &std::collections::BTreeSet<MachineId>) -> Option<(usize, String, String)> {
-    let mut scopes: BTreeMap<forewarn_core::ScopeId, usize> = BTreeMap::new();
-    for machine in machines.iter().filter_map(|id| region.machine(*id)) {
-        *scopes.entry(machine.scope).or_default() += 1;
-    }
-    if scopes.len() < 2 {
-        return None;
-    }
-    let (scope, count) = scopes.into_iter().max_by_key(|(_, count)| *count)?;
-    let name = words::scope(region, region.scope(scope)?);
-    Some((count, name.name, name.href))
 }
 
 fn describe_next(activities: &[Activity]) -> String {
@@ -106,9 +99,4 @@ fn list_facts(scene: &Scene, groups: &[FleetGroup]) -> Vec<SideFact> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// `1 machine`, `2 machines`.
-pub fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -191,6 +191,11 @@ pub fn resource_links(region: &Region, resources: &[Resource]) -> String {
     resources.iter().map(link).collect::<Vec<_>>().join(", ")
 }
 
+/// `1 machine`, `2 machines`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// A short list: `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
 pub fn join_names(names: &[String]) -> String {
     match names {

@@ -1,13 +1,16 @@
 //! Previews of approvals and cancellations.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forewarn_core::{
-    ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, Operation, Outcome, Region, Status,
-    Transition,
+    ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
+    Request, Status, Transition,
 };
 
-use super::{Preview, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
+use super::{
+    Preview, capacity_of, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions,
+};
 use crate::words::{self, escape_html, join_names};
 
 impl Preview<'_> {
@@ -97,6 +100,37 @@ impl Preview<'_> {
 
     pub fn describe_operation_cancellation(&self, operation: &Arc<Operation>) -> String {
         self.describe_canceled(&Command::Cancel { operation: operation.id, by: no_actor() }, &[operation])
+    }
+
+    /// Why an operation cannot be canceled. `None` if it can.
+    pub fn find_cancel_obstacle(&self, operation: &Operation) -> Option<String> {
+        let command = Command::Cancel { operation: operation.id, by: no_actor() };
+        let rejection = self.region.apply(&command, self.now).err()?;
+        Some(match &operation.request {
+            Request::Delete { machines, .. } => self.describe_firm_deletion(machines),
+            Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
+            | Request::Maintain { .. }
+            | Request::Drain(_)
+            | Request::Fail { .. } => escape_html(rejection),
+        })
+    }
+
+    /// Why a deletion cannot be canceled, and how to replace its machines.
+    fn describe_firm_deletion(&self, machines: &[MachineId]) -> String {
+        let sets = machines.iter().filter_map(|id| capacity_of(self.region, self.region.machine(*id)?));
+        let sets: BTreeSet<&Name> = sets.map(|(set, _)| set).collect();
+        let firm = "A deletion cannot be canceled, as on Azure. It starts at its time, or once all deletions in a document are approved.";
+        match sets.first() {
+            Some(set) => format!(
+                "{firm} To keep the capacity, raise the capacity of {}: it adds new instances.",
+                escape_html(set)
+            ),
+            None => format!("{firm} To replace a machine, create a new one."),
+        }
     }
 
     fn describe_canceled(&self, command: &Command, operations: &[&Arc<Operation>]) -> String {

@@ -11,6 +11,7 @@ use forewarn_core::{
 
 use super::{MachineAction, Preview};
 use crate::html::RenderMode;
+use crate::outage::Outages;
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
 
@@ -492,4 +493,19 @@ fn updates_do_not_change_with_the_clock() {
     };
     assert_eq!(at(1), at(12_345));
     assert!(at(0).contains("data-ahead=\"900000\""), "{}", at(0));
+}
+
+#[test]
+fn a_machine_that_is_being_deleted_is_not_down() {
+    let count = |script: &str| {
+        let world = World::after(script);
+        let outages = Outages::of(&world.region, world.now);
+        (outages.down(), outages.soon(), outages.deleted())
+    };
+    let set = "set web 2 notify 5; listen web_0; delete web_1";
+    assert_eq!(count(set), (0, 0, 1));
+    assert_eq!(count(&format!("{set}; approve web_1")), (0, 0, 1), "the deletion has started");
+    assert_eq!(count("machine vm; restart vm"), (1, 0, 0));
+    assert_eq!(count("machine vm; listen vm; restart vm"), (0, 0, 0));
+    assert_eq!(count("machine vm; listen vm; restart vm; wait 6"), (0, 1, 0));
 }

@@ -32,6 +32,7 @@ mod portal_decide;
 mod portal_fleet;
 mod portal_sessions;
 mod portal_support;
+mod portal_trouble;
 mod scenarios;
 mod sign_in;
 mod support;

@@ -28,10 +28,20 @@ async function console_() {
   return { server, operation, rollout };
 }
 
+// The causes on the overview add up to the numbers of its sentence.
+async function countsAddUp(page) {
+  const sums = await page.$$eval("#status .by > div", (lists) => lists.map((list) => [...list.querySelectorAll("dd b")].reduce((sum, one) => sum + Number(one.textContent), 0)));
+  const [down, soon, deleted] = sums;
+  await shows(page, "#status .say", `${down} machines down now, ${soon} more within 10 minutes`);
+  await shows(page, "#status .say", `${deleted} deletions.`);
+  await shows(page, "#status .by", "Hardware failure on host r02-n06");
+}
+
 export async function everyPageOfTheConsoleIsReadableInEveryTheme() {
   const server = await Server.start("--clock", "manual", "--clock-start", "2026-03-01T02:00:00Z");
   const pages = await night(server, LONG);
-  const { context } = await signedIn(server);
+  const { context, page } = await signedIn(server);
+  await countsAddUp(page);
   const state = await context.storageState();
   await context.close();
   await readable(server, state, pages);

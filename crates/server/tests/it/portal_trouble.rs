@@ -1,0 +1,162 @@
+//! A fleet in trouble, as the portal shows it: what is down and why, what is deleted on purpose, who is not ready, and what can be
+//! done about it.
+
+use crate::api_support::{NONE, Server, check};
+use crate::portal_support::{Browser, between};
+use serde_json::{Value, json};
+
+/// Hosts `n-1` to `n-4` with one machine of group `db` each, which has a handler.
+fn hosts() -> Server {
+    let server = Server::start();
+    check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
+    for number in 1..=4 {
+        let machine = json!({ "name": format!("db-{number}"), "availabilitySet": "db", "host": format!("n-{number}") });
+        check(&server, "POST /machines", machine, 201, json!({}));
+    }
+    server.listen_as("db-1");
+    server
+}
+
+/// A scale set `web` of two instances with terminate notification, one of which is being deleted.
+fn deleting() -> (Server, Value) {
+    let server = Server::start();
+    let model = json!({ "terminateNotification": { "notBeforeTimeout": "PT5M" } });
+    let set = json!({ "name": "web", "capacity": 2, "orchestration": "Uniform", "model": model });
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("web_0");
+    let operation = check(&server, "DELETE /machines/web_1", NONE, 202, json!({}));
+    (server, operation)
+}
+
+fn id_of(value: &Value) -> String {
+    value["id"].as_str().unwrap().to_owned()
+}
+
+fn advance(server: &Server, seconds: u32) {
+    check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
+}
+
+fn status(page: &str) -> String {
+    between(page, "id=\"status-content\"", "<p class=\"say-sub\">")
+}
+
+fn attention(page: &str, id: &str) -> String {
+    between(page, &format!("<li id=\"attention-{id}\""), "</li>")
+}
+
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn machines_that_are_down_are_counted_by_cause() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lone" }), 201, json!({}));
+    let failure = check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    let restart = check(&server, "POST /machines/lone/restart", NONE, 202, json!({}));
+    check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
+    let page = Browser::at_once(&server).page("/");
+    let failed = format!("<b>1</b> <a href=\"/operations/{}\">Hardware failure on host n-1</a>", id_of(&failure));
+    let restarted = format!("<b>1</b> <a href=\"/operations/{}\">Restart of lone</a>", id_of(&restart));
+    let off = "<b>1</b> <a href=\"/hosts/n-2\">Host n-2 is off</a>";
+    assert_has(&status(&page), &["3 machines down now", &failed, &restarted, off]);
+    assert!(page.contains("<title>(3 down) Overview"), "{page}");
+    assert_has(&attention(&page, "host-n-2"), &["1 machine down", "<small>db-2</small>", "Open host"]);
+    assert_has(&attention(&page, &format!("op-{}", id_of(&failure))), &["1 machine down", "<small>db-1</small>"]);
+}
+
+#[test]
+fn many_causes_are_counted_by_kind() {
+    let server = Server::start();
+    for number in 1..=5 {
+        check(&server, "POST /machines", json!({ "name": format!("vm-{number}") }), 201, json!({}));
+        check(&server, &format!("POST /machines/vm-{number}/restart"), NONE, 202, json!({}));
+    }
+    let page = Browser::at_once(&server).page("/");
+    let counted = "<b>5</b> <a href=\"/operations?show=running\">5 user requests</a>";
+    assert_has(&status(&page), &["5 machines down now", counted]);
+}
+
+#[test]
+fn a_deletion_is_not_an_outage() {
+    let (server, operation) = deleting();
+    let browser = Browser::at_once(&server);
+    let page = browser.page("/");
+    let link = format!("<b>1</b> <a href=\"/operations/{}\">Deletion of web_1</a>", id_of(&operation));
+    assert_has(&status(&page), &["No machines are down. 1 deletion.", "<dt>Deletions</dt>", &link]);
+    let row = attention(&page, &format!("op-{}", id_of(&operation)));
+    assert_has(
+        &row,
+        &[
+            "1 machine is not ready: web_1",
+            "1 machine to delete",
+            "<small>web_1</small>",
+            "Approve 1…",
+            "cannot be canceled",
+        ],
+    );
+    assert!(!row.contains("value=\"cancel\""), "{row}");
+    assert!(page.contains("<title>Overview"), "{page}");
+    assert_has(&browser.page(&format!("/operations/{}", id_of(&operation))), &["<b>Deletion started</b>"]);
+}
+
+#[test]
+fn a_deletion_says_why_it_cannot_be_canceled() {
+    let (server, operation) = deleting();
+    let browser = Browser::at_once(&server);
+    let event = id_of(&operation["events"][0]);
+    for here in [format!("/operations/{}", id_of(&operation)), format!("/events/{event}")] {
+        let page = browser.page(&here);
+        let cancel = between(&page, "id=\"do-cancel-operation\"", "</details>");
+        assert_has(&cancel, &["A deletion cannot be canceled, as on Azure.", "raise the capacity of web"]);
+        assert!(!cancel.contains("<button"), "{cancel}");
+    }
+}
+
+#[test]
+fn an_operation_is_canceled_from_the_overview() {
+    let server = hosts();
+    let plan = json!({ "target": { "host": "n-2" }, "type": "Reboot" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    advance(&server, 360);
+    let browser = Browser::at_once(&server);
+    let row = attention(&browser.page("/"), &format!("op-{id}"));
+    assert_has(&row, &["name=\"act\" value=\"approve\"", "name=\"act\" value=\"cancel\"", &format!("value=\"{id}\"")]);
+    let cancel = [("act", "cancel"), ("id", id.as_str()), ("back", "/")];
+    let confirmation = browser.post("/portal/operations", &cancel).text();
+    assert_has(&confirmation, &["Cancel 1 operation?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);
+    let done = browser.post("/portal/operations", &[&cancel[..], &[("confirmed", "on")]].concat());
+    assert_eq!((done.status, done.header("location")), (303, Some("/")));
+    check(&server, &format!("GET /operations/{id}"), NONE, 200, json!({ "state": "Canceled" }));
+}
+
+#[test]
+fn an_eviction_is_canceled_while_it_is_scheduled() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({ "name": "spot", "priority": "Spot" }), 201, json!({}));
+    server.listen_as("spot");
+    let operation = check(&server, "POST /machines/spot/evict", NONE, 202, json!({}));
+    let page = Browser::at_once(&server).page(&format!("/events/{}", id_of(&operation["events"][0])));
+    assert!(page.contains("id=\"confirm-do-cancel\""), "{page}");
+}
+
+#[test]
+fn machines_without_a_handler_are_part_of_the_readiness() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lone", "host": "n-2" }), 201, json!({}));
+    let plan = json!({ "target": { "host": "n-2" }, "type": "Reboot" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    advance(&server, 360);
+    let browser = Browser::at_once(&server);
+    let overview = browser.page("/");
+    let row = attention(&overview, &format!("op-{id}"));
+    let meter = ["0/2 <small>ready</small>", "1 no handler"];
+    assert_has(&row, &[&meter[..], &["<b>2 machines</b><small>db-2 and lone</small>"]].concat());
+    assert_has(&overview, &["0/2 ready, 1 no handler"]);
+    assert_has(&browser.page("/operations"), &meter);
+    // Events are named after their machines.
+    let page = browser.page(&format!("/operations/{id}"));
+    assert_has(&page, &[">db-2 <small>Scheduled</small></a>", ">lone <small>Scheduled</small></a>"]);
+}
