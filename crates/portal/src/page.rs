@@ -51,10 +51,10 @@ pub enum Page {
     Operations(PageQuery),
     Operation(OperationId),
     PlanRollout(PageQuery),
-    Rollout(RolloutId),
+    Rollout(RolloutId, PageQuery),
     Groups(PageQuery),
     Machines(PageQuery),
-    Webhooks,
+    Webhooks(PageQuery),
     History(PageQuery),
     Calendar,
     Cluster,
@@ -91,10 +91,10 @@ impl Page {
             ["operations"] => Some(Page::Operations(fields)),
             ["operations", id] => Some(Page::Operation(parse_operation_id(id).ok()?)),
             ["rollouts", "plan"] => Some(Page::PlanRollout(fields)),
-            ["rollouts", id] => Some(Page::Rollout(parse_operation_id(id).ok()?)),
+            ["rollouts", id] => Some(Page::Rollout(parse_operation_id(id).ok()?, fields)),
             ["groups"] => Some(Page::Groups(fields)),
             ["machines"] => Some(Page::Machines(fields)),
-            ["webhooks"] => Some(Page::Webhooks),
+            ["webhooks"] => Some(Page::Webhooks(fields)),
             ["history"] => Some(Page::History(fields)),
             ["calendar"] => Some(Page::Calendar),
             ["cluster"] => Some(Page::Cluster),
@@ -124,10 +124,10 @@ impl Page {
             | Page::Operations(_)
             | Page::Operation(_)
             | Page::PlanRollout(_)
-            | Page::Rollout(_)
+            | Page::Rollout(_, _)
             | Page::Groups(_)
             | Page::Machines(_)
-            | Page::Webhooks
+            | Page::Webhooks(_)
             | Page::History(_)
             | Page::Calendar
             | Page::Search(_)
@@ -147,10 +147,10 @@ impl Page {
             Page::Operations(query) => Ok(operations::render(scene, query)),
             Page::Operation(id) => operation::render(scene, *id).await,
             Page::PlanRollout(query) => Ok(rollout_plan::render(scene, query, &Problems::default()).await),
-            Page::Rollout(id) => rollout::render(scene, *id).await,
+            Page::Rollout(id, query) => rollout::render(scene, *id, query).await,
             Page::Groups(query) => Ok(group::render_all(scene, query)),
             Page::Machines(query) => Ok(machines::render(scene, query)),
-            Page::Webhooks => Ok(webhooks::render(scene).await),
+            Page::Webhooks(query) => Ok(webhooks::render(scene, query).await),
             Page::History(query) => Ok(history_page::render(scene, query).await),
             Page::Calendar => Ok(calendar::render(scene)),
             Page::Cluster => Ok(cluster::render(scene).await),

@@ -45,6 +45,10 @@ impl Readiness {
         self.notified + self.unnotified
     }
 
+    pub fn missing(self) -> usize {
+        self.notified - self.ready
+    }
+
     /// `2/4 ready, 1 no handler`. Empty without machines.
     pub fn describe(self) -> String {
         match (self.notified, self.unnotified) {
@@ -76,10 +80,10 @@ mod tests {
         let mut found = Readiness::default();
         assert_eq!(found.describe(), "");
         found.add(1, false, false);
-        assert_eq!(found.describe(), "no handler");
+        assert_eq!((found.describe(), found.missing()), ("no handler".into(), 0));
         found.add(2, true, true);
         found.add(1, true, false);
-        assert_eq!(found.describe(), "2/4 ready, 1 no handler");
+        assert_eq!((found.describe(), found.missing()), ("2/4 ready, 1 no handler".into(), 1));
         let html = found.render();
         assert!(html.contains(r#"width="26""#) && html.contains("2/4 <small>ready</small>"), "{html}");
     }

@@ -1,26 +1,20 @@
-//! Charts of a planned rollout, drawn on the server: a bar per step in waves, and the capacity of each group over time with its
-//! floor.
+//! Charts of a planned rollout, drawn on the server: its steps over time, and the capacity of each group with its floor.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use askama::Template;
 use forewarn_api::find_machine;
-use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType, Time};
-use forewarn_core::{EventKind, Region, Timestamp};
+use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType};
+use forewarn_core::{EventKind, Region};
 
 use super::fleet::{self, FleetGroup, GroupKey};
+use super::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use super::scene::Scene;
-use super::{address, html, words};
-
-/// Steps that are drawn; the others are counted.
-const STEPS_MAX: usize = 200;
+use super::{address, html};
 
 /// Groups whose capacity is drawn, worst first.
 const GROUPS_MAX: usize = 8;
-
-/// Distances between two ticks, in minutes.
-const TICK_MINUTES: [i64; 9] = [5, 10, 15, 30, 60, 120, 240, 720, 1440];
 
 /// The height of a capacity chart.
 const CHART_HEIGHT: f64 = 30.0;
@@ -29,8 +23,7 @@ const CHART_HEIGHT: f64 = 30.0;
 pub struct Chart<'a> {
     scene: &'a Scene,
     preview: &'a RolloutPreview,
-    begin: i64,
-    end: i64,
+    span: GanttSpan,
     steps: Vec<StepSpan<'a>>,
     groups: Vec<FleetGroup>,
 }
@@ -43,33 +36,6 @@ struct StepSpan<'a> {
     notice: i64,
     impact: i64,
     end: i64,
-}
-
-#[derive(Template)]
-#[template(path = "gantt.html")]
-struct Gantt {
-    ticks: Vec<(String, i64, String)>,
-    waves: Vec<Wave>,
-    severity: &'static str,
-    more: usize,
-}
-
-/// Steps that start at the same time.
-struct Wave {
-    number: usize,
-    machines: usize,
-    from: String,
-    to: String,
-    lanes: Vec<GanttLane>,
-}
-
-struct GanttLane {
-    name: String,
-    href: String,
-    machines: usize,
-    notice: String,
-    impact: String,
-    label: String,
 }
 
 #[derive(Template)]
@@ -108,70 +74,25 @@ impl<'a> Chart<'a> {
         let steps: Vec<StepSpan<'_>> =
             preview.steps.iter().filter_map(|step| StepSpan::new(scene.region(), plan, step)).collect();
         let begin = steps.iter().map(|step| step.notice).min().unwrap_or(scene.now.0);
-        let end = steps.iter().map(|step| step.end).max().unwrap_or(begin).max(begin + 60_000);
-        // Room for the last label.
-        Chart { scene, preview, begin, end: end + (end - begin) / 12, steps, groups }
+        let end = steps.iter().map(|step| step.end).max().unwrap_or(begin);
+        Chart { scene, preview, span: GanttSpan::new(begin, end), steps, groups }
     }
 
     pub fn render_order(&self, severity: &'static str) -> String {
-        let mut waves: BTreeMap<i64, Vec<&StepSpan<'_>>> = BTreeMap::new();
-        for step in self.steps.iter().take(STEPS_MAX) {
-            waves.entry(step.notice / 60_000).or_default().push(step);
-        }
-        let waves = waves.into_values().enumerate().map(|(number, steps)| self.wave(number + 1, &steps)).collect();
-        html::render(&Gantt { ticks: self.ticks(), waves, severity, more: self.steps.len().saturating_sub(STEPS_MAX) })
+        let steps = self.steps.iter().map(|step| self.draw(step)).collect();
+        Gantt::new(self.span, severity, steps).render()
     }
 
-    fn wave(&self, number: usize, steps: &[&StepSpan<'_>]) -> Wave {
-        let first = steps.iter().map(|step| step.impact).min().unwrap_or(0);
-        let last = steps.iter().map(|step| step.end).max().unwrap_or(0);
-        Wave {
-            number,
-            machines: steps.iter().map(|step| step.machine_count()).sum(),
-            from: words::time(Timestamp(first)),
-            to: words::time(Timestamp(last)),
-            lanes: steps.iter().map(|step| self.lane(step)).collect(),
-        }
-    }
-
-    fn lane(&self, step: &StepSpan<'_>) -> GanttLane {
+    fn draw(&self, step: &StepSpan<'_>) -> GanttStep {
         let (name, href) = name_step(self.scene.region(), step.step);
-        GanttLane {
-            label: format!(
-                "{name}: notice from {}, impact from {} to about {}",
-                words::utc(Timestamp(step.notice)),
-                words::utc(Timestamp(step.impact)),
-                words::utc(Timestamp(step.end))
-            ),
+        GanttStep {
             name,
             href,
             machines: step.machine_count(),
-            notice: self.bar(step.notice, step.impact),
-            impact: self.bar(step.impact, step.end),
+            phase: GanttPhase::Planned,
+            times: Some(GanttTimes { notice: step.notice, impact: step.impact, end: step.end }),
+            note: String::new(),
         }
-    }
-
-    fn percent(&self, at: i64) -> f64 {
-        (at - self.begin) as f64 / (self.end - self.begin) as f64 * 100.0
-    }
-
-    fn bar(&self, from: i64, to: i64) -> String {
-        let (from, to) = (self.percent(from), self.percent(to));
-        format!(r#"x="{from:.2}%" width="{:.2}%""#, (to - from).max(0.3))
-    }
-
-    fn ticks(&self) -> Vec<(String, i64, String)> {
-        let span = self.end - self.begin;
-        let steps = TICK_MINUTES.map(|minutes| minutes * 60_000);
-        let step = steps.into_iter().find(|step| span / step <= 8).unwrap_or(span.max(1));
-        let first = (self.begin + step - 1).div_euclid(step) * step;
-        let ticks = (0..).map(|n| first + n * step).take_while(|at| *at < self.end);
-        let label = |at: i64| {
-            let iso = Time(at).to_string();
-            let text = if step >= 720 * 60_000 { iso.get(5..10) } else { iso.get(11..16) };
-            text.unwrap_or_default().to_owned()
-        };
-        ticks.map(|at| (format!("{:.2}%", self.percent(at)), at, label(at))).collect()
     }
 
     pub fn render_capacity(&self) -> String {
@@ -204,7 +125,7 @@ impl<'a> Chart<'a> {
         let mut level = group.up as i64;
         let mut path = format!("M0 {CHART_HEIGHT}L0 {:.1}", y(level as f64));
         for (at, change) in changes {
-            let x = self.percent(at);
+            let x = self.span.percent(at);
             path += &format!("H{x:.2}");
             level += change;
             path += &format!("V{:.1}", y(level as f64));

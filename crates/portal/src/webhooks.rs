@@ -1,5 +1,7 @@
 //! The list of webhooks with the state of their deliveries; test, resend, delete.
 
+use std::cmp::Reverse;
+
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::Webhook;
@@ -15,12 +17,12 @@ use super::words;
 const HERE: &str = "/webhooks";
 
 const COLUMNS: [Column; 7] = [
-    Column { key: "", label: "Name", class: "" },
-    Column { key: "", label: "URL", class: "" },
-    Column { key: "", label: "State", class: "" },
-    Column { key: "", label: "Delivered", class: "r" },
-    Column { key: "", label: "Queued", class: "r" },
-    Column { key: "", label: "Undelivered", class: "r" },
+    Column { key: "name", label: "Name", class: "" },
+    Column { key: "url", label: "URL", class: "" },
+    Column { key: "state", label: "State", class: "" },
+    Column { key: "delivered", label: "Delivered", class: "r" },
+    Column { key: "queued", label: "Queued", class: "r" },
+    Column { key: "undelivered", label: "Undelivered", class: "r" },
     Column { key: "", label: "Actions", class: "" },
 ];
 
@@ -36,18 +38,40 @@ struct WebhookRow<'a> {
     actions: Vec<String>,
 }
 
-pub async fn render(scene: &Scene) -> PageContent {
+pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     let actions = scene.portal.actions(scene.visitor.principal());
-    let hooks = actions.list_webhooks().await.unwrap_or_else(|error| {
+    let mut hooks = actions.list_webhooks().await.unwrap_or_else(|error| {
         tracing::error!(message = %error.message, "cannot read webhooks");
         Vec::new()
     });
+    let order = SortOrder::of(query, &COLUMNS, "state");
+    sort(&mut hooks, order);
     let rows = hooks.iter().enumerate().map(|(number, hook)| render_row(scene, hook, number)).collect();
-    let order = SortOrder { key: "", is_descending: false };
     let panel = Panel::new("webhooks", "Webhooks", rows)
-        .with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), HERE))
+        .with_table(table::render_head(&COLUMNS, order, query, HERE))
         .or_empty_text("No webhooks. Create one with: forewarn webhook create NAME --url URL");
     PageContent::new("Webhooks", vec![panel])
+}
+
+/// Ascending order puts what needs a look first: failing webhooks, and large numbers.
+fn sort(hooks: &mut [Webhook], order: SortOrder<'_>) {
+    hooks.sort_by_cached_key(|hook| hook.name.to_lowercase());
+    match order.key {
+        "name" => {}
+        "url" => hooks.sort_by_cached_key(|hook| hook.url.clone()),
+        "delivered" => hooks.sort_by_key(|hook| Reverse(hook.state.delivered)),
+        "queued" => hooks.sort_by_key(|hook| Reverse(hook.state.behind)),
+        "undelivered" => hooks.sort_by_key(|hook| Reverse(hook.state.given_up)),
+        _ => hooks.sort_by_key(|hook| match (hook.enabled, hook.state.failures, hook.state.last_success) {
+            (true, 1.., _) => 0,
+            (false, _, _) => 1,
+            (true, _, None) => 2,
+            (true, _, Some(_)) => 3,
+        }),
+    }
+    if order.is_descending {
+        hooks.reverse();
+    }
 }
 
 fn render_row(scene: &Scene, hook: &Webhook, number: usize) -> Fragment {

@@ -1,6 +1,6 @@
 // Inserts fragments into their lists, in sort order, and replaces earlier versions.
 
-import { countdowns, localTimes } from "./time.js";
+import { countdowns, localTicks, localTimes } from "./time.js";
 import { layout } from "./timeline.js";
 
 export function place({ list, id, sort, html }) {
@@ -10,6 +10,7 @@ export function place({ list, id, sort, html }) {
   const old = document.getElementById(id);
   const home = document.getElementById(list);
   localTimes(fresh);
+  localTicks(fresh);
   countdowns(fresh);
   layout(fresh);
   if (!home) {

@@ -4,7 +4,7 @@ import { forms, selectionBar } from "./forms.js";
 import { shortcuts } from "./keys.js";
 import { connect } from "./live.js";
 import { softLinks } from "./soft.js";
-import { clockTime, countdowns, localTicks, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
+import { clockTime, countdowns, currentTimes, localTicks, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
 // Confirmations disappear after this time. They stay in the history.
@@ -14,6 +14,7 @@ function tick() {
   document.getElementById("clock").textContent = `${clockTime(new Date(now()))} ${zoneName()}${manual ? " (manual)" : ""}`;
   countdowns();
   timesAhead();
+  currentTimes();
   tickTimeline();
 }
 

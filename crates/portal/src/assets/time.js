@@ -29,11 +29,11 @@ export function localTimes(root) {
 }
 
 // Ticks of charts that were drawn with times in UTC.
-export function localTicks() {
-  for (const tick of document.querySelectorAll("text[data-tick]")) {
+export function localTicks(root = document) {
+  for (const tick of root.querySelectorAll("text[data-tick]")) {
     if (tick.textContent.includes(":")) tick.textContent = clockTime(new Date(Number(tick.dataset.tick))).slice(0, 5);
   }
-  for (const zone of document.querySelectorAll("[data-zone-name]")) zone.textContent = zoneName();
+  for (const zone of root.querySelectorAll("[data-zone-name]")) zone.textContent = zoneName();
 }
 
 function show(time, date) {
@@ -54,6 +54,17 @@ export function countdowns(root = document) {
   for (const count of root.querySelectorAll(".count[data-until]")) {
     const text = left(Number(count.dataset.until));
     if (count.textContent !== text) count.textContent = text;
+  }
+}
+
+// The line of the current time in the chart of a rollout.
+export function currentTimes() {
+  for (const chart of document.querySelectorAll(".g-now")) {
+    const [begin, end] = [Number(chart.dataset.begin), Number(chart.dataset.end)];
+    const x = ((now() - begin) / (end - begin)) * 100;
+    const line = chart.firstElementChild;
+    line.toggleAttribute("hidden", x < 0 || x > 100);
+    for (const name of ["x1", "x2"]) line.setAttribute(name, `${x.toFixed(2)}%`);
   }
 }
 

@@ -160,3 +160,66 @@ fn machines_without_a_handler_are_part_of_the_readiness() {
     let page = browser.page(&format!("/operations/{id}"));
     assert_has(&page, &[">db-2 <small>Scheduled</small></a>", ">lone <small>Scheduled</small></a>"]);
 }
+
+#[test]
+fn the_course_of_a_rollout_is_drawn_with_failures_on_top() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-2", "n-3"], "maxFailures": 1 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let here = format!("/rollouts/{id}");
+    let chart = || between(&browser.page(&here), "id=\"course-content\"", "id=\"panel-steps\"");
+    let drawn = chart();
+    assert_eq!(drawn.matches("class=\"g-lane").count(), 3, "{drawn}");
+    assert_eq!(drawn.matches("g-lane g-expected").count(), 2, "{drawn}");
+    assert_has(&drawn, &["1 approval missing", "aria-label=\"n-1: in progress, notice from", "class=\"g-now\""]);
+    advance(&server, 901);
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    let drawn = chart();
+    let failed = drawn.find("id=\"wave-failed\"").unwrap_or_else(|| panic!("{drawn}"));
+    // The group has lost a machine, so the other hosts wait.
+    assert!(failed < drawn.find("<b>No time yet</b>").unwrap(), "failures are on top: {drawn}");
+    assert_has(&drawn, &["g-lane g-failed", "aria-label=\"n-1: failed"]);
+    assert!(!drawn.contains(">paused</text>"), "{drawn}");
+    let pause = [("act", "pause-rollout"), ("target", id.as_str()), ("back", here.as_str()), ("now", "on")];
+    assert_eq!(browser.post("/portal/act", &pause).status, 303);
+    assert_has(&chart(), &["<b>No time yet</b>", ">paused</text>"]);
+}
+
+#[test]
+fn steps_are_sorted_and_failed_ones_stay_on_top() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-2", "n-1", "n-3"], "maxFailures": 1 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let names = |sort: &str| -> Vec<String> {
+        let table = between(&browser.page(&format!("/rollouts/{id}?sort={sort}")), "<tbody id=\"steps\"", "</tbody>");
+        table.split("class=\"name\"><a").skip(1).map(|row| between(row, ">", "</a>")).collect()
+    };
+    assert_eq!(names(""), ["n-2", "n-1", "n-3"]);
+    assert_eq!(names("step"), ["n-1", "n-2", "n-3"]);
+    assert_eq!(names("-step"), ["n-3", "n-2", "n-1"]);
+    assert_eq!(names("-time"), ["n-3", "n-1", "n-2"]);
+    advance(&server, 901);
+    check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
+    assert_eq!(names("step"), ["n-2", "n-1", "n-3"]);
+    let head = format!("href=\"/rollouts/{id}?sort=-step\"");
+    assert!(browser.page(&format!("/rollouts/{id}?sort=step")).contains(&head), "a second click reverses the order");
+}
+
+#[test]
+fn webhooks_are_sorted() {
+    let server = Server::start();
+    for (name, port) in [("b", 9), ("a", 9), ("c", 8)] {
+        let hook = json!({ "name": name, "url": format!("http://127.0.0.1:{port}/hook") });
+        check(&server, "POST /webhooks", hook, 201, json!({}));
+    }
+    let browser = Browser::at_once(&server);
+    let names = |sort: &str| -> Vec<String> {
+        let table = between(&browser.page(&format!("/webhooks?sort={sort}")), "<tbody id=\"webhooks\"", "</tbody>");
+        table.split("class=\"name\">").skip(1).map(|row| between(&format!(">{row}"), ">", "</th>")).collect()
+    };
+    assert_eq!(names("name"), ["a", "b", "c"]);
+    assert_eq!(names("-name"), ["c", "b", "a"]);
+    assert_eq!(names("url"), ["c", "a", "b"]);
+}

@@ -1,0 +1,150 @@
+//! The chart on the page of a rollout: its steps until now, and the expected rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use askama::Template;
+use forewarn_core::{
+    EventKind, OperationId, Region, Rollout, RolloutAction, RolloutPreview, RolloutState, RolloutStep, StepState,
+    Timestamp,
+};
+
+use super::activity::{kind_of_rollout, name_step};
+use super::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
+use super::panel::Panel;
+use super::rollout_steps::{address_of, count_machines, missing_names};
+use super::scene::Scene;
+use super::timeline::{EventTimeline, live_events};
+use super::words::count;
+
+#[derive(Template)]
+#[template(path = "course.html")]
+struct Course {
+    chart: String,
+}
+
+/// When the events of an operation started, or will at the latest, and their latest announced end.
+#[derive(Clone, Copy)]
+struct Impact {
+    from: i64,
+    to: i64,
+}
+
+pub async fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
+    let impacts = find_impacts(scene, rollout).await;
+    let draw = |(number, step): (usize, &RolloutStep)| {
+        let expected = forecast.and_then(|forecast| forecast.rollout.steps.get(number));
+        draw_step(scene, rollout, step, expected, &impacts)
+    };
+    let steps: Vec<GanttStep> = rollout.steps.iter().enumerate().map(draw).collect();
+    let times = || steps.iter().filter_map(|step| step.times);
+    let now = scene.now.0;
+    let begin = times().map(|times| times.notice).min().unwrap_or(now);
+    let end = times().map(|times| times.end).max().unwrap_or(now).max(if rollout.is_live() { now } else { begin });
+    let (_, severity) = kind_of_rollout(rollout);
+    let gantt = Gantt::new(GanttSpan::new(begin, end), severity.class(), steps).with_now(scene.now, scene.mode);
+    Panel::with_content("course", "Course", &Course { chart: gantt.render() })
+}
+
+/// The impact of each operation of the rollout.
+async fn find_impacts(scene: &Scene, rollout: &Rollout) -> BTreeMap<OperationId, Impact> {
+    let operations: BTreeSet<OperationId> = rollout.steps.iter().filter_map(|step| step.operation).collect();
+    let is_of_rollout = |id: OperationId| operations.contains(&id);
+    let mut events = live_events(scene.region(), |_, event| event.operations.iter().any(|id| is_of_rollout(*id)));
+    events.extend(scene.portal.shared.past.finished(scene, |row| row.operation.is_some_and(is_of_rollout)).await);
+    let mut impacts: BTreeMap<OperationId, Impact> = BTreeMap::new();
+    for event in &events {
+        let impact = Impact::of(event);
+        for operation in &event.operations {
+            let known = impacts.entry(*operation).or_insert(impact);
+            *known = Impact { from: known.from.min(impact.from), to: known.to.max(impact.to) };
+        }
+    }
+    impacts
+}
+
+impl Impact {
+    fn of(event: &Arc<EventTimeline>) -> Impact {
+        let from = event.started.or(event.ended).unwrap_or(event.not_before);
+        let secs = u64::try_from(event.duration_secs).unwrap_or(0);
+        let to = event.ended.unwrap_or(from + std::time::Duration::from_secs(secs));
+        Impact { from: from.0, to: to.0 }
+    }
+}
+
+fn draw_step(
+    scene: &Scene,
+    rollout: &Rollout,
+    step: &RolloutStep,
+    expected: Option<&RolloutStep>,
+    impacts: &BTreeMap<OperationId, Impact>,
+) -> GanttStep {
+    let impact = step.operation.and_then(|operation| impacts.get(&operation)).copied();
+    let phase = match step.state {
+        StepState::Failed => GanttPhase::Failed,
+        StepState::InProgress => GanttPhase::Running,
+        StepState::Succeeded | StepState::Skipped => GanttPhase::Done,
+        StepState::Canceled => GanttPhase::Canceled,
+        StepState::Pending => GanttPhase::Expected,
+    };
+    let times = match step.state {
+        StepState::Pending => expected.and_then(|expected| expect_times(scene.region(), rollout, expected)),
+        StepState::Failed | StepState::InProgress | StepState::Succeeded | StepState::Skipped | StepState::Canceled => {
+            step.started.map(|started| known_times(scene, started, step, expected, impact))
+        }
+    };
+    GanttStep {
+        name: name_step(scene.region(), &step.target),
+        href: address_of(scene.region(), step),
+        machines: count_machines(scene.region(), step),
+        phase,
+        times,
+        note: describe_step(scene, rollout, step),
+    }
+}
+
+/// The times of a step that has started.
+fn known_times(
+    scene: &Scene,
+    started: Timestamp,
+    step: &RolloutStep,
+    expected: Option<&RolloutStep>,
+    impact: Option<Impact>,
+) -> GanttTimes {
+    let from = impact.map_or(started.0, |impact| impact.from).max(started.0);
+    let expected = expected.and_then(|step| step.ended).map(|at| at.0);
+    let end = step.ended.map(|at| at.0).or(expected).or(impact.map(|impact| impact.to)).unwrap_or(scene.now.0);
+    GanttTimes { notice: started.0, impact: from.min(end.max(started.0)), end: end.max(started.0) }
+}
+
+/// The times of a step that is expected to start.
+fn expect_times(region: &Region, rollout: &Rollout, expected: &RolloutStep) -> Option<GanttTimes> {
+    let (started, ended) = (expected.started?.0, expected.ended?.0);
+    let kind = match rollout.plan.action {
+        RolloutAction::Freeze => Some(EventKind::Freeze),
+        RolloutAction::Reboot => Some(EventKind::Reboot),
+        RolloutAction::Redeploy => Some(EventKind::Redeploy),
+        // Each machine has its own notice; the whole step counts as impact.
+        RolloutAction::Drain { .. } => None,
+    };
+    let settings = region.settings();
+    let notice = kind.map_or(0, |kind| {
+        let notice = rollout.plan.notice.map_or(settings.notice_min(kind), |notice| settings.scaled(notice));
+        notice.as_millis() as i64
+    });
+    Some(GanttTimes { notice: started, impact: (started + notice).min(ended), end: ended })
+}
+
+fn describe_step(scene: &Scene, rollout: &Rollout, step: &RolloutStep) -> String {
+    match step.state {
+        StepState::Failed => "failed".into(),
+        StepState::InProgress => match missing_names(scene, step).len() {
+            0 => String::new(),
+            missing => format!("{} missing", count(missing, "approval")),
+        },
+        StepState::Pending if rollout.state == RolloutState::Paused => "paused".into(),
+        StepState::Canceled => "canceled".into(),
+        StepState::Skipped => "no machines".into(),
+        StepState::Pending | StepState::Succeeded => String::new(),
+    }
+}

@@ -1,0 +1,241 @@
+//! The table of the steps of a rollout.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use forewarn_api_types::span::span_text;
+use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
+
+use super::activity::{ActivityId, name_step};
+use super::address;
+use super::fragment::Fragment;
+use super::operation::{events_of, is_unapproved};
+use super::panel::Panel;
+use super::query::PageQuery;
+use super::readiness::Readiness;
+use super::scene::Scene;
+use super::table::{self, Column, SortOrder};
+use super::words::{self, count};
+
+const COLUMNS: [Column; 5] = [
+    Column { key: "step", label: "Step", class: "" },
+    Column { key: "state", label: "State", class: "" },
+    Column { key: "ready", label: "Readiness", class: "" },
+    Column { key: "", label: "Waiting for", class: "" },
+    Column { key: "time", label: "Time", class: "r" },
+];
+
+#[derive(Template)]
+#[template(path = "step_row.html")]
+struct StepRow<'a> {
+    id: &'a str,
+    sort: &'a str,
+    class: &'static str,
+    name: String,
+    href: String,
+    state: &'static str,
+    mark: &'static str,
+    /// HTML.
+    meter: String,
+    /// HTML.
+    waits_for: String,
+    /// HTML.
+    time: String,
+    operation: String,
+}
+
+/// The steps. Failed ones are on top in any order.
+pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>, query: &PageQuery) -> Panel {
+    let order = SortOrder::of(query, &COLUMNS, "state");
+    let mut steps: Vec<StepView<'_>> = rollout
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(number, step)| StepView {
+            number,
+            step,
+            expected: forecast.and_then(|forecast| forecast.rollout.steps.get(number)),
+            events: events_of_step(scene, step),
+        })
+        .collect();
+    sort(scene, &mut steps, order);
+    let is_default = order == SortOrder { key: "state", is_descending: false };
+    let rows = steps.iter().enumerate().map(|(place, step)| {
+        // In the default order, a row does not depend on the others, so that few rows change with a step.
+        let sort =
+            if is_default { format!("{}-{}", step.rank(), table::row_key(step.number)) } else { table::row_key(place) };
+        render_row(scene, step, &sort)
+    });
+    let path = ActivityId::Rollout(rollout.id).href();
+    Panel::new("steps", "Steps", rows.collect()).with_table(table::render_head(&COLUMNS, order, query, &path))
+}
+
+/// A step with what is known about it.
+struct StepView<'a> {
+    number: usize,
+    step: &'a RolloutStep,
+    /// The step as it is expected to end.
+    expected: Option<&'a RolloutStep>,
+    events: Vec<&'a Arc<Event>>,
+}
+
+impl StepView<'_> {
+    fn is_failed(&self) -> bool {
+        self.step.state == StepState::Failed
+    }
+
+    /// Failed steps first, then those in progress, then the next ones, then those that ended.
+    fn rank(&self) -> u8 {
+        match self.step.state {
+            StepState::Failed => 0,
+            StepState::InProgress => 1,
+            StepState::Pending => 2,
+            StepState::Succeeded | StepState::Skipped | StepState::Canceled => 3,
+        }
+    }
+
+    /// The readiness for the events that have not started.
+    fn readiness(&self) -> Readiness {
+        let scheduled = self.events.iter().filter(|event| event.status == Status::Scheduled);
+        Readiness::of(scheduled.map(|event| &***event))
+    }
+
+    /// When it ended, or is expected to start.
+    fn time(&self) -> i64 {
+        let expected = self.expected.and_then(|step| step.started);
+        self.step.ended.or(self.step.started).or(expected).map_or(i64::MAX, |at| at.0)
+    }
+}
+
+fn sort(scene: &Scene, steps: &mut [StepView<'_>], order: SortOrder<'_>) {
+    match order.key {
+        "step" => steps.sort_by_cached_key(|view| name_step(scene.region(), &view.step.target)),
+        "ready" => steps.sort_by_key(|view| Reverse(view.readiness().missing())),
+        "time" => steps.sort_by_key(StepView::time),
+        _ => steps.sort_by_key(StepView::rank),
+    }
+    if order.is_descending {
+        steps.reverse();
+    }
+    steps.sort_by_key(|view| !view.is_failed());
+}
+
+pub fn events_of_step<'s>(scene: &'s Scene, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
+    let operation = step.operation.and_then(|id| scene.region().operation(id));
+    operation.map_or_else(Vec::new, |operation| events_of(scene.region(), operation))
+}
+
+pub fn missing_names(scene: &Scene, step: &RolloutStep) -> Vec<String> {
+    let waiting = events_of_step(scene, step).into_iter().filter(|event| is_unapproved(event));
+    waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
+}
+
+fn render_row(scene: &Scene, view: &StepView<'_>, sort: &str) -> Fragment {
+    let StepView { number, step, expected, events } = view;
+    let id = format!("step-{number}");
+    let missing = missing_names(scene, step);
+    let (state, mark) = match step.state {
+        StepState::Pending => ("Pending", "idle"),
+        StepState::InProgress if missing.is_empty() => ("In progress", "wait"),
+        StepState::InProgress => ("Waiting for approval", "wait"),
+        StepState::Succeeded => ("Finished", ""),
+        StepState::Failed => ("Failed", "down"),
+        StepState::Skipped => ("Skipped: no machines", "idle"),
+        StepState::Canceled => ("Canceled", "idle"),
+    };
+    let row = StepRow {
+        id: &id,
+        sort,
+        class: if view.is_failed() { "pin" } else { "" },
+        name: name_step(scene.region(), &step.target),
+        href: address_of(scene.region(), step),
+        state,
+        mark,
+        meter: view.readiness().render(),
+        waits_for: describe_step(scene, step, events, &missing),
+        time: describe_time(step, *expected, events),
+        operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
+    };
+    Fragment::render(id.as_str(), sort, &row)
+}
+
+/// The page of the host, group or machine. Empty for a machine that was deleted.
+pub fn address_of(region: &Region, step: &RolloutStep) -> String {
+    match &step.target {
+        StepTarget::Host(host) => address::of_host(host),
+        StepTarget::Domain { group, .. } => address::of_group(*group),
+        StepTarget::Machine(id) => region.machine(*id).map_or_else(String::new, |machine| address::of_machine(machine)),
+    }
+}
+
+/// The number of machines that a step has now.
+pub fn count_machines(region: &Region, step: &RolloutStep) -> usize {
+    match &step.target {
+        StepTarget::Host(host) => region.machines_on(host).count(),
+        StepTarget::Domain { group, domain } => region
+            .group(*group)
+            .map_or(0, |group| region.group_members(group).filter(|machine| machine.update_domain == *domain).count()),
+        StepTarget::Machine(id) => usize::from(region.machine(*id).is_some()),
+    }
+}
+
+fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], missing: &[String]) -> String {
+    let failed: Vec<String> = events
+        .iter()
+        .filter_map(|event| match &event.status {
+            Status::Ended {
+                outcome: outcome @ (forewarn_core::Outcome::Failed(_) | forewarn_core::Outcome::TimedOut),
+                ..
+            } => {
+                let names: Vec<String> = event.resources.iter().map(|one| one.name.to_string()).collect();
+                Some(format!("{}: {}", words::join_names(&names), super::timeline::describe_outcome(outcome)))
+            }
+            Status::Ended { .. } | Status::Scheduled | Status::Started { .. } => None,
+        })
+        .collect();
+    if !failed.is_empty() {
+        return format!(r#"<span class="red">{}</span>"#, words::escape_html(words::join_names(&failed)));
+    }
+    if !missing.is_empty() {
+        return format!("Missing: {}", words::escape_html(words::join_names(missing)));
+    }
+    let down: usize = events
+        .iter()
+        .filter(|event| matches!(event.status, Status::Started { .. }))
+        .map(|event| event.resources.len())
+        .sum();
+    let machines = count_machines(scene.region(), step);
+    match step.state {
+        StepState::InProgress if down > 0 => format!("{} down", count(down, "machine")),
+        StepState::InProgress => "approvals, or the end of the notice".into(),
+        StepState::Pending if step.withdrawn => format!("{}, to be announced again", count(machines, "machine")),
+        StepState::Pending => count(machines, "machine"),
+        StepState::Succeeded => "finished".into(),
+        StepState::Failed => r#"<span class="red">a machine failed</span>"#.into(),
+        StepState::Skipped => "nothing to do".into(),
+        StepState::Canceled => "the rollout ended".into(),
+    }
+}
+
+fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&Arc<Event>]) -> String {
+    let due = events.iter().filter(|event| event.status == Status::Scheduled).map(|event| event.not_before).min();
+    let about = |at: Option<Timestamp>, word: &str| {
+        at.map_or_else(String::new, |at| format!("<small>{word} {}</small>", words::about(at)))
+    };
+    let end = about(expected.and_then(|step| step.ended), "ends");
+    match (step.ended, due, step.started, expected.and_then(|step| step.started)) {
+        (Some(ended), _, Some(started), _) => {
+            let took = span_text(Duration::from_secs(ended.since(started).as_secs()));
+            format!("{}<small>took {took}</small>", words::time(ended))
+        }
+        (Some(ended), _, None, _) => words::time(ended),
+        (None, Some(due), _, _) => {
+            format!(r#"<span class="count" data-until="{}">{}</span>{end}"#, due.0, words::utc(due))
+        }
+        (None, None, Some(started), _) => format!("since {}{end}", words::time(started)),
+        (None, None, None, Some(start)) => format!("{}{end}", words::about(start)),
+        (None, None, None, None) => r#"<span class="qq">–</span>"#.into(),
+    }
+}
