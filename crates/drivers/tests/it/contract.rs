@@ -211,7 +211,7 @@ async fn the_deadline_ends_a_freeze_and_resumes_the_machine() {
 async fn a_journal_that_cannot_be_written_leaves_no_machine_paused() {
     let Some(bench) = Bench::start().await else { return };
     let journal = bench.dir.path().join("journal");
-    let frozen = freeze(1, Duration::from_millis(300));
+    let frozen = freeze(1, Duration::from_secs(3));
     let task = bench.begin(frozen.clone()).await;
     std::fs::remove_dir_all(&journal).unwrap();
     while bench.state().await == State::Paused {

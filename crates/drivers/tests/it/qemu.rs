@@ -77,7 +77,9 @@ async fn survive(qemu: &TestQemu, action: &Action, deadline: Duration, step: Ste
 async fn a_freeze_survives_a_crash_at_every_step() {
     for step in HOLD.into_iter().chain([Step::Wait]) {
         let Some(qemu) = TestQemu::started(Guest::Ignores) else { return };
-        assert_eq!(survive(&qemu, &freeze(100), LONG, step).await, Outcome::Done, "{step:?}");
+        // Long enough that a busy machine is still waiting.
+        let freeze = freeze(if step == Step::Wait { 3000 } else { 100 });
+        assert_eq!(survive(&qemu, &freeze, LONG, step).await, Outcome::Done, "{step:?}");
         assert_eq!(qemu.status(), "running", "{step:?}");
         qemu.wait("the resume", || qemu.seen().count("RESUME") == 1);
         assert_eq!((qemu.seen().processes, qemu.seen().count("RESET")), (1, 0), "{step:?}");
@@ -183,7 +185,7 @@ async fn a_machine_that_another_program_resumes_fails_the_order() {
 async fn a_machine_that_dies_while_it_is_held_is_started() {
     let reboot = Action::Reboot(RebootMode::Hard);
     let failed = Outcome::Failed("the machine was shut off while it was frozen".into());
-    for (action, step, expected) in [(reboot, Step::Reset, Outcome::Done), (freeze(50), Step::Wait, failed)] {
+    for (action, step, expected) in [(reboot, Step::Reset, Outcome::Done), (freeze(60_000), Step::Wait, failed)] {
         let Some(qemu) = TestQemu::started(Guest::Ignores) else { return };
         let order = order(1, action, LONG);
         crash_before(&qemu, &order, step).await;
@@ -283,7 +285,7 @@ async fn a_second_client_on_the_socket_fails_the_order_at_its_deadline() {
     let Some(qemu) = TestQemu::started(Guest::Ignores) else { return };
     let client = std::os::unix::net::UnixStream::connect(qemu.path("qmp")).unwrap();
     let driver = open(&qemu);
-    let outcome = driver.perform(order(1, freeze(1), Duration::from_millis(100))).await.unwrap();
+    let outcome = driver.perform(order(1, freeze(1), Duration::from_secs(2))).await.unwrap();
     let Outcome::Failed(reason) = &outcome else { panic!("{outcome}") };
     assert!(reason.contains("no greeting") && reason.contains("another program is connected"), "{reason}");
     driver.confirm(order(1, freeze(1), LONG).id).unwrap();

@@ -101,15 +101,20 @@ export async function keysAndSearch() {
   assert.ok(await page.locator("#keys").isVisible());
   await judged(page, "keyboard shortcuts");
   await page.keyboard.press("Escape");
+  await page.locator("#keys").waitFor({ state: "hidden", timeout: PATIENCE });
   await page.keyboard.press("/");
+  await page.waitForFunction(() => document.activeElement.id === "find", null, { timeout: PATIENCE });
   await page.keyboard.type("queeu-3");
   await page.keyboard.press("Enter");
   await shows(page, "main", "Did you mean queue-3");
   await page.getByRole("link", { name: "queue-3" }).click();
   await shows(page, "h1", "queue-3");
+  // The shortcuts work once the script has run.
+  await live(page);
   await page.keyboard.press("g");
   await page.keyboard.press("h");
   await page.waitForURL(/\/hosts$/);
+  await live(page);
   await page.keyboard.press("j");
   await page.keyboard.press("x");
   await shows(page, ".selbar", "1 selected");
