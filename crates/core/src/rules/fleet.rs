@@ -265,11 +265,16 @@ impl Step {
 
     /// Puts a machine on another host, where it has moved.
     pub fn move_machine(&mut self, machine: MachineId, host: &Name) {
+        self.place_machine(machine, host);
+        self.leave_host(machine);
+    }
+
+    /// Only records the host; `leave_host` must follow.
+    pub fn place_machine(&mut self, machine: MachineId, host: &Name) {
         self.edit_machine(machine, |machine| {
             machine.host = Some(host.clone());
             machine.transit = None;
         });
-        self.leave_host(machine);
     }
 
     /// Applies what follows from a change of a machine's host.

@@ -320,8 +320,8 @@ impl Step {
     pub fn complete(&mut self, event: &Event) {
         let machines = self.machines_of(event);
         self.end(event.id, Outcome::Completed);
+        self.finish_moves(event, &machines);
         for machine in machines {
-            self.finish_move(event, machine.id);
             self.remove_if_deleted(event, &machine);
         }
         self.unsettled.insert(event.scope);
@@ -339,9 +339,15 @@ impl Step {
         }
     }
 
-    fn finish_move(&mut self, event: &Event, machine: MachineId) {
-        if let Some(to) = event.target_of(machine) {
-            self.move_machine(machine, to);
+    /// Moves all machines before the events of their old hosts are judged: one machine can arrive where another leaves.
+    fn finish_moves(&mut self, event: &Event, machines: &[Arc<Machine>]) {
+        let moved = machines.iter().filter_map(|machine| Some((machine.id, event.target_of(machine.id)?)));
+        let moved: Vec<(MachineId, &Name)> = moved.collect();
+        for (machine, to) in &moved {
+            self.place_machine(*machine, to);
+        }
+        for (machine, _) in moved {
+            self.leave_host(machine);
         }
     }
 
