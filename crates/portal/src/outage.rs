@@ -1,4 +1,4 @@
-//! Machines that are down or soon will be, by cause. A deletion is intended, so its machines are counted apart.
+//! Machines that are down or soon will be, by cause. A deletion is intended, so its machines are counted separately.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

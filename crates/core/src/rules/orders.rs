@@ -158,7 +158,7 @@ impl Step {
         Ok(answer)
     }
 
-    /// Forgets a start that no host has got yet.
+    /// Forgets a start that no host has received yet.
     pub fn drop_start(&mut self, machine: MachineId) {
         self.edit_transit(machine, |transit| transit.withdrawn = None);
     }

@@ -24,7 +24,7 @@ fn check_file(qemu: &QemuFact) -> Finding {
             let detail = format!("{} names no machines", file.display());
             problem(check, Verdict::Limited, detail, "add a table with vm_id, qmp and start for each machine")
         }
-        Ok(machines) => good(check, format!("{}: {} machines", file.display(), machines.len())),
+        Ok(machines) => good(check, format!("{} (machines: {})", file.display(), machines.len())),
         Err(reason) => {
             let fix = format!("correct {}; the guide to QEMU without libvirt explains its keys", file.display());
             problem(check, Verdict::Bad, reason.clone(), fix)

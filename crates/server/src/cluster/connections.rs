@@ -77,7 +77,7 @@ impl Idle {
 }
 
 impl IdleConnections {
-    /// The connection that was used last, so that those beyond the need grow old.
+    /// The connection that was used last, so that surplus ones expire.
     pub fn take(&self, address: &str) -> Option<Connection> {
         let mut all = self.lock();
         let idle = all.get_mut(address)?;

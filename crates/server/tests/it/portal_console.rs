@@ -5,7 +5,7 @@ use crate::portal_support::{Browser, between, vm_id};
 use serde_json::{Value, json};
 
 /// Hosts `n-1` to `n-4` with one machine of group `db` each; `db-1` has a handler.
-fn hosts() -> Server {
+pub fn hosts() -> Server {
     let server = Server::start();
     check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
     for number in 1..=4 {

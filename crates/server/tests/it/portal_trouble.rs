@@ -2,20 +2,9 @@
 //! done about it.
 
 use crate::api_support::{NONE, Server, check};
+use crate::portal_console::hosts;
 use crate::portal_support::{Browser, between};
 use serde_json::{Value, json};
-
-/// Hosts `n-1` to `n-4` with one machine of group `db` each, which has a handler.
-fn hosts() -> Server {
-    let server = Server::start();
-    check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
-    for number in 1..=4 {
-        let machine = json!({ "name": format!("db-{number}"), "availabilitySet": "db", "host": format!("n-{number}") });
-        check(&server, "POST /machines", machine, 201, json!({}));
-    }
-    server.listen_as("db-1");
-    server
-}
 
 /// A scale set `web` of two instances with terminate notification, one of which is being deleted.
 fn deleting() -> (Server, Value) {
