@@ -75,7 +75,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use forewarn_access::{Access, HostAccess, Principal};
 use forewarn_api_types::ClusterReport;
-use forewarn_core::{Name, OperationId};
+use forewarn_core::Name;
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
 use forewarn_wire::document::Names;
@@ -119,6 +119,7 @@ pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 use dry_run::Execution;
 use error::ErrorCode;
 use failed_sign_ins::FailedSignIns;
+use idempotency::RequestKey;
 use scenario::{Progress, Runs};
 use webhooks::Webhooks;
 
@@ -135,7 +136,7 @@ pub struct Service(Arc<Inner>);
 
 /// The service as one caller sees it, with the actions that the caller may perform (in `actions`).
 #[derive(Clone)]
-pub struct Actions(Service, Principal, Execution, Option<OperationId>);
+pub struct Actions(Service, Principal, Execution, Option<RequestKey>);
 
 struct Inner {
     parts: ServiceParts,
@@ -291,8 +292,8 @@ impl FromRequestParts<Service> for Actions {
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Actions, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::anonymous);
         let execution = dry_run::take(parts);
-        let operation = idempotency::find_operation_id(&parts.headers, &principal);
-        Ok(Actions(service.clone(), principal, execution, operation))
+        let key = RequestKey::find(parts, &principal);
+        Ok(Actions(service.clone(), principal, execution, key))
     }
 }
 

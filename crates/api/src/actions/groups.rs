@@ -101,7 +101,7 @@ impl Actions {
     ) -> Result<Operation, ApiError> {
         let permit = self.permit(delete_action(kind))?;
         let started = self.start_group_deletion(permit, kind, target, deletion, with).await;
-        self.or_repeated_deletion(started)
+        self.or_repeated_deletion(started, &[]).await
     }
 
     async fn start_group_deletion(
@@ -120,7 +120,7 @@ impl Actions {
         }
         let machines = snapshot.region.group_members(&group).map(|machine| machine.id).collect();
         let request = Request::Delete { machines, group: Some(group.id) };
-        self.start_operation(request, with.event_id, permit.note(group.name.as_ref())).await
+        self.start_deletion(request, with.event_id, permit.note(group.name.as_ref()), &[]).await
     }
 
     pub(super) async fn submit_new_group(

@@ -89,8 +89,19 @@ impl Actions {
 
     pub async fn delete_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::DeleteMachine)?;
-        let started = self.start_on(permit, target, with, |machines| Request::Delete { machines, group: None }).await;
-        self.or_repeated_deletion(started)
+        let started = self.start_machine_deletion(permit, target, with).await;
+        self.or_repeated_deletion(started, &[]).await
+    }
+
+    async fn start_machine_deletion(
+        &self,
+        permit: Permit,
+        target: &MachineTarget,
+        with: ActionOptions,
+    ) -> Result<Operation, ApiError> {
+        let machine = self.find_machine(target)?;
+        let request = Request::Delete { machines: vec![machine.id], group: None };
+        self.start_deletion(request, with.event_id, permit.note(machine.name.as_ref()), &[]).await
     }
 
     /// Simulates a hardware failure of a machine.

@@ -28,14 +28,16 @@ pub use machines::name_machines;
 pub use maintenance::plan_of;
 pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 
-use forewarn_core::{Answer, Command, Guid, Request};
-use forewarn_store::Attachment;
+use forewarn_core::{Answer, Command, Guid, Rejection, Request};
+use forewarn_store::{Attachment, Owner};
 
 use super::Actions;
 use super::action::{Action, AuditNote, Permit};
 use super::dry_run::Execution;
 use super::error::{ApiError, ErrorCode};
 use super::guard::check_role;
+use super::history::read_store;
+use super::idempotency::DELETION_ATTACHMENT;
 use super::render::render_operation;
 use forewarn_access::{Role, random_guid};
 use forewarn_api_types::Operation;
@@ -87,17 +89,45 @@ impl Actions {
         event: Option<forewarn_api_types::EventId>,
         note: AuditNote,
     ) -> Result<Operation, ApiError> {
-        let requested = self.3.unwrap_or_else(random_guid);
+        self.start_operation_with(request, event, note, Vec::new()).await
+    }
+
+    /// Requests a deletion. `instances` are those that the body of the request names.
+    async fn start_deletion(
+        &self,
+        request: Request,
+        event: Option<forewarn_api_types::EventId>,
+        note: AuditNote,
+        instances: &[String],
+    ) -> Result<Operation, ApiError> {
+        let attachments = self.3.iter().map(|key| key.deletion_attachment(instances)).collect();
+        self.start_operation_with(request, event, note, attachments).await
+    }
+
+    /// The ID of a new operation or rollout.
+    fn new_id(&self) -> Guid {
+        self.3.as_ref().map_or_else(random_guid, |key| key.operation)
+    }
+
+    async fn start_operation_with(
+        &self,
+        request: Request,
+        event: Option<forewarn_api_types::EventId>,
+        note: AuditNote,
+        attachments: Vec<Attachment>,
+    ) -> Result<Operation, ApiError> {
+        let requested = self.new_id();
         let event = event.map(|id| Guid(id.0));
         let command = Command::Request { operation: requested, by: self.principal_name(), request, event };
-        let done = self.submit(command, note).await?;
-        let id = match done.answer {
-            Answer::Operation(id) => id,
-            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Rollout(_) | Answer::Scaled { .. } => {
-                requested
-            }
+        let CommittedBundle { answers, snapshot } = self.commit(vec![command], note, |_| attachments).await?;
+        let id = match answers.first() {
+            Some(Answer::Operation(id)) => *id,
+            Some(
+                Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Rollout(_) | Answer::Scaled { .. },
+            )
+            | None => requested,
         };
-        let region = &done.snapshot.region;
+        let region = &snapshot.region;
         match region.operation(id) {
             Some(found) => Ok(render_operation(region, found)),
             None => Err(ApiError::new(
@@ -107,19 +137,32 @@ impl Actions {
         }
     }
 
-    /// The result of a deletion. A repeated request may find its target gone because the first one deleted it; it gets the
-    /// operation of the first one.
-    fn or_repeated_deletion(&self, result: Result<Operation, ApiError>) -> Result<Operation, ApiError> {
-        result.or_else(|error| {
-            let is_gone = error.status == StatusCode::NOT_FOUND;
-            self.find_repeated_deletion().filter(|_| is_gone).ok_or(error)
-        })
+    /// The result of a deletion. A repeated request may find its target gone, or a new one of the same name, because the
+    /// first one deleted it; it gets the operation of the first one.
+    async fn or_repeated_deletion(
+        &self,
+        started: Result<Operation, ApiError>,
+        instances: &[String],
+    ) -> Result<Operation, ApiError> {
+        match started {
+            Err(error) if [StatusCode::NOT_FOUND, StatusCode::CONFLICT].contains(&error.status) => {
+                self.find_repeated_deletion(instances).await?.ok_or(error)
+            }
+            started => started,
+        }
     }
 
-    fn find_repeated_deletion(&self) -> Option<Operation> {
+    /// The operation of the first request, if this one is the same with the same key. Another request with a key that
+    /// was used for a deletion is refused.
+    async fn find_repeated_deletion(&self, instances: &[String]) -> Result<Option<Operation>, ApiError> {
+        let Some(key) = self.3.clone() else { return Ok(None) };
         let snapshot = self.engine().snapshot();
-        let operation = snapshot.region.operation(self.3?)?;
-        let is_deletion = matches!(operation.request, Request::Delete { .. });
-        is_deletion.then(|| render_operation(&snapshot.region, operation))
+        let Some(operation) = snapshot.region.operation(key.operation) else { return Ok(None) };
+        let owner = Owner::Operation(key.operation);
+        let first = read_store(self, move |reader| reader.attachment(owner, DELETION_ATTACHMENT)).await?;
+        if first != Some(key.hash_deletion(instances)) {
+            return Err(Rejection::IdTaken(key.operation).into());
+        }
+        Ok(Some(render_operation(&snapshot.region, operation)))
     }
 }

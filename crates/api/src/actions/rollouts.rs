@@ -13,7 +13,6 @@ use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::render::{render_rollout, render_rollout_preview};
 use crate::{names, windows};
-use forewarn_access::random_guid;
 use forewarn_engine::SubmitError;
 
 impl Actions {
@@ -72,7 +71,7 @@ impl Actions {
     fn resolve_rollout(&self, new: NewRollout) -> Result<core::NewRollout, ApiError> {
         let region = &self.engine().snapshot().region;
         Ok(core::NewRollout {
-            id: new.id.map(|id| Guid(id.0)).or(self.3).unwrap_or_else(random_guid),
+            id: new.id.map_or_else(|| self.new_id(), |id| Guid(id.0)),
             by: self.principal_name(),
             targets: resolve_targets(&new, region)?,
             plan: plan_of(new, self.engine().now())?,

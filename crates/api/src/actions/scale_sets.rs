@@ -122,10 +122,13 @@ impl Actions {
         }
         let note = permit.note(set.name.as_ref()).with(json!({ "instances": with.instances }));
         let started = match members_of(&snapshot.region, &set, &with.instances) {
-            Ok(machines) => self.start_operation(Request::Delete { machines, group: None }, with.event_id, note).await,
+            Ok(machines) => {
+                let request = Request::Delete { machines, group: None };
+                self.start_deletion(request, with.event_id, note, &with.instances).await
+            }
             Err(error) => Err(error),
         };
-        self.or_repeated_deletion(started)
+        self.or_repeated_deletion(started, &with.instances).await
     }
 
     /// Starts one operation for the named instances, or for all running ones if none is named.

@@ -137,6 +137,54 @@ fn every_request_that_creates_events_can_be_repeated_with_its_idempotency_key() 
 }
 
 #[test]
+fn a_key_of_a_deletion_is_good_for_that_deletion_only() {
+    let server = Server::with_machines(&["a", "b"]);
+    check(&server, "POST /scale-sets", json!({ "name": "set", "capacity": 2 }), 201, json!({}));
+    let send = |line: &str, body: &str| {
+        let client = server.client().header("Content-Type", "application/json").header("Idempotency-Key", "night-1");
+        client.send(server.management, line, body.as_bytes())
+    };
+    let first = send("DELETE /api/v1/machines/a", "");
+    assert_eq!(first.status, 202, "{}", first.text());
+    let others = [
+        ("DELETE /api/v1/machines/b", ""),
+        ("DELETE /api/v1/machines/never-there", ""),
+        ("DELETE /api/v1/scale-sets/set", ""),
+        ("POST /api/v1/scale-sets/set/delete-instances", r#"{"instances":["0"]}"#),
+    ];
+    for (line, body) in others {
+        let other = send(line, body);
+        assert_eq!((other.status, other.code().as_str()), (409, "IdTaken"), "{line}: {}", other.text());
+    }
+    check(&server, "GET /machines/b", NONE, 200, json!({ "power": "Running" }));
+
+    // A new machine of the same name is not the target of the repeated request.
+    check(&server, "POST /machines", json!({ "name": "a" }), 201, json!({}));
+    let again = send("DELETE /api/v1/machines/a", "");
+    assert_eq!((again.status, &again.json()["id"]), (202, &first.json()["id"]), "{}", again.text());
+    check(&server, "GET /machines/a", NONE, 200, json!({ "power": "Running" }));
+}
+
+#[test]
+fn instances_deleted_with_a_key_are_compared_when_they_are_gone() {
+    let server = Server::start();
+    check(&server, "POST /scale-sets", json!({ "name": "set", "capacity": 3 }), 201, json!({}));
+    let send = |instance: &str| {
+        let client = server.client().header("Content-Type", "application/json").header("Idempotency-Key", "night-1");
+        let body = json!({ "instances": [instance] }).to_string();
+        client.send(server.management, "POST /api/v1/scale-sets/set/delete-instances", body.as_bytes())
+    };
+    let instances = server.call("GET /scale-sets/set/instances", &NONE).json();
+    let [one, two] = [0, 1].map(|index| instances["value"][index]["vmId"].as_str().unwrap().to_owned());
+    let (first, again, other) = (send(&one), send(&one), send(&two));
+    assert_eq!((first.status, again.status), (202, 202), "{}", again.text());
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    assert_eq!((other.status, other.code().as_str()), (409, "IdTaken"), "{}", other.text());
+    let left = server.call("GET /scale-sets/set/instances", &NONE).json();
+    assert_eq!(left["value"].as_array().map(Vec::len), Some(2), "{left}");
+}
+
+#[test]
 fn routes_without_a_dry_run_refuse_the_parameter() {
     let server = Server::with_machines(&["a"]);
     for line in ["POST /machines/a/stop?dryRun=true", "POST /machines?dryRun=true", "DELETE /faults?dryRun=true"] {
