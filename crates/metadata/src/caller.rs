@@ -127,9 +127,15 @@ impl Client {
         self.policy.ports.is_some() && self.port.is_none()
     }
 
-    /// Whether the client is connected to a loopback listener over TCP, as a browser could be.
-    pub fn is_loopback(&self) -> bool {
-        self.policy.is_local && matches!(self.peer, Peer::Address { .. })
+    /// Whether the client could be a browser on this computer: it is connected over TCP, to a loopback listener or from this
+    /// computer.
+    pub fn could_be_browser(&self) -> bool {
+        matches!(self.peer, Peer::Address { .. }) && (self.policy.is_local || self.peer.is_local())
+    }
+
+    /// The source that held requests and long bodies count for.
+    pub fn source_for(&self, machine: MachineId) -> SourceKey {
+        self.source.clone().unwrap_or(SourceKey::Machine(machine))
     }
 
     pub fn find<'r>(
@@ -205,10 +211,10 @@ fn unique_path(region: &Region, machine: &Machine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forewarn_core::Settings;
 
-    #[test]
-    fn local_callers_come_by_loopback_or_from_the_link_local_address_that_they_called() {
-        let policy = ListenerPolicy {
+    fn policy() -> ListenerPolicy {
+        ListenerPolicy {
             machine: None,
             network: "default".into(),
             prefix_allowed: false,
@@ -216,7 +222,42 @@ mod tests {
             hosts: Vec::new(),
             default: DefaultMachine::First,
             ports: None,
+        }
+    }
+
+    #[test]
+    fn a_connection_counts_for_the_listeners_machine_else_its_mark_else_its_address() {
+        let check = |policy: &ListenerPolicy, from: &str, mark: u32, expected: Option<SourceKey>| {
+            let peer = policy.peer(from.parse().unwrap(), None);
+            assert_eq!(policy.source(&Region::new(Settings::default()), &peer, mark), expected, "{from}, mark {mark}");
         };
+        let own = ListenerPolicy { machine: Some("web".into()), ..policy() };
+        check(&own, "10.0.0.4", 7, Some(SourceKey::Listener("web".into())));
+        check(&policy(), "10.0.0.4", 7, Some(SourceKey::Mark(7)));
+        check(&policy(), "10.0.0.5", 7, Some(SourceKey::Mark(7)));
+        check(&policy(), "10.0.0.4", 0, Some(SourceKey::Address("10.0.0.4".parse().unwrap())));
+        let prefixed = ListenerPolicy { is_local: true, prefix_allowed: true, ..policy() };
+        check(&prefixed, "127.0.0.1", 0, None);
+        check(&prefixed, "127.0.0.1", 7, Some(SourceKey::Mark(7)));
+    }
+
+    #[test]
+    fn browsers_on_this_computer_are_recognized_on_every_listener() {
+        let check = |is_local: bool, from: &str, called: &str, expected: bool| {
+            let policy = Arc::new(ListenerPolicy { is_local, ..policy() });
+            let peer = policy.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
+            let client = Client { policy, peer, port: None, source: None, activity: Arc::default() };
+            assert_eq!(client.could_be_browser(), expected, "{from} → {called}");
+        };
+        check(true, "127.0.0.1", "127.0.0.1", true);
+        check(false, "127.0.0.1", "127.0.0.1", true);
+        check(false, "169.254.169.254", "169.254.169.254", true);
+        check(false, "10.0.0.4", "169.254.169.254", false);
+    }
+
+    #[test]
+    fn local_callers_come_by_loopback_or_from_the_link_local_address_that_they_called() {
+        let policy = policy();
         let check = |from: &str, called: &str, expected: bool| {
             let peer = policy.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
             assert_eq!(peer.is_local(), expected, "{from} → {called}");

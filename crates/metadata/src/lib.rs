@@ -63,9 +63,9 @@ use response::Responses;
 pub use source::{BoxFuture, Coverage, DocumentWatch, Source, SourceError, TokenError, TokenRequest};
 pub use token::issue_token;
 
-/// The most memory that one connection takes in the program: two buffers for a head, and the state of its task. The kernel's
-/// socket buffers come on top.
-pub const CONNECTION_BYTES_MAX: usize = 2 * connection::HEAD_BYTES_MAX + 8 * 1024;
+/// The most memory that one connection takes in the program: two buffers for a head, a short body, and the state of its task.
+/// Up to [`respond::LONG_BODIES_MAX`] long bodies and the kernel's socket buffers come on top.
+pub const CONNECTION_BYTES_MAX: usize = 2 * connection::HEAD_BYTES_MAX + respond::SHORT_BODY_BYTES_MAX + 4 * 1024;
 
 /// The interval at which documents that are no longer used are dropped.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
@@ -133,6 +133,7 @@ pub fn serve(
         issuer: options.issuer,
         tls: options.tls,
         identity_reads: Semaphore::new(token::READS_MAX),
+        long_bodies: Arc::new(Semaphore::new(respond::LONG_BODIES_MAX)),
         source,
         state,
         stop,

@@ -49,6 +49,8 @@ pub struct Endpoint {
     pub tls: Option<Arc<Tls>>,
     /// Bounds the concurrent reads of identities and of properties.
     pub identity_reads: Semaphore,
+    /// Bounds the memory of approvals that arrive.
+    pub long_bodies: Arc<Semaphore>,
     pub stop: CancellationToken,
 }
 
@@ -101,6 +103,8 @@ pub struct DocumentRequest {
 pub struct ApprovalRequest {
     pub machine: Arc<Machine>,
     pub activity: Arc<Activity>,
+    /// The source that a long body counts for.
+    pub source: SourceKey,
 }
 
 pub struct InstanceRequest {
@@ -300,7 +304,7 @@ impl Endpoint {
             known: request.headers().get_all(IF_NONE_MATCH).iter().cloned().collect(),
             wait_secs,
             alter: alter.unwrap_or_default(),
-            source: client.source.clone().unwrap_or(SourceKey::Machine(machine.id)),
+            source: client.source_for(machine.id),
         }))
     }
 
@@ -332,7 +336,8 @@ impl Endpoint {
         }
         let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
         self.admit(entry, Some(Document { scope: machine.scope, incarnation }), caller)?;
-        Ok(Outcome::Approve(ApprovalRequest { machine: machine.clone(), activity: client.activity.clone() }))
+        let (activity, source) = (client.activity.clone(), client.source_for(machine.id));
+        Ok(Outcome::Approve(ApprovalRequest { machine: machine.clone(), activity, source }))
     }
 
     /// Identifies the caller of a GET of anything but the document.
@@ -445,7 +450,7 @@ fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Meta
 /// Refuses web pages on loopback listeners: a page can reach them through a name that resolves to 127.0.0.1, and could fetch
 /// the token of a machine's identity.
 fn check_browser(client: &Client, headers: &HeaderMap) -> Result<(), MetadataError> {
-    if !client.is_loopback() {
+    if !client.could_be_browser() {
         return Ok(());
     }
     if headers.contains_key(ORIGIN) {

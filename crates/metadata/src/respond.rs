@@ -23,6 +23,12 @@ use super::source::{HOST_RETRY_AFTER_SECS, SourceError};
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The size up to which a body counts as part of its connection: an approval of some 60 events.
+pub const SHORT_BODY_BYTES_MAX: usize = 4 * 1024;
+
+/// Longer bodies that may arrive at the same time. They are rare, and arrive in milliseconds.
+pub const LONG_BODIES_MAX: usize = 256;
+
 /// The `Retry-After` of a request that cannot be served right now.
 const RETRY_AFTER_SECS: u32 = 1;
 
@@ -114,7 +120,7 @@ pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: In
 }
 
 async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incoming) -> Completed {
-    let body = match timeout(BODY_TIMEOUT, read(body)).await {
+    let body = match timeout(BODY_TIMEOUT, read(endpoint, request, body)).await {
         Err(_) => return endpoint.responses.body_timeout().into(),
         Ok(Err(refusal)) => return endpoint.responses.refusal(&refusal).into(),
         Ok(Ok(body)) => body,
@@ -126,10 +132,12 @@ async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incom
     }
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, MetadataError> {
+/// Reads a body. A long one takes one of the slots for long bodies as soon as it outgrows what each connection may have.
+async fn read(endpoint: &Endpoint, request: &ApprovalRequest, mut body: Incoming) -> Result<Bytes, MetadataError> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(MetadataError::BodyTooLarge);
     }
+    let mut slot = None;
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // A body that breaks off is malformed, wherever it does.
@@ -138,9 +146,21 @@ async fn read(mut body: Incoming) -> Result<Bytes, MetadataError> {
         if whole.len() + data.len() > BODY_BYTES_MAX {
             return Err(MetadataError::BodyTooLarge);
         }
+        if slot.is_none() && whole.len() + data.len() > SHORT_BODY_BYTES_MAX {
+            slot = Some(begin_long_body(endpoint, request)?);
+        }
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
+}
+
+/// Counts a long body for its source, like a held request, and in total, for as long as the result lives.
+fn begin_long_body(endpoint: &Endpoint, request: &ApprovalRequest) -> Result<impl Sized + use<>, MetadataError> {
+    let slot = endpoint.sources.hold(request.source.clone());
+    let slot = slot.ok_or(MetadataError::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
+    let permit = endpoint.long_bodies.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| MetadataError::Overloaded { retry_after_secs: RETRY_AFTER_SECS })?;
+    Ok((slot, permit))
 }
 
 async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, MetadataError> {

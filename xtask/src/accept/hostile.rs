@@ -18,13 +18,20 @@ use super::wait::until;
 use crate::needs::Needs;
 use crate::sh;
 
-const HOSTS: [&str; 2] = ["web1", "web2"];
+pub const HOSTS: [&str; 2] = ["web1", "web2"];
 
-/// Connections of each of the two hostile processes; a process has at most 20,000 descriptors.
-const CONNECTIONS: &str = "9000";
+/// One of the two processes that attack. A process has at most 20,000 descriptors.
+#[derive(Clone, Copy)]
+pub struct HostileProcess {
+    pub connections: &'static str,
+    /// How long the attack may last, and how long the neighbor polls.
+    pub seconds: &'static str,
+}
 
-/// How long the attack may last, and how long the neighbor polls.
-const SECONDS: &str = "40";
+pub const HOSTILE_PROCESS: HostileProcess = HostileProcess { connections: "9000", seconds: "40" };
+
+/// The neighbor polls every 20 ms, if it is not delayed. A busy machine delays it, an attack that succeeds stops it.
+const POLLS_MIN: f64 = 200.0;
 
 /// The memory that the attack may cost the server at any time.
 const GROWTH_KB_MAX: u64 = 64 * 1024;
@@ -59,6 +66,35 @@ pub const NEEDS: Needs = Needs {
 pub fn run() -> Result<()> {
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &[])?;
+    let figures = attack_beside_neighbor(&network, &server, HOSTILE_PROCESS)?;
+    ensure!(figures.failures == 0.0, "the neighbor had {} failed polls", figures.failures);
+    ensure!(figures.p99_ms < P99_MS_MAX, "the neighbor's polls were slow: {} ms", figures.p99_ms);
+    ensure!(figures.polls >= POLLS_MIN, "the neighbor had only {} polls", figures.polls);
+    ensure!(figures.opened == 18_000, "only {} hostile connections were opened", figures.opened);
+    ensure!(figures.growth_kb < GROWTH_KB_MAX, "the attack cost {} kB of memory", figures.growth_kb);
+    let lines = server.log().matches(LOG_LINE).count();
+    ensure!(lines == 1, "{lines} log lines instead of one:\n{}", server.log());
+    let addresses = add_fillers(&server, &network.nodes[0].namespace)?;
+    for content in ["head", "approval"] {
+        fill_buffers(&server, &network, content, &addresses)?;
+    }
+    network.check_no_way_out()?;
+    server.stop()
+}
+
+/// The result of an attack.
+pub struct Figures {
+    pub opened: u64,
+    /// Polls of the neighbor.
+    pub polls: f64,
+    pub failures: f64,
+    pub p99_ms: f64,
+    pub growth_kb: u64,
+}
+
+/// Two processes of the first guest attack while the second one polls. Also checks that the second one learns of its event and
+/// that management can be reached.
+pub fn attack_beside_neighbor(network: &Network, server: &Server<'_>, process: HostileProcess) -> Result<Figures> {
     for (name, node) in HOSTS.iter().zip(&network.nodes) {
         server.post("/machines", &json!({ "name": name, "addresses": [{ "ip": node.ip }] }))?;
     }
@@ -68,9 +104,9 @@ pub fn run() -> Result<()> {
     for guest in [hostile, neighbor] {
         guest.read("curl", &["-q", "-sS", "--fail", "--max-time", "10", "-H", "Metadata:true", &url])?;
     }
-    let before = memory_kb(&server)?;
-    let attackers = [attack(hostile)?, attack(hostile)?];
-    let polls = python(neighbor, "neighbor.py", &[&url, SECONDS])?;
+    let before = memory_kb(server)?;
+    let attackers = [attack(hostile, process)?, attack(hostile, process)?];
+    let polls = python(neighbor, "neighbor.py", &[&url, process.seconds])?;
 
     server.post("/machines/web2/restart", &json!({}))?;
     let document: Value =
@@ -82,53 +118,53 @@ pub fn run() -> Result<()> {
     for attacker in attackers {
         opened += finish(attacker)?.trim().parse::<u64>()?;
     }
-    let growth = peak_memory_kb(&server)?.saturating_sub(before);
-    let polls = finish(polls)?;
-    eprintln!("   {opened} hostile connections; polls, failures, p99 and longest in ms: {}", polls.trim());
-    eprintln!("   the server grew by {growth} kB");
-    let figures: Vec<f64> = polls.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-    let [_, failures, p99, _] = figures[..] else { bail!("neighbor.py printed: {polls}") };
-    ensure!(failures == 0.0, "the neighbor had failed polls: {polls}");
-    ensure!(p99 < P99_MS_MAX, "the neighbor's polls were slow: {polls}");
-    ensure!(opened == 18_000, "only {opened} hostile connections were opened");
-    ensure!(growth < GROWTH_KB_MAX, "the attack cost {growth} kB of memory");
-    let lines = server.log().matches(LOG_LINE).count();
-    ensure!(lines == 1, "{lines} log lines instead of one:\n{}", server.log());
-    fill_buffers(&server, &network.cloud, hostile)?;
-    network.check_no_way_out()?;
-    server.stop()
+    let growth_kb = peak_memory_kb(server)?.saturating_sub(before);
+    let line = finish(polls)?;
+    eprintln!("   {opened} hostile connections; polls, failures, p99 and longest in ms: {}", line.trim());
+    eprintln!("   the server grew by {growth_kb} kB");
+    let figures: Vec<f64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [polls, failures, p99_ms, _] = figures[..] else { bail!("neighbor.py printed: {line}") };
+    Ok(Figures { opened, polls, failures, p99_ms, growth_kb })
 }
 
-/// Opens connections from many addresses and sends almost a whole head on each, so that all their buffers are in use.
-fn fill_buffers(server: &Server<'_>, cloud: &Namespace, guest: &Namespace) -> Result<()> {
+/// Gives the guest addresses that each belong to a machine, so that its approvals are accepted.
+fn add_fillers(server: &Server<'_>, guest: &Namespace) -> Result<Vec<String>> {
     let addresses: Vec<String> = (0..FILLERS).map(|n| format!("10.99.0.{}", 100 + n)).collect();
     for address in &addresses {
         guest.read("ip", &["address", "add", &format!("{address}/24"), "dev", "eth0"])?;
+        let name = format!("filler-{address}");
+        server.post("/machines", &json!({ "name": name, "addresses": [{ "ip": address }] }))?;
     }
+    Ok(addresses)
+}
+
+/// Opens connections from many addresses and sends almost a whole head or approval on each, so that all their buffers are in use.
+fn fill_buffers(server: &Server<'_>, network: &Network, content: &str, addresses: &[String]) -> Result<()> {
     let before = memory_kb(server)?;
     let per_source = CONNECTIONS_PER_FILLER.to_string();
-    let arguments = [&[METADATA, "80", &per_source][..], &addresses.iter().map(String::as_str).collect::<Vec<_>>()];
-    let mut filler = python(guest, "fill.py", &arguments.concat())?;
+    let arguments =
+        [&[content, METADATA, "80", &per_source][..], &addresses.iter().map(String::as_str).collect::<Vec<_>>()];
+    let mut filler = python(&network.nodes[0].namespace, "fill.py", &arguments.concat())?;
     let mut line = String::new();
     BufReader::new(filler.stdout.take().context("no output")?).read_line(&mut line)?;
     let connections = u64::from(FILLERS) * CONNECTIONS_PER_FILLER;
     ensure!(line.trim() == connections.to_string(), "only {} connections were filled", line.trim());
     until("the server to read what was sent", || {
-        let sockets = cloud.read("ss", &["-tnH", "state", "established"])?;
+        let sockets = network.cloud.read("ss", &["-tnH", "state", "established"])?;
         let is_read = |socket: &str| socket.split_whitespace().next() == Some("0");
         Ok(sockets.lines().all(is_read).then_some(()))
     })?;
     let growth = memory_kb(server)?.saturating_sub(before);
     filler.kill()?;
     filler.wait()?;
-    eprintln!("   {connections} connections with full buffers: the server grew by {growth} kB");
+    eprintln!("   {connections} connections with an unfinished {content}: the server grew by {growth} kB");
     let bound = connections * CONNECTION_KB_MAX;
     ensure!(growth < bound, "{connections} connections take {growth} kB, more than the documented {bound} kB");
     Ok(())
 }
 
-fn attack(guest: &Namespace) -> Result<Child> {
-    python(guest, "hostile.py", &[METADATA, "80", CONNECTIONS, SECONDS])
+fn attack(guest: &Namespace, process: HostileProcess) -> Result<Child> {
+    python(guest, "hostile.py", &[METADATA, "80", process.connections, process.seconds])
 }
 
 fn python(guest: &Namespace, script: &str, arguments: &[&str]) -> Result<Child> {

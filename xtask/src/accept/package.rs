@@ -87,12 +87,25 @@ fn check_units(copy: &Copy) -> Result<()> {
     let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
     ensure!(ours.is_empty(), "systemd-analyze: {ours:?}");
+    check_server_unit()?;
     // An exposure level of 2.0 at most, on systemd's scale from 0 to 10.
     copy.sh("systemd-analyze security --offline=true --threshold=20 /usr/lib/systemd/system/forewarn.service")?;
     // The host agent runs as root and changes firewall rules, so its level is higher.
     let unit = sh::root().join("packaging/forewarn-host/forewarn-host.service");
     let unit = unit.to_str().context("the path is not UTF-8")?;
     sh::program("systemd-analyze").args(&["security", "--offline=true", "--threshold=30", unit]).read()?;
+    Ok(())
+}
+
+/// Checks settings of the server's unit that `systemd-analyze` does not judge.
+fn check_server_unit() -> Result<()> {
+    let unit = std::fs::read_to_string(sh::root().join("packaging/forewarn/forewarn.service"))?;
+    // Allowed again after `~@privileged` took `@chown` away: sockets of guests get the group that their listener names.
+    let filter = "SystemCallFilter=prlimit64 chown fchownat";
+    for line in ["MemoryHigh=3G", "MemoryMax=4G", "Restart=always", "StartLimitIntervalSec=0", filter] {
+        ensure!(unit.lines().any(|found| found == line), "forewarn.service has no line {line}");
+    }
+    ensure!(!unit.contains("OOMScoreAdjust=-"), "forewarn.service would let the kernel kill guests first");
     Ok(())
 }
 

@@ -48,13 +48,27 @@ impl<'n> Server<'n> {
         Server::start_at(Some(namespace), metadata, "127.0.0.1:0", flags)
     }
 
+    /// Starts a server of this build.
+    pub fn start_program_in(program: &Path, namespace: &'n Namespace, metadata: &str) -> Result<Server<'n>> {
+        Server::launch(program, Some(namespace), metadata, "127.0.0.1:0", &[])
+    }
+
     /// Starts a server that others reach at this management address with TLS.
     pub fn start_with_tls_at(tls: &str, namespace: &'n Namespace, flags: &[&str]) -> Result<Server<'n>> {
         Server::start_at(Some(namespace), "127.0.0.1:0", tls, flags)
     }
 
     fn start_at(namespace: Option<&'n Namespace>, metadata: &str, tls: &str, flags: &[&str]) -> Result<Server<'n>> {
-        let program = sh::built_dir().join("forewarn");
+        Server::launch(&sh::built_dir().join("forewarn"), namespace, metadata, tls, flags)
+    }
+
+    fn launch(
+        program: &Path,
+        namespace: Option<&'n Namespace>,
+        metadata: &str,
+        tls: &str,
+        flags: &[&str],
+    ) -> Result<Server<'n>> {
         ensure!(
             program.exists(),
             "{} does not exist; build it: cargo build --release --workspace --bins",

@@ -9,6 +9,7 @@
 //!   paths      one caller compared with 100,000 and 1,000,000, by path and by source address
 //!   approve    durable approvals by 64 clients, compared with one commit per approval
 //!   hold       10,000 held requests in one event group; 15,000 in 150 groups
+//!   hostile    polls of a guest while its neighbor attacks; needs root
 //!   arm        scale sets of 100 and 10,000 instances through the ARM API; commits of a scale-in
 //!   cluster    approvals and reads with three servers on etcd, compared with a single server
 //!   portal     the overview of 5,000 machines in Chromium, compared with a small fleet
@@ -34,6 +35,7 @@ mod cluster;
 mod core;
 mod get;
 mod hold;
+mod hostile;
 mod load;
 mod paths;
 mod portal;
@@ -52,6 +54,7 @@ const ALL: &[Bench] = &[
     ("paths", paths::run),
     ("approve", approve::run),
     ("hold", hold::run),
+    ("hostile", hostile::run),
     ("arm", arm::run),
     ("cluster", cluster::run),
     ("portal", portal::run),

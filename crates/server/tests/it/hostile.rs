@@ -131,16 +131,71 @@ async fn a_request_is_not_held_while_its_client_has_sent_more() {
 }
 
 #[tokio::test]
+async fn a_client_that_disconnects_while_its_request_is_held_is_noticed() {
+    let world = world(64, 8).await;
+    for is_reset in [true, false] {
+        let stream = hold(&world, HOSTILE).await;
+        if is_reset {
+            stream.set_zero_linger().unwrap();
+        }
+        drop(stream);
+        until(|| world.running.endpoint.metrics.held.get() == 0).await;
+        until(|| world.running.endpoint.metrics.connections.get() == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_disconnects_is_noticed_whatever_it_has_sent() {
     let world = world(64, 8).await;
-    for more in [&b""[..], b"GET / HTTP/1.1\r\n", b"\r\n\r\n\r\n"] {
+    for more in [b"GET / HTTP/1.1\r\n", &b"\r\n\r\n\r\n"[..]] {
         let mut stream = connect_from(&world, HOSTILE).await;
+        until(|| world.running.endpoint.metrics.connections.get() == 1).await;
         stream.write_all(&[&held_request(), more].concat()).await.unwrap();
         stream.set_zero_linger().unwrap();
         drop(stream);
         until(|| world.running.endpoint.metrics.held.get() == 0).await;
         until(|| world.running.endpoint.metrics.connections.get() == 0).await;
     }
+}
+
+/// The beginning of an approval with a body of `length` bytes, of which `sent` are sent.
+fn unfinished_approval(length: usize, sent: usize) -> Vec<u8> {
+    let head =
+        format!("POST {EVENTS} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), &vec![b' '; sent]].concat()
+}
+
+#[tokio::test]
+async fn long_approvals_of_one_guest_are_limited_while_they_arrive() {
+    let world = world(64, 2).await;
+    let mut arriving = Vec::new();
+    for _ in 0..2 {
+        let mut stream = connect_from(&world, HOSTILE).await;
+        stream.write_all(&unfinished_approval(60_000, 50_000)).await.unwrap();
+        arriving.push(stream);
+    }
+    // Which two of the three are accepted depends on the order in which they are read.
+    let mut third = connect_from(&world, HOSTILE).await;
+    let statuses = async {
+        third.write_all(&unfinished_approval(60_000, 50_000)).await.unwrap();
+        for stream in arriving.iter_mut().chain([&mut third]) {
+            let reply = tokio::time::timeout(std::time::Duration::from_millis(500), read_reply(stream)).await;
+            if let Ok(Some(reply)) = reply {
+                return Some((reply.status, reply.header("retry-after").map(str::to_owned)));
+            }
+        }
+        None
+    };
+    assert_eq!(statuses.await, Some((429, Some("1".to_owned()))));
+    assert_eq!(world.running.endpoint.metrics.limits.held_refused.get(), 1);
+    let body = r#"{"StartRequests":[]}"#;
+    assert_eq!(world.ask_from(HOSTILE, 0, &format!("POST {EVENTS}\n\n{body}")).await.status, 200, "short ones are not");
+    let long = format!("{body}{}", " ".repeat(50_000));
+    assert_eq!(
+        world.ask_from(NEIGHBOR, 0, &format!("POST {EVENTS}\n\n{long}")).await.status,
+        200,
+        "nor its neighbor's"
+    );
 }
 
 #[tokio::test]
