@@ -200,6 +200,44 @@ async fn time_continues_through_restarts_and_steps_in_any_order() {
 }
 
 #[tokio::test]
+async fn steps_with_restarts_between_them_change_no_notice() {
+    for steps in STEPS {
+        let store = MemoryStore::new();
+        let clocks = clocks();
+        let mut server = Server::start_new(Box::new(store.clone()), &clocks).await;
+        server.announce().await;
+        for step in steps {
+            clocks.step_wall_secs(*step);
+            server.pass_secs(10).await;
+            server.stop().await;
+            clocks.pass_ms(5000);
+            server = Server::start(Box::new(store.clone()), &clocks).await;
+        }
+        let notice = server.measure_notice(10 * steps.len() as i64).await;
+        assert!((NOTICE..=NOTICE + 1).contains(&notice), "{steps:?}: {notice} s");
+        assert!(server.is_group_on(), "{steps:?}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_step_across_a_reboot_changes_no_notice() {
+    for step in [16 * 60, 3 * DAY, -HOUR] {
+        let store = MemoryStore::new();
+        let server = Server::start_new(Box::new(store.clone()), &clocks()).await;
+        server.announce().await;
+        server.pass_secs(60).await;
+        server.stop().await;
+        let rebooted = Arc::new(SimulatedClocks::new("boot-b", 20, WALL + 60 + step));
+        let server = Server::start(Box::new(store), &rebooted).await;
+        let notice = server.measure_notice(60).await;
+        assert!((NOTICE..=NOTICE + 1).contains(&notice), "{step}: {notice} s");
+        assert!(server.is_group_on(), "{step}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn after_a_reboot_the_wall_clock_is_trusted_but_time_does_not_go_back() {
     let store = MemoryStore::new();
     let server = Server::start_new(Box::new(store.clone()), &clocks()).await;
