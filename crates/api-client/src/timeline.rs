@@ -1,7 +1,7 @@
 //! Text for events and operations, such as the timeline `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started
 //! 10:00:12 · Completed 10:01:20`. Times are in UTC.
 
-use forewarn_api_types::{Event, EventOutcome, EventType, OperationKind, Time};
+use forewarn_api_types::{Event, EventOutcome, EventType, OperationKind, Time, join_first};
 use jiff::Timestamp;
 
 use crate::terminal::escape;
@@ -87,12 +87,12 @@ pub fn describe(kind: &str, resources: &[String]) -> String {
     if resources.is_empty() { kind.into() } else { escape(&format!("{kind} of {}", join_few(resources))) }
 }
 
+/// Machines named in one line of text.
+const NAMED_MAX: usize = 3;
+
 /// `web_1, web_2, web_3 and 6 more`.
 pub fn join_few(names: &[String]) -> String {
-    match names {
-        [a, b, c, _, rest @ ..] => escape(&format!("{a}, {b}, {c} and {} more", rest.len() + 1)),
-        names => escape(&names.join(", ")),
-    }
+    escape(&join_first(names, names.len(), NAMED_MAX))
 }
 
 /// The name of an operation kind in text.

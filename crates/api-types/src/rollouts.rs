@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday};
+use crate::{
+    Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday, join_first,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -286,12 +288,8 @@ impl WaitFor {
     fn list_machines(&self) -> String {
         /// Names in one line of text.
         const NAMED_MAX: usize = 3;
-        let named: Vec<&str> = self.machines.iter().take(NAMED_MAX).map(String::as_str).collect();
         let count = self.machine_count.map_or(self.machines.len(), |count| count as usize);
-        match count.saturating_sub(named.len()) {
-            0 => named.join(", "),
-            more => format!("{} and {more} more", named.join(", ")),
-        }
+        join_first(&self.machines, count, NAMED_MAX)
     }
 
     fn write_approvals(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forewarn_api_types::HOUSEKEEPING;
+use forewarn_api_types::{HOUSEKEEPING, join_first};
 use forewarn_core::{Event, Group, GroupKind, Operation, OperationState, Region, Status, Timestamp};
 
 /// The next deadline of the rules or of the simulated driver, with a description.
@@ -44,12 +44,8 @@ fn describe_deadline(region: &Region, at: Timestamp) -> String {
 }
 
 fn describe_event(event: &Event) -> String {
-    let names: Vec<&str> = event.resources.iter().take(NAMED_MAX).map(|resource| &*resource.name).collect();
-    let more = match event.resources.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("a {} of {}{more}", event.kind.as_str(), names.join(", "))
+    let names = event.resources.iter().map(|resource| &resource.name);
+    format!("a {} of {}", event.kind.as_str(), join_first(names, event.resources.len(), NAMED_MAX))
 }
 
 /// Machines listed in the description of an event; a host can have hundreds.

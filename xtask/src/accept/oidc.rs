@@ -145,7 +145,7 @@ fn users_without_a_role_are_told_why(server: &Server<'_>, dir: &TempDir) -> Resu
     let browser = Browser::new(server, dir, "eve");
     let refused = browser.follow(&browser.sign_in_at_provider("/hosts", "eve")?)?;
     ensure!(refused.status == 403, "{refused:?}");
-    ensure!(refused.body.contains("none of the groups guests has one"), "{}", refused.body);
+    ensure!(refused.body.contains("none of these groups has a role: guests"), "{}", refused.body);
     ensure!(browser.get("/hosts")?.status == 401, "eve is signed in");
     Ok(())
 }

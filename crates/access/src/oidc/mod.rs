@@ -20,6 +20,8 @@ use attempt::{Attempt, Sealer};
 pub use config::{OidcConfig, OidcConfigError, OidcSecret, RoleRule};
 use provider::Provider;
 
+use forewarn_api_types::join_first;
+
 use crate::credential::{Credential, Holder};
 use crate::principal::Principal;
 use crate::tls::now;
@@ -44,7 +46,7 @@ pub enum OidcError {
     NotStarted,
     #[error("The identity provider refused the sign-in: {0}. Sign in again, or ask the administrator of the provider.")]
     Refused(String),
-    #[error("The answer of the identity provider is not valid: {0}. Sign in again.")]
+    #[error("The response from the identity provider is not valid: {0}. Sign in again.")]
     Invalid(String),
     #[error(
         "'{name}' has no role on this server: {}. Ask an owner of this server to assign a role to one of your groups with --oidc-role.",
@@ -58,11 +60,7 @@ fn describe_groups(groups: &[String]) -> String {
     const NAMED_MAX: usize = 10;
     match groups {
         [] => "the identity provider reports no groups".to_owned(),
-        groups if groups.len() > NAMED_MAX => {
-            let named = groups[..NAMED_MAX].join(", ");
-            format!("none of the groups {named} and {} more has one", groups.len() - NAMED_MAX)
-        }
-        groups => format!("none of the groups {} has one", groups.join(", ")),
+        groups => format!("none of these groups has a role: {}", join_first(groups, groups.len(), NAMED_MAX)),
     }
 }
 
@@ -185,7 +183,7 @@ mod tests {
             OidcError::NoRole { name: "ann".into(), groups }.to_string()
         };
         assert!(error(&[]).starts_with("'ann' has no role on this server: the identity provider reports no groups. "));
-        assert!(error(&["a", "b"]).contains("none of the groups a, b has one"));
+        assert!(error(&["a", "b"]).contains("none of these groups has a role: a, b"));
         assert!(error(&["g"; 12]).contains(" and 2 more has one"));
     }
 }

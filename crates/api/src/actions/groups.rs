@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forewarn_access::random_guid;
-use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange};
+use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange, count_of};
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Region, Request};
 use forewarn_engine::Done;
@@ -149,9 +149,9 @@ impl Actions {
 fn refuse_members(region: &Region, group: &core::Group) -> Result<(), ApiError> {
     let Some(first) = region.group_members(group).next() else { return Ok(()) };
     let message = format!(
-        "'{}' has {} machines, such as '{}'. Delete them first, or include them with withMachines=true (--with-machines).",
+        "'{}' has {}, such as '{}'. Delete them first, or include them with withMachines=true (--with-machines).",
         group.name,
-        region.group_members(group).count(),
+        count_of(region.group_members(group).count(), "machine"),
         first.name
     );
     Err(ApiError::new(ErrorCode::GroupHasMachines, message).with_target(group.name.as_ref()))

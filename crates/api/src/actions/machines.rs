@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forewarn_access::random_guid;
 use forewarn_api_types::{
     ActionOptions, EventType, FailureOptions, FailureType, Machine, MachineChange, MachineEvictionPolicy,
-    MachinePriority, NewMachine, Operation, PowerState,
+    MachinePriority, NewMachine, Operation, PowerState, join_first,
 };
 use forewarn_core as core;
 use forewarn_core::{
@@ -196,11 +196,7 @@ fn power_action(power: PowerState) -> Action {
 /// The machines as the audit trail names them: the first few, then the number of the others.
 pub fn name_machines(machines: &[Arc<core::Machine>]) -> String {
     const NAMED_MAX: usize = 10;
-    let mut text = machines.iter().take(NAMED_MAX).map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
-    if machines.len() > NAMED_MAX {
-        text += &format!(" and {} more", machines.len() - NAMED_MAX);
-    }
-    text
+    join_first(machines.iter().map(|machine| &machine.name), machines.len(), NAMED_MAX)
 }
 
 /// A changed machine, or its previous state if it has been deleted since.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use forewarn_api_client::moment;
 use forewarn_api_types::{
     Clock, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
-    RolloutStep, RolloutStepPhase, Text, Time,
+    RolloutStep, RolloutStepPhase, Text, Time, count_of,
 };
 use serde_json::Value;
 
@@ -49,10 +49,10 @@ fn start(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::api(&["rollouts"]).creates_events(), &body(api, args)?)?;
     if args.no_wait {
         return output::print_one(&value, output, |rollout: &Rollout| {
-            let steps = rollout.steps.len();
             single_line(format!(
-                "Started rollout {} with {steps} steps. Watch it with `forewarn rollout watch {}`.",
+                "Started rollout {} with {}. Watch it with `forewarn rollout watch {}`.",
                 rollout.id,
+                count_of(rollout.steps.len(), "step"),
                 short(rollout)
             ))
         });
@@ -213,10 +213,10 @@ fn describe_end(rollout: &Rollout) -> String {
     let by = rollout.stopped_by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
     let state = rollout.state.as_str().to_lowercase();
     format!(
-        "Rollout {} {state}{by}: {done} of {} steps, {} failed machines.",
+        "Rollout {} {state}{by}: {done} of {}, {}.",
         rollout.id,
-        rollout.steps.len(),
-        rollout.failures
+        count_of(rollout.steps.len(), "step"),
+        count_of(rollout.failures as usize, "failed machine")
     )
 }
 
