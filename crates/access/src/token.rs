@@ -32,7 +32,7 @@ pub struct Claims {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
-    #[error("The token is not a token of this server.")]
+    #[error("The token is malformed.")]
     Malformed,
     #[error("The token was not signed by this server, or the signing key was replaced since.")]
     Forged,

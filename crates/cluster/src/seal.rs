@@ -37,7 +37,7 @@ pub enum SealError {
     WrongKey(String),
     #[error("the secret '{0}' has format {1}, but this program reads format {FORMAT}: upgrade this server")]
     NewerFormat(String, u8),
-    #[error("the system has no random numbers")]
+    #[error("the system cannot provide random bytes")]
     NoRandomness,
 }
 

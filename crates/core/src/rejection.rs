@@ -190,7 +190,7 @@ impl fmt::Display for Rejection {
                 write!(f, "Host '{host}' is {}. Activate it first.", state.as_str())
             }
             RolloutOver(id) => write!(f, "Rollout {id} has ended. Start a new one."),
-            ParallelRange { max } => write!(f, "The number in parallel must be from 1 to {max}."),
+            ParallelRange { max } => write!(f, "'parallel' must be from 1 to {max}."),
             UnavailableRange => write!(
                 f,
                 "The maximum number of unavailable machines must be at least 1. Omit it to allow one update domain."
@@ -215,7 +215,7 @@ impl fmt::Display for Rejection {
             RevisionAhead(host) => {
                 write!(
                     f,
-                    "The agent of host '{host}' has a newer copy than this server. Check that it talks to the right one."
+                    "The agent of host '{host}' has a newer copy than this server. Check that the agent is connected to the right server."
                 )
             }
             UnknownRollout(id) => {
@@ -250,7 +250,7 @@ impl fmt::Display for Rejection {
             OrderInProgress(name) => {
                 write!(
                     f,
-                    "The host of machine '{name}' is carrying out an order for it. Wait for its end, then try again."
+                    "The host of machine '{name}' is carrying out an order for it. Wait until the order has ended, then try again."
                 )
             }
             MachineClaimed { machine, host } => write!(
@@ -285,7 +285,10 @@ impl fmt::Display for Rejection {
                 write!(f, "Event {event} has no order for machine '{machine}'. Report only on orders that were given.")
             }
             UnplannedMove { machine, to } => {
-                write!(f, "Machine '{machine}' was not to move to host '{to}'. Check where it runs, and set its host.")
+                write!(
+                    f,
+                    "Machine '{machine}' was not supposed to move to host '{to}'. Check where it runs, and set its host."
+                )
             }
             NotSpot(name) => write!(
                 f,

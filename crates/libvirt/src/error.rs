@@ -51,7 +51,7 @@ pub enum Error {
         max: usize,
     },
     /// More calls wait for their answers than [`CALLS_MAX`](crate::CALLS_MAX).
-    #[error("{0} calls wait for libvirtd already")]
+    #[error("{0} calls are already waiting for libvirtd")]
     Busy(usize),
     /// libvirtd wants credentials that a Unix socket cannot carry.
     #[error(

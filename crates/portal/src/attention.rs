@@ -167,8 +167,8 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], outages: &Outages) -
 fn describe_others(more: usize, calm: &[&Activity], outages: &Outages) -> String {
     let note = match (more, calm.len()) {
         (0, 0) => return String::new(),
-        (0, 1) => "1 other operation needs nothing".into(),
-        (0, calm) => format!("{calm} other operations need nothing"),
+        (0, 1) => "1 other operation needs no attention".into(),
+        (0, calm) => format!("{calm} other operations need no attention"),
         (1, _) => "1 more needs attention".into(),
         (more, _) => format!("{more} more need attention"),
     };

@@ -84,7 +84,7 @@ fn render_row(row: &HistoryRow) -> Fragment {
         "operation-ended" => format!("operation {outcome}"),
         "rollout" => describe_rollout(row, outcome),
         "scope-on" => "handler connected".into(),
-        "scope-off" => "no handler any more".into(),
+        "scope-off" => "handler disconnected".into(),
         "host" => format!("host {} is {}", row.target.as_deref().unwrap_or_default(), outcome.to_lowercase()),
         other => format!("{} {machines}", other.replace('-', " ")),
     };

@@ -38,7 +38,7 @@ const COLUMNS: [Column; 8] = [
     Column { key: "pool", label: "Pool", class: "" },
     Column { key: "state", label: "State", class: "" },
     Column { key: "machines", label: "Machines", class: "r" },
-    Column { key: "worst", label: "Worst group affected", class: "" },
+    Column { key: "worst", label: "Most affected group", class: "" },
     Column { key: "", label: "If the host goes down", class: "" },
     Column { key: "next", label: "Next maintenance", class: "" },
 ];

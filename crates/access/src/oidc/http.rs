@@ -32,7 +32,7 @@ pub enum HttpError {
     Connect { host: String, source: io::Error },
     #[error("{host} closed the connection without an answer")]
     Broken { host: String },
-    #[error("the answer of {host} is larger than {BODY_BYTES_MAX} bytes, or incomplete")]
+    #[error("the response from {host} is larger than {BODY_BYTES_MAX} bytes, or incomplete")]
     Body { host: String },
     #[error("{host} did not answer within {} seconds", TIMEOUT.as_secs())]
     TooSlow { host: String },

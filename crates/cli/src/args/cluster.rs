@@ -30,13 +30,13 @@ pub enum ClusterCommand {
     Status,
     /// Hand over the leadership to another node.
     StepDown,
-    /// Remove a node for good, so that the log keeps no records for it.
+    /// Remove a node permanently, so that the log stops keeping records for it.
     Remove {
         /// Name of the node.
         #[arg(value_name = "NODE")]
         node: String,
     },
-    /// Give the region the rules in the leader's configuration, such as notice_scale.
+    /// Apply the rules in the leader's configuration, such as notice_scale, to the region.
     ApplyRules,
     /// Create a key for the secrets of a region, for --cluster-key.
     Key {

@@ -85,7 +85,7 @@ pub struct FaultKindArgs {
     /// Answer with invalid JSON.
     #[arg(long)]
     pub malformed: bool,
-    /// Delay the first GET of the document, and all others that arrive meanwhile.
+    /// Delay the first GET of the document, and GETs that arrive during the delay.
     #[arg(long, value_name = "DURATION", value_parser = parse::delay)]
     pub slow_first_call: Option<Duration>,
     /// Restart DocumentIncarnation at 1.

@@ -42,13 +42,13 @@ pub struct MaintenanceArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct TargetArgs {
-    /// Machine: NAME, GROUP/NAME or vmId; repeatable, then one update domain after the other.
+    /// Machine: NAME, GROUP/NAME or vmId; repeatable; several machines are maintained one update domain at a time.
     #[arg(long, value_name = "NAME")]
     pub vm: Vec<String>,
     /// Host, with all its machines.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Availability set, cloud service or scale set, one update domain after the other.
+    /// Availability set, cloud service or scale set, maintained one update domain at a time.
     #[arg(long, value_name = "NAME", alias = "group")]
     pub set: Option<String>,
 }

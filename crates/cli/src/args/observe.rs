@@ -20,7 +20,7 @@ pub struct WaitArgs {
     /// Type of the event.
     #[arg(long = "type", value_name = "TYPE", ignore_case = true, value_parser = parse::word::<EventType>())]
     pub kind: Option<EventType>,
-    /// ID of the event; an event that has finished counts too.
+    /// ID of the event; finished events count too.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
     /// Time from which changes count, such as '2026-07-28 10:00:00', 10:00 or 5m (ago).

@@ -30,7 +30,7 @@ pub struct AzArgs {
 pub struct IssueArgs {
     #[command(flatten)]
     pub data: DataArgs,
-    /// Role of the token: read only; also approve, cancel, restart and maintain; or everything.
+    /// Role of the token: reader (read only), operator (also approve, cancel, restart, maintain) or owner (everything).
     #[arg(long, value_name = "ROLE", value_parser = role())]
     pub role: Role,
     /// Lifetime in hours; a token cannot be revoked.

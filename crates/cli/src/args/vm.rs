@@ -51,7 +51,7 @@ pub enum VmCommand {
     Stop {
         #[command(flatten)]
         vm: ResourceName,
-        /// Also release its host.
+        /// Also release the host.
         #[arg(long)]
         deallocate: bool,
     },

@@ -66,7 +66,7 @@ pub struct UpdateWebhookArgs {
     pub url: Option<String>,
     #[command(flatten)]
     pub filter: WebhookArgs,
-    /// Enable or disable deliveries; messages queue up meanwhile.
+    /// Enable or disable deliveries; messages are queued while disabled.
     #[arg(long, value_name = "TRUE|FALSE")]
     pub enabled: Option<bool>,
     /// Generate a new secret and print it.
@@ -76,7 +76,7 @@ pub struct UpdateWebhookArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
-    /// Subject to deliver; repeatable [default: Events].
+    /// Topic to deliver; repeatable [default: Events].
     #[arg(long = "topic", value_name = "TOPIC", ignore_case = true, value_parser = parse::word::<WebhookTopic>())]
     pub topics: Vec<WebhookTopic>,
     /// Event type to deliver; repeatable [default: all].

@@ -37,8 +37,8 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
             let changed: Vec<String> = decode(&done["changed"])?;
             let node = done["node"].as_str().unwrap_or("?");
             let text = match changed.len() {
-                0 => format!("The region has the rules of node {node} already"),
-                _ => format!("The region now has the rules of node {node}. Before: {}", changed.join("; ")),
+                0 => format!("The region already has the rules of node {node}"),
+                _ => format!("Applied the rules of node {node} to the region. Previous values: {}", changed.join("; ")),
             };
             output::print_stderr(&output::escape(&text));
             Ok(())

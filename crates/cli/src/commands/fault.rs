@@ -133,7 +133,7 @@ fn describe(fault: &Fault) -> String {
     }];
     words.extend(fault.method.map(|method| method.as_str().to_owned()));
     words.extend(fault.documents_only.then(|| "documents only".to_owned()));
-    words.extend(fault.percent.map(|percent| format!("{percent} %")));
+    words.extend(fault.percent.map(|percent| format!("{percent}%")));
     words.join(", ")
 }
 

@@ -108,7 +108,7 @@ fn reboot_mode(word: Option<&str>) -> Result<RebootMode, String> {
     match word.unwrap_or("hard") {
         "hard" => Ok(RebootMode::Hard),
         "graceful" => Ok(RebootMode::Graceful),
-        other => Err(format!("invalid way to restart machines '{other}': use hard or graceful")),
+        other => Err(format!("invalid value '{other}' for reboot: use hard or graceful")),
     }
 }
 
@@ -127,7 +127,7 @@ fn tap_settings(
                 .into())
         }
         "mark" => Ok(Some(TapSettings { mask: mask.unwrap_or(MarkMask::DEFAULT), libvirt_socket: socket.to_owned() })),
-        other => Err(format!("invalid way to identify guests '{other}': use address or mark")),
+        other => Err(format!("invalid value '{other}' for --guests-by: use address or mark")),
     }
 }
 

@@ -192,7 +192,7 @@ impl Choices {
             return Ok(());
         }
         Err(ConfigError(format!(
-            "the address pool is too large: there are no {} addresses from {}; reduce pool.count",
+            "the address pool is too large: there are fewer than {} addresses starting at {}; reduce pool.count",
             pool.count, pool.first
         )))
     }

@@ -268,7 +268,7 @@ fn conflicting_settings_are_refused() {
     refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
     refused(
         "--pool-first 255.255.255.0",
-        "the address pool is too large: there are no 4194304 addresses from 255.255.255.0; reduce pool.count",
+        "the address pool is too large: there are fewer than 4194304 addresses starting at 255.255.255.0; reduce pool.count",
     );
 }
 

@@ -87,7 +87,7 @@ struct Broken;
 
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the server broke the connection off")
+        f.write_str("the server closed the connection before responding")
     }
 }
 

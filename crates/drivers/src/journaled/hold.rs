@@ -114,7 +114,7 @@ async fn act<H: Hypervisor>(
 fn must_wait<H>(job: &Job<'_, H>, until: Timestamp) -> bool {
     let is_cut = job.holds.is_ending() && !Holds::is_short(until);
     if is_cut {
-        tracing::warn!(order = %job.entry.order.id, name = job.entry.order.name, "freeze ended early: this program stops");
+        tracing::warn!(order = %job.entry.order.id, name = job.entry.order.name, "freeze ended early: Forewarn is stopping");
     }
     now() < until && !is_cut
 }

@@ -55,7 +55,7 @@ pub enum QmpError {
 impl fmt::Display for QmpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QmpError::Absent(error) => write!(f, "no QEMU listens: {error}"),
+            QmpError::Absent(error) => write!(f, "QEMU is not listening: {error}"),
             QmpError::Connect(error) => write!(f, "cannot connect: {error}"),
             QmpError::Silent => f.write_str(
                 "no greeting: QEMU hangs, or another program is connected; give Forewarn a QMP socket of its own",
@@ -104,7 +104,7 @@ impl Qmp {
         let mut lines = Lines(BufReader::new(reader));
         let greeting = timeout(GREETING_MAX, lines.next()).await.map_err(|_| QmpError::Silent)?;
         if greeting.map_err(QmpError::Disconnected)?.get("QMP").is_none() {
-            return Err(QmpError::Malformed("the first line is no greeting".into()));
+            return Err(QmpError::Malformed("the first line is not a QMP greeting".into()));
         }
         let end = CancellationToken::new();
         let shared = Arc::new(Shared {

@@ -286,7 +286,7 @@ impl Node {
         if !differences.is_empty() && self.monitor.status().rule_differences != differences {
             tracing::warn!(
                 differences = differences.join("; "),
-                "the configuration of this server has other rules than the region, whose rules apply. Change the \
+                "this server's configured rules differ from those of the region, which apply. Change the \
                  configuration, or apply that of the leader with `forewarn cluster apply-rules`"
             );
         }

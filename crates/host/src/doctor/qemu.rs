@@ -43,7 +43,7 @@ fn check_socket(machine: &QemuMachineFact) -> Finding {
         ),
         SocketProbe::Absent => (
             Verdict::Limited,
-            format!("no QEMU listens at {socket}"),
+            format!("QEMU is not listening at {socket}"),
             format!("if the machine runs, start QEMU with -qmp unix:{socket},server=on,wait=off or correct qmp"),
         ),
         SocketProbe::NoDirectory => {
@@ -64,7 +64,7 @@ fn check_socket(machine: &QemuMachineFact) -> Finding {
         ),
         SocketProbe::Silent => (
             Verdict::Limited,
-            format!("QEMU at {socket} does not greet: another program is connected, or QEMU hangs"),
+            format!("QEMU at {socket} sent no greeting: another program is connected, or QEMU is hung"),
             "stop the host agent for this check; if another program is connected, add a second -qmp for it".to_owned(),
         ),
         SocketProbe::OtherMachine(uuid) => (

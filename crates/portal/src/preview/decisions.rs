@@ -72,12 +72,12 @@ impl Preview<'_> {
         let missing = missing_approvals(after, event);
         match (missing.is_empty(), event.kind, deletions.is_empty()) {
             (false, _, _) => format!(
-                "{} belongs to a host operation that starts when all its events are approved. Still missing: {}. It starts at {at} in any case.",
+                "{} belongs to a host operation that starts when all its events are approved. Still missing: {}. It starts at {at} at the latest.",
                 event_title(event),
                 join_names(&missing)
             ),
             (true, EventKind::Terminate, false) => format!(
-                "{} waits for other deletions in the document that are neither approved nor due: {}. It starts at {at} in any case.",
+                "{} waits for other deletions in the document that are neither approved nor due: {}. It starts at {at} at the latest.",
                 event_title(event),
                 join_names(&deletions)
             ),

@@ -12,7 +12,7 @@ pub fn options(address: &str, access: &EtcdAccess) -> anyhow::Result<EtcdOptions
     let identity = match (&access.certificate, &access.key) {
         (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
         (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => bail!("etcd_cert and etcd_key belong together: set both, or none"),
+        (Some(_), None) | (None, Some(_)) => bail!("etcd_cert and etcd_key must be set together: set both, or neither"),
     };
     let ca = access.authority.as_deref().map(read).transpose()?;
     if ca.is_some() || identity.is_some() {
@@ -20,7 +20,7 @@ pub fn options(address: &str, access: &EtcdAccess) -> anyhow::Result<EtcdOptions
     }
     options.user = match (&access.user, &access.password_file) {
         (Some(name), Some(file)) => {
-            let password = String::from_utf8(read(file)?).context("the password of etcd is not text")?;
+            let password = String::from_utf8(read(file)?).context("the etcd password is not valid UTF-8")?;
             Some(EtcdUser { name: name.clone(), password: password.trim_end().to_owned() })
         }
         (None, None) => None,

@@ -38,7 +38,7 @@ pub fn init_region(directory: &Path, address: &str, access: &EtcdAccess) -> anyh
         Created::New => {}
         Created::Exists(head) if head == position => {}
         Created::Exists(head) => {
-            bail!("the region exists already, at revision {}: choose another name, or start nodes on it", head.revision)
+            bail!("the region already exists, at revision {}: choose another name, or start nodes on it", head.revision)
         }
     }
     store.set_position(&encode_position(&position))?;

@@ -56,7 +56,7 @@ fn in_use_error(directory: &Path, lock: &mut File) -> StoreError {
     let holder =
         if process.is_empty() { "another server".into() } else { format!("another server (process {process})") };
     message(format!(
-        "{holder} uses the data directory {}. Stop it, or choose another directory with --data DIR.",
+        "{holder} is using the data directory {}. Stop it, or choose another directory with --data DIR.",
         directory.display()
     ))
 }
