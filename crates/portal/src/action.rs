@@ -1,11 +1,11 @@
 //! Action buttons. A button opens a preview of what will happen and asks for confirmation.
 
 use askama::Template;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::{html, words};
 
-use super::fragment::Fragment;
-use super::panel::Panel;
 use super::scene::Scene;
-use super::{html, words};
 use forewarn_api::Action;
 
 pub struct Button {

@@ -10,12 +10,12 @@ use forewarn_core::{
     EventKind, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout,
     RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp,
 };
+use forewarn_widgets::readiness::Readiness;
+use forewarn_widgets::severity::Severity;
+use forewarn_widgets::words;
 
-use super::readiness::Readiness;
 use super::scene::Scene;
-use super::severity::Severity;
 use super::timeline::{EventTimeline, Stage, live_events};
-use super::words;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActivityId {

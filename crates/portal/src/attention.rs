@@ -7,19 +7,19 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_core::{MachineId, Name};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::readiness::Readiness;
+use forewarn_widgets::severity::Severity;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
-use super::fragment::Fragment;
 use super::operation_lanes::clock_span;
 use super::outage::{Outages, SOON};
-use super::panel::Panel;
 use super::preview::Preview;
-use super::readiness::Readiness;
 use super::scene::Scene;
-use super::severity::Severity;
 use super::timeline::{EventTimeline, Stage};
-use super::words::count;
-use super::{address, table, waits, words};
 
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;

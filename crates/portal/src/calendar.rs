@@ -5,13 +5,13 @@ use std::time::Duration;
 use askama::Template;
 use forewarn_api_types::Time;
 use forewarn_core::{Span, Timestamp, current_or_next};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::{table, words};
 
 use super::activity;
-use super::fragment::Fragment;
-use super::panel::{PageContent, Panel};
 use super::scene::Scene;
 use super::timeline::Stage;
-use super::{table, words};
 
 const DAYS: i64 = 7;
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 use askama::Template;
 use forewarn_api_types::{ClusterNode, ClusterReport, EtcdMember, HostAgent};
 use forewarn_core::{Contact, Host, Timestamp};
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, words};
 
-use super::facts::Facts;
-use super::fragment::Fragment;
 use super::operation::Sentence;
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
-use super::words::count;
-use super::{address, words};
 
 /// Agents that are listed, unreachable ones first. The page of hosts lists all hosts.
 const AGENTS_MAX: usize = 500;

@@ -1,10 +1,10 @@
 //! The confirmation page for actions on several machines: a preview for each, and a button that performs the action.
 
 use askama::Template;
+use forewarn_widgets::html;
+use forewarn_widgets::panel::{PageContent, Panel};
 
 use super::action::Tone;
-use super::html;
-use super::panel::{PageContent, Panel};
 
 #[derive(Template)]
 #[template(path = "confirm.html")]

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use forewarn_core::{Event, EventId, Operation, Status};
 use forewarn_store::HistoryQuery;
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::words;
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::facts::Facts;
-use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
-use super::{activity, history, operation, timeline, words};
+use super::{activity, history, operation, timeline};
 use forewarn_api::Action;
 
 pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound> {

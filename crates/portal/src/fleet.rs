@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use forewarn_core::{Event, EventKind, GroupId, Machine, MachineId, Power, Region, Status, Timestamp};
+use forewarn_widgets::{address, words};
 
 use super::handler::Handler;
 use super::scene::Scene;
-use super::{address, words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKey {

@@ -3,13 +3,14 @@
 use askama::Template;
 use axum::response::Html;
 use forewarn_engine::ClockKind;
+use forewarn_widgets::panel::{PageContent, Panel, Shape};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::{html, words};
 
+use super::cluster;
 use super::flash::Flash;
 use super::outage::Outages;
-use super::panel::{PageContent, Panel, Shape};
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::{cluster, html, words};
 
 #[derive(Template)]
 #[template(path = "page.html")]

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::{Group, GroupId, GroupKind, Machine};
+use forewarn_widgets::chip::{Chip, chip_of};
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::{address, html, words};
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::chip::{Chip, chip_of};
-use super::facts::Facts;
-use super::fragment::Fragment;
-use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::{address, fleet, group_table, handler, history, html, plan, policy, scale_set, selection, timeline, words};
+use super::{fleet, group_table, handler, history, plan, policy, scale_set, selection, timeline};
 use forewarn_api::{Action, GroupType, delete_action};
 
 /// Machines per page.

@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 
 use askama::Template;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::html;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::severity::Severity;
+use forewarn_widgets::table::{self, Column, SortOrder};
 
 use super::fleet::{FleetGroup, GroupKey, NextEvent};
-use super::fragment::Fragment;
 use super::handler::describe_poll;
-use super::html;
-use super::panel::Panel;
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::severity::Severity;
-use super::table::{self, Column, SortOrder};
 
 /// Rows per page.
 pub const ROWS_MAX: usize = 100;

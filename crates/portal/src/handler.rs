@@ -6,9 +6,9 @@ use std::time::Duration;
 use forewarn_api::HandlerRecord;
 use forewarn_api_types::span::span_text;
 use forewarn_core::{Group, MachineId, Timestamp};
+use forewarn_widgets::words;
 
 use super::scene::Scene;
-use super::words;
 
 /// Intervals are rounded down to this, so that live updates stay rare.
 const INTERVAL_STEP_MILLIS: u64 = 100;

@@ -4,11 +4,11 @@
 use askama::Template;
 use forewarn_core::Machine;
 use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words;
 
-use super::fragment::Fragment;
-use super::panel::Panel;
 use super::scene::Scene;
-use super::words;
 
 /// Rows per page.
 const ROWS_SHOWN: usize = 50;

@@ -3,11 +3,12 @@
 use askama::Template;
 use forewarn_core::Timestamp;
 use forewarn_store::{HistoryKind, HistoryQuery};
+use forewarn_widgets::html;
+use forewarn_widgets::panel::PageContent;
+use forewarn_widgets::query::PageQuery;
 
-use super::panel::PageContent;
-use super::query::PageQuery;
+use super::history;
 use super::scene::Scene;
-use super::{history, html};
 
 /// Filters by kind: value, label, kinds of rows.
 const KINDS: [(&str, &str, &[HistoryKind]); 6] = [

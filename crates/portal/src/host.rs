@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use forewarn_core::{Contact, EventKind, Host, HostState, Machine, Operation, Request, ScopeId, Target};
+use forewarn_widgets::chip::{Chip, chip_of};
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::chip::{Chip, chip_of};
-use super::facts::Facts;
-use super::fragment::Fragment;
 use super::maintenance::render_operations;
-use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
-use super::{address, history, host_selection, plan, timeline, words};
+use super::{history, host_selection, plan, timeline};
 use forewarn_api::Action;
 
 /// Machines per page.

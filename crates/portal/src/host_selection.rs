@@ -5,16 +5,17 @@ use forewarn_api as api;
 use forewarn_api::Actions;
 use forewarn_api_types::NewDrain;
 use forewarn_core::{DrainPlan, Host, HostState, Name};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{waits, words};
 
 use super::action::Tone;
 use super::confirm::Confirmation;
 use super::flash::Flash;
-use super::query::PageQuery;
+use super::frame;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::words::count;
-use super::{frame, waits, words};
 
 const HERE: &str = "/hosts";
 

@@ -13,16 +13,16 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::panel::{NotFound, PageContent};
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::html::RenderMode;
 use super::outage::Outages;
 use super::page::{self, Page};
-use super::panel::{NotFound, PageContent};
 use super::scene::Scene;
 use super::visitor::Visitor;
 use super::{Portal, cluster};

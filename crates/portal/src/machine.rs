@@ -3,16 +3,17 @@
 use askama::Template;
 use forewarn_core::{EventKind, GroupKind, Guid, Machine, Membership, Power, Priority, Region};
 use forewarn_store::HistoryRow;
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::{address, json_text, words};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::facts::Facts;
 use super::handler::Handler;
-use super::panel::{NotFound, PageContent, Panel};
 use super::preview::{MachineAction, Preview};
 use super::scene::Scene;
-use super::{address, history, json_text, plan, policy, timeline, words};
+use super::{history, plan, policy, timeline};
 use forewarn_api::Action;
 use forewarn_metadata::render_document;
 

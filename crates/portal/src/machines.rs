@@ -2,16 +2,17 @@
 
 use askama::Template;
 use forewarn_core::{Machine, Power};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::severity::Severity;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::{address, words};
 
 use super::fleet::NextEvent;
-use super::fragment::Fragment;
+use super::group_table;
 use super::handler::{Handler, describe_poll};
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::severity::Severity;
-use super::table::{self, Column, SortOrder};
-use super::{address, group_table, words};
 
 const HERE: &str = "/machines";
 

@@ -7,19 +7,20 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::{html, words};
 use http::StatusCode;
 
 use super::action::{Button, Tone};
 use super::activity::title_of;
 use super::flash::Flash;
-use super::fragment::Fragment;
-use super::html::RenderMode;
-use super::panel::{PageContent, Panel};
 use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview, machines_of};
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, frame, html, words};
+use super::{Portal, frame};
 use forewarn_api::Action;
 
 const HERE: &str = "/maintenance";

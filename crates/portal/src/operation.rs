@@ -11,22 +11,23 @@ use forewarn_core::{
     Event, EventId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId, Status,
 };
 use forewarn_store::HistoryQuery;
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::readiness::Readiness;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, html, waits, words};
 
 use super::action::{Button, ButtonPanel, Tone};
 use super::activity::{Activity, ActivityId};
-use super::facts::Facts;
-use super::fragment::Fragment;
 use super::handler::{Handler, describe_poll};
+use super::history;
 use super::operation_lanes::clock_span;
-use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
-use super::query::PageQuery;
-use super::readiness::Readiness;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
 use super::timeline;
-use super::words::count;
-use super::{address, history, html, waits, words};
 
 /// Machines that are listed as missing.
 const MISSING_MAX: usize = 100;

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::{Region, ScopeId, Timestamp};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::html::{self, RenderMode};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::severity::Severity;
+use forewarn_widgets::table::number_key;
+use forewarn_widgets::{address, waits, words};
 
 use super::activity::{Activity, ActivityId, readiness_of};
-use super::fragment::Fragment;
-use super::html::{self, RenderMode};
-use super::panel::Panel;
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::severity::Severity;
-use super::table::number_key;
 use super::timeline::{Canvas, EventTimeline, Stage, Window, find_expected};
-use super::{address, waits, words};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
 const LANES_MAX: usize = 40;

@@ -5,23 +5,24 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
 use forewarn_core::{ApprovalScope, Guid, Operation, OperationState, Region};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::waits::render_wait;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{html, words};
 
 use super::action::Tone;
 use super::activity::{Activity, ActivityId, title_of};
 use super::confirm::Confirmation;
 use super::flash::Flash;
-use super::fragment::Fragment;
-use super::panel::{PageContent, Panel};
 use super::preview::Preview;
-use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
 use super::timeline::Stage;
 use super::visitor::Form;
-use super::waits::render_wait;
-use super::words::count;
-use super::{activity, frame, group_table, html, operation, words};
+use super::{activity, frame, group_table, operation};
 
 const HERE: &str = "/operations";
 

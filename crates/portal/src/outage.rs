@@ -7,10 +7,11 @@ use std::time::Duration;
 use forewarn_core::{
     EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
+use forewarn_widgets::address;
+use forewarn_widgets::words::{self, count};
 
+use super::activity;
 use super::activity::{ActivityId, find_cause};
-use super::words::{self, count};
-use super::{activity, address};
 
 /// Events that start within this time should be approved.
 pub const SOON: Duration = Duration::from_secs(600);

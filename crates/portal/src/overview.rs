@@ -1,13 +1,13 @@
 //! The overview, by cause: the status sentence, what needs attention, one lane per operation, and the table of groups.
 
 use askama::Template;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
 
 use super::activity;
 use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::outage::Outages;
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::scene::Scene;
 use super::{attention, group_table, status};
 

@@ -6,20 +6,21 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::parse_operation_id;
 use forewarn_core::{GroupId, Guid, OperationId, RolloutId};
+use forewarn_widgets::field::Problems;
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::panel::{NotFound, PageContent};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
-use super::field::Problems;
-use super::html::RenderMode;
-use super::panel::{NotFound, PageContent};
 use super::plan::PlanFields;
-use super::query::PageQuery;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::test_kit::TestKitFields;
 use super::visitor::Visitor;
-use super::{Portal, address, frame, words};
+use super::{Portal, frame};
 use super::{
     calendar, cluster, event, group, history_page, host, hosts, machine, machines, maintenance, operation, operations,
 };

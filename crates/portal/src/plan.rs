@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use forewarn_core::{Machine, Plan, Region, Rejection, Target};
+use forewarn_widgets::address;
+use forewarn_widgets::field::{Control, Field, Problems, parse_optional, parse_seconds, parse_time};
 use serde_json::json;
 
-use super::address;
-use super::field::{Control, Field, Problems, parse_optional, parse_seconds, parse_time};
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use forewarn_access::digest::digest_of;

@@ -2,11 +2,11 @@
 
 use askama::Template;
 use forewarn_core::EventsPolicy;
+use forewarn_widgets::field::{Control, Field, Problems};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words;
 
-use super::field::{Control, Field, Problems};
-use super::panel::Panel;
 use super::scene::Scene;
-use super::words;
 use forewarn_api::Action;
 
 #[derive(Template)]

@@ -13,10 +13,10 @@ use forewarn_core::{
     Machine, MachineId, Membership, Name, OperationId, Outcome, Power, Region, Request, Scale, Status, Target,
     Timestamp, Transition,
 };
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::words::{self, escape_html, join_names};
 
-use super::html::RenderMode;
 use super::scene::Scene;
-use super::words::{self, escape_html, join_names};
 use decisions::ended;
 use forewarn_api_types::span::span_text;
 pub use order::{PlanStep, machines_of};

@@ -10,18 +10,19 @@ use forewarn_api_types::span::span_text;
 use forewarn_core::{
     OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, Status, StepState, StepTarget, Wait,
 };
+use forewarn_widgets::facts::Facts;
+use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{html, waits, words};
 
 use super::action::{Button, ButtonPanel, Tone};
 use super::activity::{ActivityId, kind_of_rollout, name_rollout};
-use super::facts::Facts;
 use super::fleet;
 use super::operation::{PageHead, Sentence};
-use super::panel::{NotFound, PageContent, Panel};
-use super::query::PageQuery;
 use super::rollout_steps::{events_of_step, missing_names};
 use super::scene::Scene;
-use super::words::count;
-use super::{history, html, rollout_course, rollout_steps, waits, words};
+use super::{history, rollout_course, rollout_steps};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;

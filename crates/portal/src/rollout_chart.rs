@@ -7,11 +7,11 @@ use askama::Template;
 use forewarn_api::find_machine;
 use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType};
 use forewarn_core::{EventKind, Region};
+use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
+use forewarn_widgets::{address, html};
 
 use super::fleet::{self, FleetGroup, GroupKey};
-use super::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use super::scene::Scene;
-use super::{address, html};
 
 /// Groups whose capacity is drawn, worst first.
 const GROUPS_MAX: usize = 8;

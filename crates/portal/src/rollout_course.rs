@@ -8,14 +8,14 @@ use forewarn_core::{
     EventKind, OperationId, Region, Rollout, RolloutAction, RolloutPreview, RolloutState, RolloutStep, StepState,
     Timestamp,
 };
+use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words::count;
 
 use super::activity::{kind_of_rollout, name_step};
-use super::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
-use super::panel::Panel;
 use super::rollout_steps::{address_of, count_machines, missing_names};
 use super::scene::Scene;
 use super::timeline::{EventTimeline, live_events};
-use super::words::count;
 
 #[derive(Template)]
 #[template(path = "course.html")]

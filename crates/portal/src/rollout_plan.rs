@@ -6,20 +6,22 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, ApiError, parse_operation_id};
 use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
+use forewarn_widgets::callout::Callout;
+use forewarn_widgets::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{html, waits, words};
 use http::StatusCode;
 
 use super::activity::{ActivityId, title_of};
-use super::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
-use super::html::RenderMode;
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::rollout_chart::{Chart, is_named};
 use super::scene::Scene;
 use super::visitor::Form;
-use super::words::count;
-use super::{Portal, frame, html, waits, words};
+use super::{Portal, frame};
 
 const HERE: &str = "/rollouts/plan";
 
@@ -56,15 +58,6 @@ struct RolloutFoot<'a> {
     /// HTML.
     notes: Vec<String>,
     role_needed: String,
-}
-
-#[derive(Template)]
-#[template(path = "callout.html")]
-struct Callout<'a> {
-    class: &'a str,
-    title: String,
-    /// HTML.
-    text: String,
 }
 
 pub async fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> PageContent {
@@ -284,28 +277,31 @@ fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
         })
         .collect();
     if !conflicts.is_empty() {
-        html += &html::render(&Callout {
+        html += &Callout {
             class: "c-red",
             title: format!("{} on the same machines", count(conflicts.len(), "operation")),
             text: words::join_names(&conflicts),
-        });
+        }
+        .render();
     }
     let silent: Vec<String> =
         preview.groups.iter().filter(|group| !group.has_handler).map(|group| words::escape_html(&group.name)).collect();
     if !silent.is_empty() {
-        html += &html::render(&Callout {
+        html += &Callout {
             class: "c-amber",
             title: format!("{} without a handler", count(silent.len(), "group")),
             text: format!("{}: no notice, machines go down when their host does.", words::join_names(&silent)),
-        });
+        }
+        .render();
     }
     let stopped = find_stopped(scene, preview);
     if !stopped.is_empty() {
-        html += &html::render(&Callout {
+        html += &Callout {
             class: "c-amber",
             title: format!("{} in which no handler polls any more", count(stopped.len(), "group")),
             text: format!("{}: events wait for the whole notice period.", words::join_names(&stopped)),
-        });
+        }
+        .render();
     }
     html
 }

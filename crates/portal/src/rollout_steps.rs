@@ -7,17 +7,17 @@ use std::time::Duration;
 use askama::Template;
 use forewarn_api_types::span::span_text;
 use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
+use forewarn_widgets::address;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::readiness::Readiness;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::words::{self, count};
 
 use super::activity::{ActivityId, name_step};
-use super::address;
-use super::fragment::Fragment;
 use super::operation::{events_of, is_unapproved};
-use super::panel::Panel;
-use super::query::PageQuery;
-use super::readiness::Readiness;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
-use super::words::{self, count};
 
 const COLUMNS: [Column; 5] = [
     Column { key: "step", label: "Step", class: "" },

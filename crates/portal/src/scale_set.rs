@@ -7,18 +7,19 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
+use forewarn_widgets::field::{Control, Field, Problems, parse_number};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, html, words};
 
 use super::action::Tone;
 use super::confirm::Confirmation;
-use super::field::{Control, Field, Problems, parse_number};
 use super::flash::Flash;
-use super::panel::Panel;
+use super::frame;
 use super::preview::Preview;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::words::count;
-use super::{address, frame, html, words};
 use forewarn_api::{Action, GroupTarget};
 use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification};
 

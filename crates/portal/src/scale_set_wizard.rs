@@ -6,18 +6,19 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{GroupType, Home, Region, Rejection};
+use forewarn_widgets::field::{self, Control, Field, Problems};
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::html;
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::panel::{PageContent, Panel};
 use http::StatusCode;
 
-use super::field::{self, Control, Field, Problems};
 use super::flash::Flash;
-use super::fragment::Fragment;
-use super::html::RenderMode;
-use super::panel::{PageContent, Panel};
 use super::refusal::Refusal;
 use super::scale_set::parse_notification;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, frame, html};
+use super::{Portal, frame};
 use forewarn_api::{Action, SUBSCRIPTION_DEFAULT};
 use forewarn_api_types::{MachinePriority, ModelChange, NewScaleSet, OrchestrationMode, UpgradePolicy};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use forewarn_core::{Region, Snapshot, Timestamp};
+use forewarn_widgets::html::RenderMode;
 
 use super::Portal;
-use super::html::RenderMode;
 use super::visitor::Visitor;
 
 pub struct Scene {

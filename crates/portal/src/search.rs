@@ -5,15 +5,15 @@ use askama::Template;
 use forewarn_api::describe_request;
 use forewarn_api_types::nearest::nearest;
 use forewarn_core::Region;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
 use super::activity::{ActivityId, name_rollout, title_of};
-use super::fragment::Fragment;
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
-use super::{address, words};
 
 /// Results of each kind. More are not read; a longer text finds fewer.
 const RESULTS_MAX: usize = 20;

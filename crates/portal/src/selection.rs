@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, Actions, ApiError, GroupTarget, MachineTarget};
 use forewarn_api_types::{ActionOptions, DeleteInstances, MachineChange, SomeInstances, Upgrade};
 use forewarn_core::{Group, GroupKind, Guid, Machine, Rejection};
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, html, words};
 use forewarn_wire::guid;
 
 use super::action::Tone;
@@ -15,8 +17,7 @@ use super::preview::{MachineAction, Preview};
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::words::count;
-use super::{address, frame, html, plan, scale_set, words};
+use super::{frame, plan, scale_set};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {

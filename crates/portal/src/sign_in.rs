@@ -8,10 +8,11 @@ use axum::Extension;
 use axum::body::to_bytes;
 use axum::extract::{Query, Request, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use forewarn_widgets::html;
 use http::{Method, StatusCode, header};
 
 use super::visitor::{FORM_TIMEOUT, Form, Visitor, cookie_header};
-use super::{Portal, html, sign_in_page};
+use super::{Portal, sign_in_page};
 use forewarn_access::Holder;
 use forewarn_api::{ApiError, Scheme};
 

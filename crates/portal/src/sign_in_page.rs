@@ -2,8 +2,9 @@
 
 use askama::Template;
 use axum::response::Html;
+use forewarn_widgets::html;
 
-use super::{Portal, html};
+use super::Portal;
 
 /// Longest path that signing in returns to. The pages of the portal have shorter ones.
 const BACK_BYTES_MAX: usize = 2048;

@@ -2,14 +2,14 @@
 
 use askama::Template;
 use forewarn_core::{Contact, HostState};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words::{self, count};
 
 use super::activity::Activity;
 use super::fleet::FleetGroup;
 use super::outage::{CauseCount, Outages};
-use super::panel::Panel;
 use super::scene::Scene;
 use super::timeline::Stage;
-use super::words::{self, count};
 
 #[derive(Template)]
 #[template(path = "status.html")]

@@ -10,18 +10,17 @@ use forewarn_api_types::{
     OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
 };
 use forewarn_core::{ApprovalScope, Guid, Region};
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 use http::StatusCode;
 
 use super::activity::{name_rollout, title_of};
 use super::flash::Flash;
-use super::html::RenderMode;
 use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{
-    Portal, address, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit, words,
-};
+use super::{Portal, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {

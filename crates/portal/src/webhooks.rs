@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::Webhook;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::{PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::words;
 
 use super::action::{Button, Tone};
-use super::fragment::Fragment;
-use super::panel::{PageContent, Panel};
-use super::query::PageQuery;
 use super::scene::Scene;
-use super::table::{self, Column, SortOrder};
-use super::words;
 
 const HERE: &str = "/webhooks";
 

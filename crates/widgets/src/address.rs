@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use forewarn_api::GroupType;
 use forewarn_api_types::Operation;
-use forewarn_core::{Group, GroupId, GroupKind, Machine, Region};
+use forewarn_core::{Group, GroupId, GroupKind, GroupType, Machine, Region};
 use forewarn_wire::{guid, percent};
 
 pub fn of_machine(machine: &Machine) -> String {

@@ -12,7 +12,7 @@ use forewarn_wire::guid;
 
 use super::address;
 use super::html::RenderMode;
-use forewarn_access::Role;
+use forewarn_api_types::Role;
 use forewarn_api_types::Time;
 use forewarn_api_types::span::span_text;
 

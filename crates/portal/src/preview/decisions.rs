@@ -7,11 +7,11 @@ use forewarn_core::{
     ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
     Request, Status, Transition,
 };
+use forewarn_widgets::words::{self, escape_html, join_names};
 
 use super::{
     Preview, capacity_of, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions,
 };
-use crate::words::{self, escape_html, join_names};
 
 impl Preview<'_> {
     pub fn describe_approval(&self, event: &Event) -> String {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
+use forewarn_widgets::words::{self, escape_html, join_names};
 
 use super::{Preview, TRIAL, events_of, machine_names, request_command};
-use crate::words::{self, escape_html, join_names};
 use forewarn_api_types::span::span_text;
 
 /// One event of planned maintenance.

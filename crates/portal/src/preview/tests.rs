@@ -8,9 +8,9 @@ use forewarn_core::{
     Guid, Home, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, Orchestration, Plan, Power,
     Priority, Region, Report, Request, SetModel, Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
+use forewarn_widgets::html::RenderMode;
 
 use super::{MachineAction, Preview};
-use crate::html::RenderMode;
 use crate::outage::Outages;
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use askama::Template;
+use forewarn_widgets::field::{self, Control, Field, Problems, parse_number, parse_optional, parse_seconds};
+use forewarn_widgets::html;
 
-use crate::field::{self, Control, Field, Problems, parse_number, parse_optional, parse_seconds};
-use crate::html;
 use crate::refusal::Refusal;
 use crate::visitor::Form;
 use forewarn_api::scenario::{Scenario, find_shipped};

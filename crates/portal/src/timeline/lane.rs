@@ -2,13 +2,13 @@
 
 use askama::Template;
 use forewarn_core::Region;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::window::Window;
+use forewarn_widgets::words;
 
-use super::window::Window;
 use super::{EventTimeline, Stage, scope_name};
-use crate::fragment::Fragment;
-use crate::html::RenderMode;
 use crate::scene::Scene;
-use crate::words;
 
 #[derive(Template)]
 #[template(path = "lane.html")]

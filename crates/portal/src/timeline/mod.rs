@@ -10,20 +10,19 @@
 mod expected;
 mod lane;
 mod past;
-mod window;
 
 use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::{Event, EventId, MachineId, OperationId, Outcome, Region, ScopeId, Status, Timestamp, Visibility};
 use forewarn_store::{Actor, EventTimeline as RecordedEvent, HistoryRow};
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::{html, words};
 
-use super::panel::Panel;
 use super::scene::Scene;
-use super::{html, words};
 pub use expected::find_expected;
+pub use forewarn_widgets::window::Window;
 pub use past::Past;
-pub use window::Window;
 
 /// Lanes per page. More are not readable; the overview has a search.
 const LANES_MAX: usize = 300;

@@ -1,0 +1,25 @@
+//! The parts of the web console that know no page: labels, links, tables, form fields, charts, panels. They render
+//! types of the rules and of the API, and know neither visitor nor engine.
+//!
+//! ```text
+//!  page ─▶ panel ─▶ fragment ─▶ html
+//!            └─▶ table, field, gantt, readiness, … ─▶ words, address
+//! ```
+
+pub mod address;
+pub mod callout;
+pub mod chip;
+pub mod facts;
+pub mod field;
+pub mod fragment;
+pub mod gantt;
+pub mod html;
+pub mod json_text;
+pub mod panel;
+pub mod query;
+pub mod readiness;
+pub mod severity;
+pub mod table;
+pub mod waits;
+pub mod window;
+pub mod words;
