@@ -5,6 +5,7 @@ mod cli;
 mod cluster;
 mod completions;
 mod doctor;
+mod dry_run;
 mod fleet;
 mod host_agent;
 mod kill;

@@ -231,6 +231,13 @@ fn a_deletion_is_previewed_and_confirmed_on_a_terminal() {
     asked.until("Completed");
     assert_eq!(asked.exit_code(), Some(0));
     check(&server, "vmss create set --instance-count 1", 0, "…", "");
+    let mut asked = Terminal::start(server.command("vmss delete set"));
+    asked.until("Terminate of set_");
+    asked.until("Delete? [y/N] ");
+    asked.press("n\n");
+    asked.until("nothing was deleted");
+    assert_eq!(asked.exit_code(), Some(1));
+    check(&server, "vmss show set", 0, "…", "");
     let mut not_asked = Terminal::start(server.command("vmss delete set --yes"));
     let shown = not_asked.until("Completed");
     assert!(!shown.contains("[y/N]"), "{shown}");

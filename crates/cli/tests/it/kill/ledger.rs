@@ -63,10 +63,10 @@ impl Ledger {
 }
 
 /// The history rows of one event.
-struct Life(Vec<Value>);
+pub struct Life(Vec<Value>);
 
 impl Life {
-    fn read(server: &Server, event: &str) -> Life {
+    pub fn read(server: &Server, event: &str) -> Life {
         let rows = server.read(&format!("/history?event={event}"));
         Life(rows["value"].as_array().cloned().unwrap_or_default())
     }
@@ -75,7 +75,7 @@ impl Life {
         self.0.iter().find(|row| row["kind"] == kind)
     }
 
-    fn has(&self, kind: &str) -> bool {
+    pub fn has(&self, kind: &str) -> bool {
         self.row(kind).is_some()
     }
 
@@ -85,7 +85,7 @@ impl Life {
     }
 
     /// Times are ISO 8601 in UTC, so their text sorts as they do; whole seconds suffice for NotBefore.
-    fn started_when_due(&self) -> bool {
+    pub fn started_when_due(&self) -> bool {
         let started = self.row("started").and_then(|row| row["at"].as_str()).unwrap_or_default();
         let due = self.row("appeared").and_then(|row| row["detail"]["not_before"].as_str()).unwrap_or("9999");
         !started.is_empty() && started[..19.min(started.len())] >= due[..19.min(due.len())]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::ledger::Life;
 use super::server::Server;
 use super::{PATIENCE, Random, kills};
 
@@ -43,6 +44,22 @@ fn no_acknowledged_scaling_is_lost_by_sigkill() {
     let server = Server::start(data.path());
     server.wait_until_all_finished(PATIENCE);
     check(&server, &possible);
+    check_notice(&server);
+}
+
+/// Every announced deletion was carried out, and none before its time: no instance approved.
+fn check_notice(server: &Server) {
+    let rows = server.read("/history?kind=appeared&limit=1000");
+    let deletions = rows["value"].as_array().expect("a list").iter().filter(|row| row["detail"]["type"] == "Terminate");
+    let mut announced = 0;
+    for row in deletions {
+        let id = row["event"].as_str().expect("an ID");
+        let life = Life::read(server, id);
+        assert!(life.has("ended"), "the deletion {id} has not ended");
+        assert!(life.started_when_due(), "the deletion {id} started early: {row}");
+        announced += 1;
+    }
+    assert!(announced > 0, "no deletion was announced");
 }
 
 /// Every second request comes after an instance has read its document, so that deletions are announced.
