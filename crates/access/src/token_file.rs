@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use subtle::ConstantTimeEq;
 
-use crate::digest::digest_of;
+use crate::digest::{digest_of, hex};
 use crate::random::random_bytes;
 use crate::secret_file::{self, SecretFileError};
 
@@ -57,7 +57,7 @@ pub fn rotate_token(dir: &Path) -> Result<(), TokenError> {
 
 /// A random token as hexadecimal digits.
 pub fn random_token() -> String {
-    random_bytes::<RANDOM_BYTES>().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&random_bytes::<RANDOM_BYTES>())
 }
 
 /// The token to compare with.

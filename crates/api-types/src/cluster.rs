@@ -29,6 +29,29 @@ pub struct ClusterNode {
     pub revision: u64,
     /// Revisions that its copy lacks.
     pub behind: u64,
+    /// Like [`ClusterReport::role`]. None: the node does not answer.
+    pub role: Option<String>,
+    pub version: Option<String>,
+    /// Difference of its clock from that of the server that answers.
+    pub clock_difference_ms: Option<i64>,
+    pub problem: Option<String>,
+    /// Rules in its configuration that differ from those of the region.
+    #[serde(default)]
+    pub rule_differences: Vec<String>,
+}
+
+/// The response of a leader that steps down.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SteppedDown {
+    pub node: String,
+}
+
+/// The response of a leader that gives the region the rules of its configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AppliedRules {
+    pub node: String,
+    /// The rules that changed, with their previous values.
+    pub changed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -7,6 +7,7 @@
 //! deletion stores a hash of its request beside its operation.
 
 use forewarn_access::Principal;
+use forewarn_access::digest::hex;
 use forewarn_core::{Guid, OperationId};
 use forewarn_store::{Attachment, Owner};
 use http::request::Parts;
@@ -39,7 +40,7 @@ impl RequestKey {
     /// A hash of the request. `instances` are those that its body names.
     pub fn hash_deletion(&self, instances: &[String]) -> String {
         let text = [std::slice::from_ref(&self.line), instances].concat().join("\n");
-        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(digest(&SHA256, text.as_bytes()).as_ref())
     }
 
     pub fn deletion_attachment(&self, instances: &[String]) -> Attachment {

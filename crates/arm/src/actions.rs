@@ -147,7 +147,7 @@ pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
         .permit(Action::DeleteInstances)?
         .note(group.name.as_ref())
         .with(serde_json::json!({ "instances": name_machines(&machines) }));
-    call.arm.commit(commands, note, |_| Vec::new()).await?;
+    call.arm.actions.commit(commands, note, |_| Vec::new()).await?;
     Ok(ticket.accepted(&call))
 }
 
@@ -162,7 +162,7 @@ pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
     };
     let note = call.arm.actions.permit(Action::UpgradeInstances)?.note(group.name.as_ref());
     let command = Command::UpgradeInstances { group: group.id, machines };
-    call.arm.commit(vec![command], note, |_| Vec::new()).await?;
+    call.arm.actions.commit(vec![command], note, |_| Vec::new()).await?;
     Ok(OperationTicket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 

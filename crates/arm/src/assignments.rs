@@ -59,7 +59,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let stored = json!({ "name": name(&call), "configuration": configuration.to_string() });
     let attachment = Attachment::put(owner, record_name(name(&call)), stored.to_string());
     let note = call.arm.actions.permit(Action::PutMaintenanceConfiguration)?.note(call.id().base().to_string());
-    call.arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
+    call.arm.actions.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, axum::Json(render(&call, &stored))).into_response())
 }
@@ -86,7 +86,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let note = call.arm.actions.permit(Action::DeleteMaintenanceConfiguration)?.note(call.id().base().to_string());
-    call.arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(owner, record)]).await?;
+    call.arm.actions.commit(Vec::new(), note, move |_| vec![Attachment::remove(owner, record)]).await?;
     Ok(axum::Json(render(&call, &stored)).into_response())
 }
 

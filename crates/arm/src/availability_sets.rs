@@ -48,7 +48,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         groups::created_group(answers).map(|group| body_attachment(Owner::Group(group), &body)).into_iter().collect()
     };
     let note = arm.actions.permit(Action::CreateAvailabilitySet)?.note(name);
-    let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
+    let done = arm.actions.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, group, true).await
 }
@@ -75,7 +75,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
     };
     let id = group.id;
     let note = arm.actions.permit(Action::ChangeAvailabilitySet)?.note(group.name.as_ref());
-    let done = arm.commit(commands, note, move |_| vec![body_attachment(Owner::Group(id), &merged)]).await?;
+    let done = arm.actions.commit(commands, note, move |_| vec![body_attachment(Owner::Group(id), &merged)]).await?;
     written(arm, &done.snapshot.region, id, false).await
 }
 

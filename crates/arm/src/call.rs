@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Query, Request};
-use forewarn_core::{Answer, Command, Home, Name, Snapshot};
-use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, Reader, StoreError};
+use forewarn_core::{Home, Name, Snapshot};
+use forewarn_store::{ATTACHMENTS_PAGE_MAX, Owner, Reader, StoreError};
 use forewarn_wire::arm::id::{Path, ResourceId};
 use forewarn_wire::percent;
 use http::{Method, header};
@@ -18,8 +18,7 @@ use super::locks::Locks;
 use super::resource::home_of;
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::{Actions, AuditNote, Scheme, extract, history};
-use forewarn_engine::CommittedBundle;
+use forewarn_api::{Actions, Scheme, extract, history};
 
 /// The name of the attachment that holds the body of a machine or group.
 pub const BODY: &str = "arm";
@@ -140,16 +139,6 @@ impl Arm {
 
     pub async fn lock(&self, id: &ResourceId) -> MutexGuard<'_, ()> {
         self.locks.lock(id).await
-    }
-
-    /// Runs the commands and writes the attachments in one commit: all or nothing.
-    pub async fn commit(
-        &self,
-        commands: Vec<Command>,
-        note: AuditNote,
-        attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
-    ) -> Result<CommittedBundle, ApiError> {
-        self.actions.commit(commands, note, attach).await
     }
 
     pub async fn read<T: Send + 'static>(

@@ -85,7 +85,8 @@ async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value
     let before = arm.read_attachment(Owner::Region, record_name(id)).await?;
     let mut attachments = remove_oldest(arm, id).await?;
     attachments.push(Attachment::put(Owner::Region, record_name(id), record.to_string()));
-    arm.commit(Vec::new(), arm.actions.permit(Action::PutDeployment)?.note(last_name(id)), move |_| attachments)
+    arm.actions
+        .commit(Vec::new(), arm.actions.permit(Action::PutDeployment)?.note(last_name(id)), move |_| attachments)
         .await?;
     Ok((before.is_none(), record))
 }
@@ -175,7 +176,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let note = call.arm.actions.permit(Action::DeleteDeployment)?.note(last_name(call.id()));
-    call.arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, name)]).await?;
+    call.arm.actions.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, name)]).await?;
     Ok(OperationTicket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 

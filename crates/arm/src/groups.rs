@@ -117,7 +117,10 @@ pub fn created_group(answers: &[Answer]) -> Option<GroupId> {
 pub async fn delete(call: &Call, group: &Group, action: Action) -> Result<OperationTicket, ApiError> {
     let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
     let (ticket, commands) = OperationTicket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, call.arm.actions.permit(action)?.note(group.name.as_ref()), |_| Vec::new()).await?;
+    call.arm
+        .actions
+        .commit(commands, call.arm.actions.permit(action)?.note(group.name.as_ref()), |_| Vec::new())
+        .await?;
     Ok(ticket)
 }
 

@@ -54,7 +54,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
         Command::ChangeMachine { machine: machine.id, change }
     });
     let note = call.arm.actions.permit(Action::ChangeMachine)?.note(machine.name.as_ref());
-    let done = call.arm.commit(commands.into_iter().collect(), note, |_| Vec::new()).await?;
+    let done = call.arm.actions.commit(commands.into_iter().collect(), note, |_| Vec::new()).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(machine.id).ok_or_else(|| not_found(call.id()))?;
     let resource = render::machine(&call.arm, region, machine, ResourceForm::Instance, View::Without).await?;

@@ -82,7 +82,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         attachments.extend([body_attachment(Owner::Machine(*id), &body), identity.attachment(Owner::Machine(*id))]);
         attachments
     };
-    let done = arm.commit(vec![Command::RegisterMachine(Box::new(new))], note, attach).await?;
+    let done = arm.actions.commit(vec![Command::RegisterMachine(Box::new(new))], note, attach).await?;
     let region = &done.snapshot.region;
     let created = match done.answers.first() {
         Some(Answer::Machine(id)) => region.machine(*id),
@@ -122,7 +122,8 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMod
         WantedIdentity::from_body(arm, &merged, arm.read_identity(Owner::Machine(id)).await?, machine.vm_id)?;
     let attach =
         move |_: &[Answer]| vec![body_attachment(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
-    let done = arm.commit(commands, arm.actions.permit(Action::ChangeVm)?.note(machine.name.as_ref()), attach).await?;
+    let done =
+        arm.actions.commit(commands, arm.actions.permit(Action::ChangeVm)?.note(machine.name.as_ref()), attach).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(id).ok_or_else(|| deleted_meanwhile(&machine.name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;

@@ -38,7 +38,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     let attachment = Attachment::put(Owner::Region, record_name(id), merged.body.to_string());
     let permit = arm.actions.permit(Action::PutMaintenanceConfiguration)?;
     let note = permit.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
-    arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
+    arm.actions.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     Ok(Written { is_new: merged.is_new, resource: render(merged.body), pending: None })
 }
 
@@ -101,7 +101,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let Some(found) = find(arm, id).await? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let note = arm.actions.permit(Action::DeleteMaintenanceConfiguration)?.note(last_name(id));
     let record = record_name(id);
-    arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, record)]).await?;
+    arm.actions.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, record)]).await?;
     // Clients read the deleted configuration from the response.
     Ok(axum::Json(render(found)).into_response())
 }

@@ -58,7 +58,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     let attachment = Attachment::put(Owner::Region, record_name(id), merged.body.to_string());
     let note =
         arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
-    arm.commit(Vec::new(), note, move |_| children.into_iter().chain([attachment]).collect()).await?;
+    arm.actions.commit(Vec::new(), note, move |_| children.into_iter().chain([attachment]).collect()).await?;
     let resource = complete(arm, vec![merged.body]).await?.pop().unwrap_or_default();
     Ok(Written { is_new: merged.is_new, resource, pending: None })
 }
@@ -140,10 +140,11 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
         arm.read_attachments_below(format!("{}/", record_name(id)), None).await?.into_iter().map(|(name, _)| name);
     let removed: Vec<String> = children.chain([record_name(id)]).collect();
     let remove = |name| Attachment::remove(Owner::Region, name);
-    arm.commit(Vec::new(), call.arm.actions.permit(Action::DeleteNetworkResource)?.note(last_name(id)), move |_| {
-        removed.into_iter().map(remove).collect()
-    })
-    .await?;
+    arm.actions
+        .commit(Vec::new(), call.arm.actions.permit(Action::DeleteNetworkResource)?.note(last_name(id)), move |_| {
+            removed.into_iter().map(remove).collect()
+        })
+        .await?;
     Ok(StatusCode::OK.into_response())
 }
 

@@ -56,7 +56,7 @@ async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Re
     }
     let attachment = Attachment::put(Owner::Region, record_name(id), record.to_string());
     let note = arm.actions.permit(Action::PutResourceGroup)?.note(name.as_str());
-    arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
+    arm.actions.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     let resource = group_records::render(&home, &record, "Succeeded");
     Ok(Written { is_new: existing.is_none(), resource, pending: None })
 }
@@ -122,7 +122,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let (ticket, commands) = OperationTicket::of_requests(arm, requests);
     let note = call.arm.actions.permit(Action::DeleteResourceGroup)?.note(home.resource_group.as_ref());
     let remove = |name| Attachment::remove(Owner::Region, name);
-    arm.commit(commands, note, move |_| removed.into_iter().map(remove).collect()).await?;
+    arm.actions.commit(commands, note, move |_| removed.into_iter().map(remove).collect()).await?;
     Ok(ticket.accepted(&call))
 }
 

@@ -51,7 +51,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         attachments
     };
     let note = arm.actions.permit(Action::CreateScaleSet)?.note(name);
-    let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
+    let done = arm.actions.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, group, true, None).await
 }
@@ -116,8 +116,10 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         attachments.extend(identities(&identity, id, created_machines(answers)));
         attachments
     };
-    let done =
-        arm.commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_ref()), attach).await?;
+    let done = arm
+        .actions
+        .commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_ref()), attach)
+        .await?;
     written(arm, &done.snapshot.region, id, false, Some(operation)).await
 }
 

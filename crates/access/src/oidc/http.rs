@@ -1,7 +1,6 @@
 //! The HTTP client for the provider: one request per connection, no redirects, limited in time and size.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, Uri, header};
@@ -9,14 +8,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::system_tls::{AuthoritiesError, SystemTls};
 
 /// Time for one request. A browser waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,14 +34,13 @@ pub enum HttpError {
     Body { host: String },
     #[error("{host} did not answer within {} seconds", TIMEOUT.as_secs())]
     TooSlow { host: String },
-    #[error("the certificate authorities of this host cannot be used: {0}")]
-    Authorities(String),
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
 }
 
 #[derive(Default)]
 pub struct HttpClient {
-    /// Created for the first https request.
-    tls: OnceCell<Arc<ClientConfig>>,
+    tls: SystemTls,
 }
 
 impl HttpClient {
@@ -70,16 +67,8 @@ impl HttpClient {
             return exchange_over(stream, request, &host).await;
         }
         let name = ServerName::try_from(bare).map_err(|error| connect_error(io::Error::other(error)))?;
-        let connector = TlsConnector::from(self.tls().await?);
+        let connector = TlsConnector::from(self.tls.config().await?);
         exchange_over(connector.connect(name, stream).await.map_err(connect_error)?, request, &host).await
-    }
-
-    async fn tls(&self) -> Result<Arc<ClientConfig>, HttpError> {
-        let config = self.tls.get_or_try_init(|| async {
-            let config = tokio::task::spawn_blocking(client_config).await;
-            config.unwrap_or_else(|_| Err(HttpError::Authorities("they cannot be read".into())))
-        });
-        config.await.cloned()
     }
 }
 
@@ -104,21 +93,4 @@ async fn exchange_over(
     let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
     let body = body.map_err(|_| HttpError::Body { host: host.to_owned() })?;
     Ok(Response::from_parts(parts, body.to_bytes().to_vec()))
-}
-
-/// Uses the certificate authorities of this host (or those in `SSL_CERT_FILE`).
-fn client_config() -> Result<Arc<ClientConfig>, HttpError> {
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let reason = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
-        return Err(HttpError::Authorities(reason));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| HttpError::Authorities(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }

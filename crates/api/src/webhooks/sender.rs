@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,19 +13,16 @@ use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::event_message::Message;
 use super::receiver_url::ReceiverScheme;
 use super::{ReceiverUrl, SigningSecret};
-use forewarn_access::tls;
+use forewarn_access::{AuthoritiesError, SystemTls, tls};
 
 /// Maximum size of the head of a response, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -44,8 +40,8 @@ pub enum SendError {
     Connect(io::Error),
     #[error("The TLS handshake with the receiver failed: {}.", describe_io(.0))]
     Tls(io::Error),
-    #[error("The certificate authorities of this host cannot be used: {0}.")]
-    Authorities(String),
+    #[error("The delivery needs TLS, but {0}.")]
+    Authorities(#[from] AuthoritiesError),
     #[error("The receiver closed the connection without a response: {0}.")]
     Broken(String),
     #[error("The receiver did not respond within {} seconds.", .0.as_secs_f64())]
@@ -56,13 +52,12 @@ pub enum SendError {
 pub struct Sender {
     /// Time limit from name resolution to the head of the response.
     timeout: Duration,
-    /// Created for the first https receiver.
-    tls: OnceCell<Arc<ClientConfig>>,
+    tls: SystemTls,
 }
 
 impl Sender {
     pub fn new(timeout: Duration) -> Sender {
-        Sender { timeout, tls: OnceCell::new() }
+        Sender { timeout, tls: SystemTls::default() }
     }
 
     /// Sends a message. It is delivered if the response is 2xx.
@@ -94,36 +89,11 @@ impl Sender {
             ReceiverScheme::Tls => {
                 let name = ServerName::try_from(url.host.clone());
                 let name = name.map_err(|error| SendError::Tls(io::Error::other(error)))?;
-                let connector = TlsConnector::from(self.tls().await?);
+                let connector = TlsConnector::from(self.tls.config().await?);
                 exchange(connector.connect(name, stream).await.map_err(SendError::Tls)?, request).await
             }
         }
     }
-
-    async fn tls(&self) -> Result<Arc<ClientConfig>, SendError> {
-        let config = self.tls.get_or_try_init(|| async {
-            let config = tokio::task::spawn_blocking(client_config).await;
-            config.unwrap_or_else(|_| Err(SendError::Authorities("they cannot be read".into())))
-        });
-        config.await.cloned()
-    }
-}
-
-/// Uses the certificate authorities of this host (or those in `SSL_CERT_FILE`).
-fn client_config() -> Result<Arc<ClientConfig>, SendError> {
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let reason = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
-        return Err(SendError::Authorities(reason));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| SendError::Authorities(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 /// The timestamp is real time even with a manual clock, because receivers compare it with their own clocks.

@@ -1,7 +1,7 @@
 //! `forewarn cluster`: shows and manages the servers that share a region.
 
+use forewarn_api_types::{AppliedRules, ClusterNode, ClusterReport, EtcdMember, SteppedDown};
 use forewarn_server::EtcdAccess;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::single_line;
@@ -21,10 +21,8 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
         ClusterCommand::Status => show(&api()?.get(&Call::api(&["cluster"]))?, args.connection.output),
         ClusterCommand::StepDown => {
             let done = api()?.post(&Call::api(&["cluster", "step-down"]), &serde_json::json!({}))?;
-            output::print_stderr(&output::escape(&format!(
-                "Node {} no longer leads",
-                done["node"].as_str().unwrap_or("?")
-            )));
+            let done: SteppedDown = decode(&done)?;
+            output::print_stderr(&output::escape(&format!("Node {} no longer leads", done.node)));
             Ok(())
         }
         ClusterCommand::Remove { node } => {
@@ -34,8 +32,7 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
         }
         ClusterCommand::ApplyRules => {
             let done = api()?.post(&Call::api(&["cluster", "apply-rules"]), &serde_json::json!({}))?;
-            let changed: Vec<String> = decode(&done["changed"])?;
-            let node = done["node"].as_str().unwrap_or("?");
+            let AppliedRules { node, changed } = decode(&done)?;
             let text = match changed.len() {
                 0 => format!("The region already has the rules of node {node}"),
                 _ => format!("Applied the rules of node {node} to the region. Previous values: {}", changed.join("; ")),
@@ -68,21 +65,7 @@ fn etcd_access(args: &EtcdArgs) -> EtcdAccess {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Node {
-    name: String,
-    address: String,
-    is_leader: bool,
-    /// Absent if the node does not answer.
-    role: Option<String>,
-    revision: u64,
-    behind: u64,
-    clock_difference_ms: Option<i64>,
-    version: Option<String>,
-}
-
-impl TableRow for Node {
+impl TableRow for ClusterNode {
     const HEADER: &'static [&'static str] = &["NODE", "ROLE", "REVISION", "BEHIND", "CLOCK", "VERSION", "ADDRESS"];
     const EMPTY: &'static str = "There are no nodes.";
 
@@ -109,44 +92,41 @@ fn show(status: &Value, output: Output) -> Result<(), Failure> {
         Output::Table | Output::Tsv => {}
     }
     let nodes: Vec<Value> = decode(&status["nodes"])?;
-    output::print_list::<Node>(&nodes, output)?;
+    output::print_list::<ClusterNode>(&nodes, output)?;
     if output == Output::Tsv {
         return Ok(());
     }
-    let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
-    let etcd: Vec<Value> = decode(&status["etcd"])?;
+    let report: ClusterReport = decode(status)?;
     let facts = [
-        ("Region", text(&status["region"])),
-        ("Leader", text(&status["leader"])),
-        ("Term", status["term"].to_string()),
-        ("etcd", etcd.iter().map(describe_member).collect::<Vec<_>>().join(", ")),
+        ("Region", report.region.clone()),
+        ("Leader", report.leader.clone().unwrap_or_else(|| "none".to_owned())),
+        ("Term", report.term.to_string()),
+        ("etcd", report.etcd.iter().map(describe_member).collect::<Vec<_>>().join(", ")),
     ];
     let mut lines = single_line(String::new());
     lines.extend(output::format_fields(&facts));
-    lines.extend(list_problems(status, &nodes).iter().map(|problem| output::escape(&format!("Problem: {problem}"))));
+    lines.extend(list_problems(&report).iter().map(|problem| output::escape(&format!("Problem: {problem}"))));
     lines.iter().try_for_each(|line| output::print_line(line))
 }
 
-fn list_problems(status: &Value, nodes: &[Value]) -> Vec<String> {
-    let mut problems: Vec<String> = status["problem"].as_str().map(str::to_owned).into_iter().collect();
-    for node in nodes {
-        let name = node["name"].as_str().unwrap_or("?");
-        problems.extend(node["problem"].as_str().map(|problem| format!("{name}: {problem}")));
-        let ahead_ms = node["clockDifferenceMs"].as_i64().filter(|ms| ms.abs() > CLOCK_DIFFERENCE_MS_MAX);
+fn list_problems(report: &ClusterReport) -> Vec<String> {
+    let mut problems: Vec<String> = report.problem.iter().cloned().collect();
+    for ClusterNode { name, problem, clock_difference_ms, rule_differences, .. } in &report.nodes {
+        problems.extend(problem.iter().map(|problem| format!("{name}: {problem}")));
+        let ahead_ms = clock_difference_ms.filter(|ms| ms.abs() > CLOCK_DIFFERENCE_MS_MAX);
         problems.extend(ahead_ms.map(|ms| format!("the clock of {name} differs by {ms:+} ms")));
-        let rules = node["ruleDifferences"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        problems.extend(rules.map(|rule| format!("{name}: the rule {rule}")));
+        problems.extend(rule_differences.iter().map(|rule| format!("{name}: the rule {rule}")));
     }
     problems
 }
 
-fn describe_member(member: &Value) -> String {
-    let endpoint = member["endpoint"].as_str().unwrap_or("?");
-    match (member["version"].as_str(), member["errors"].as_array().is_some_and(Vec::is_empty)) {
-        (Some(version), true) => {
-            let leads = if member["isLeader"] == true { ", leader" } else { "" };
-            format!("{endpoint} ({version}{leads}, {} MiB)", member["bytes"].as_u64().unwrap_or(0).div_ceil(1 << 20))
+fn describe_member(member: &EtcdMember) -> String {
+    let endpoint = &member.endpoint;
+    match (&member.version, member.errors.first()) {
+        (Some(version), None) => {
+            let leads = if member.is_leader { ", leader" } else { "" };
+            format!("{endpoint} ({version}{leads}, {} MiB)", member.bytes.unwrap_or(0).div_ceil(1 << 20))
         }
-        _ => format!("{endpoint} ({})", member["errors"][0].as_str().unwrap_or("failing")),
+        (_, error) => format!("{endpoint} ({})", error.map_or("failing", String::as_str)),
     }
 }
