@@ -31,7 +31,7 @@ enum Updatable {
 }
 
 /// The newest updates of a resource.
-struct Progress {
+struct UpdateProgress {
     status: &'static str,
     created: Timestamp,
     ended: Option<Timestamp>,
@@ -73,7 +73,7 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 pub async fn list_updates(call: Call) -> Result<Response, ApiError> {
     let resource = find(&call)?;
     let open = open_updates(&call.arm.snapshot().region, &resource);
-    let update = |progress: Progress| {
+    let update = |progress: UpdateProgress| {
         json!({
             "maintenanceScope": "Host",
             "impactType": "Freeze",
@@ -115,11 +115,11 @@ fn to_api(window: Window) -> MaintenanceWindow {
     }
 }
 
-fn open_updates(region: &Region, resource: &Updatable) -> Option<Progress> {
+fn open_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress> {
     newest_updates(region, resource).filter(|progress| progress.ended.is_none())
 }
 
-fn newest_updates(region: &Region, resource: &Updatable) -> Option<Progress> {
+fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress> {
     match resource {
         Updatable::Set(group) => {
             let is_of = |rollout: &&Arc<Rollout>| {
@@ -137,7 +137,7 @@ fn newest_updates(region: &Region, resource: &Updatable) -> Option<Progress> {
     }
 }
 
-fn rollout_progress(rollout: &Rollout) -> Progress {
+fn rollout_progress(rollout: &Rollout) -> UpdateProgress {
     let (status, ended) = match rollout.state {
         RolloutState::Planned | RolloutState::Waiting | RolloutState::Paused => ("Pending", None),
         RolloutState::Running => ("InProgress", None),
@@ -145,10 +145,10 @@ fn rollout_progress(rollout: &Rollout) -> Progress {
         RolloutState::Stopped { at, .. } => ("Cancelled", Some(at)),
         RolloutState::Failed { at } => ("RetryLater", Some(at)),
     };
-    Progress { status, created: rollout.created, ended }
+    UpdateProgress { status, created: rollout.created, ended }
 }
 
-fn operation_progress(region: &Region, operation: &Operation) -> Progress {
+fn operation_progress(region: &Region, operation: &Operation) -> UpdateProgress {
     let mut events = operation.parts.iter().filter_map(|part| region.event(part.event));
     let (status, ended) = match &operation.state {
         OperationState::Running if events.any(|event| matches!(event.status, Status::Started { .. })) => {
@@ -161,7 +161,7 @@ fn operation_progress(region: &Region, operation: &Operation) -> Progress {
             OperationResult::Failed(_) => ("RetryLater", Some(*at)),
         },
     };
-    Progress { status, created: operation.asked, ended }
+    UpdateProgress { status, created: operation.asked, ended }
 }
 
 fn render(call: &Call, resource: &Updatable) -> Value {
@@ -170,7 +170,7 @@ fn render(call: &Call, resource: &Updatable) -> Value {
     let progress = newest_updates(&call.arm.snapshot().region, resource);
     let mut properties = json!({ "resourceId": base });
     properties["status"] = progress.as_ref().map_or("NoUpdatesPending", |progress| progress.status).into();
-    if let Some(Progress { created, ended, .. }) = progress {
+    if let Some(UpdateProgress { created, ended, .. }) = progress {
         properties["lastUpdateTime"] = Time(ended.unwrap_or(created).0).to_string().into();
     }
     json!({ "id": id, "name": name, "type": "Microsoft.Maintenance/applyUpdates", "properties": properties })

@@ -24,11 +24,11 @@ type Answer = oneshot::Sender<Result<Vec<u8>>>;
 
 pub struct Shared {
     outgoing: mpsc::Sender<Vec<u8>>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     closed: watch::Sender<Option<String>>,
 }
 
-struct State {
+struct ConnectionState {
     waiting: HashMap<u32, Answer>,
     serial: u32,
     events: Option<mpsc::Sender<Event>>,
@@ -39,7 +39,7 @@ struct State {
 
 impl Shared {
     pub fn new(outgoing: mpsc::Sender<Vec<u8>>, events: mpsc::Sender<Event>) -> Shared {
-        let state = State {
+        let state = ConnectionState {
             waiting: HashMap::new(),
             serial: 0,
             events: Some(events),
@@ -49,7 +49,7 @@ impl Shared {
         Shared { outgoing, state: Mutex::new(state), closed: watch::Sender::new(None) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

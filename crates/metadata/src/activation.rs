@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::source::{Source, SourceError};
 
 /// None until the command is answered.
-type Outcome = watch::Receiver<Option<Result<(), SourceError>>>;
+type PendingActivation = watch::Receiver<Option<Result<(), SourceError>>>;
 
 #[derive(Clone)]
 pub struct Activation(Arc<Inner>);
@@ -20,7 +20,7 @@ pub struct Activation(Arc<Inner>);
 struct Inner {
     source: Arc<dyn Source>,
     first_call_delay: Duration,
-    in_progress: Mutex<HashMap<ScopeId, Outcome>>,
+    in_progress: Mutex<HashMap<ScopeId, PendingActivation>>,
     /// When event groups were turned on, for as long as the first-call delay lasts.
     turned_on: Mutex<HashMap<ScopeId, Instant>>,
 }
@@ -74,7 +74,7 @@ impl Activation {
         Some(turned_on + self.0.first_call_delay).filter(|until| *until > Instant::now())
     }
 
-    fn submit(&self, switch: ScopeId, machine: MachineId) -> Outcome {
+    fn submit(&self, switch: ScopeId, machine: MachineId) -> PendingActivation {
         let mut in_progress = lock(&self.0.in_progress);
         if let Some(outcome) = in_progress.get(&switch) {
             return outcome.clone();

@@ -58,7 +58,7 @@ pub fn export_region(
 ) -> Result<Summary, StoreError> {
     let mut out = Lines { out };
     let clock = clock.map(|kind| kind.as_str().to_string());
-    out.write(&Line::Archive(Header { format: FORMAT.into(), version: VERSION, revision, clock }))?;
+    out.write(&ArchiveLine::Archive(Header { format: FORMAT.into(), version: VERSION, revision, clock }))?;
     let mut summary = Summary::default();
     let mut owners = HashSet::from([Owner::Region]);
     for entity in entities {
@@ -74,10 +74,10 @@ pub fn export_region(
         query.after = Some(last.number);
         summary.history += rows.len() as u64;
         for row in rows {
-            out.write(&Line::History(Box::new(HistoryLine::from(row))))?;
+            out.write(&ArchiveLine::History(Box::new(HistoryLine::from(row))))?;
         }
     }
-    out.write(&Line::End(summary))?;
+    out.write(&ArchiveLine::End(summary))?;
     out.out.flush().map_err(|error| StoreError::Io(error.into()))?;
     Ok(summary)
 }
@@ -93,7 +93,7 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
     let header = archive.read_header()?;
     let clock =
         header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.error_at_line(error))?;
-    let (State { entities, attachments }, next) = archive.read_state()?;
+    let (ImportedState { entities, attachments }, next) = archive.read_state()?;
     let mut next = Some(next);
     Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
         StoreError::Message(format!(
@@ -114,7 +114,7 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
 const FORMAT: &str = "forewarn";
 
 #[derive(Serialize, Deserialize)]
-enum Line<'a> {
+enum ArchiveLine<'a> {
     #[serde(rename = "archive")]
     Archive(Header),
     #[serde(rename = "record", borrow)]
@@ -229,7 +229,7 @@ struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    fn write(&mut self, line: &Line<'_>) -> Result<(), StoreError> {
+    fn write(&mut self, line: &ArchiveLine<'_>) -> Result<(), StoreError> {
         serde_json::to_writer(&mut self.out, line).map_err(|error| StoreError::Io(error.into()))?;
         self.out.write_all(b"\n").map_err(|error| StoreError::Io(error.into()))
     }
@@ -237,7 +237,7 @@ impl<W: Write> Lines<W> {
     fn write_record(&mut self, record: &record::Record) -> Result<(), StoreError> {
         let body = serde_json::from_str(&record.body).map_err(|error| StoreError::Io(error.into()))?;
         let (kind, key) = (record.kind.to_string(), record.key.clone());
-        self.write(&Line::Record(RecordLine { kind, key, version: record.version, body }))
+        self.write(&ArchiveLine::Record(RecordLine { kind, key, version: record.version, body }))
     }
 
     /// Writes the attachments of the given owners and returns their number. Other owners may have been added
@@ -250,7 +250,7 @@ impl<W: Write> Lines<W> {
             for Attachment { owner, name, value } in page {
                 let Some(value) = value.filter(|_| owners.contains(&owner)) else { continue };
                 let (kind, key) = owner.record_name();
-                self.write(&Line::Attachment(AttachmentLine { kind: kind.into(), key, name, value }))?;
+                self.write(&ArchiveLine::Attachment(AttachmentLine { kind: kind.into(), key, name, value }))?;
                 written += 1;
             }
             page = next;
@@ -266,7 +266,7 @@ struct Archive<R> {
     line: String,
 }
 
-struct State {
+struct ImportedState {
     entities: Vec<Entity>,
     attachments: Vec<Attachment>,
 }
@@ -281,7 +281,7 @@ impl<R: BufRead> Archive<R> {
     fn read_header(&mut self) -> Result<Header, StoreError> {
         self.read_line()?;
         let header = match serde_json::from_str(&self.line) {
-            Ok(Line::Archive(header)) if header.format == FORMAT => header,
+            Ok(ArchiveLine::Archive(header)) if header.format == FORMAT => header,
             _ => return Err(self.error_at_line("this is not a Forewarn archive")),
         };
         if !(VERSION_MIN..=VERSION).contains(&header.version) {
@@ -294,7 +294,7 @@ impl<R: BufRead> Archive<R> {
     }
 
     /// Reads all records and attachments, and the first line after them.
-    fn read_state(&mut self) -> Result<(State, HistoryOrEnd), StoreError> {
+    fn read_state(&mut self) -> Result<(ImportedState, HistoryOrEnd), StoreError> {
         let mut interner = Interner::default();
         let mut entities: Vec<Entity> = Vec::new();
         let mut attachments: Vec<Attachment> = Vec::new();
@@ -302,11 +302,11 @@ impl<R: BufRead> Archive<R> {
         loop {
             self.read_line()?;
             match self.parse_line()? {
-                Line::Archive(_) => return Err(self.error_at_line("unexpected second archive header")),
-                Line::Record(_) if !attachments.is_empty() => {
+                ArchiveLine::Archive(_) => return Err(self.error_at_line("unexpected second archive header")),
+                ArchiveLine::Record(_) if !attachments.is_empty() => {
                     return Err(self.error_at_line("unexpected record after the attachments"));
                 }
-                Line::Record(line) => {
+                ArchiveLine::Record(line) => {
                     if !keys.insert((line.kind.clone(), line.key.clone())) {
                         return Err(self.error_at_line(format_args!("duplicate record {} '{}'", line.kind, line.key)));
                     }
@@ -314,15 +314,17 @@ impl<R: BufRead> Archive<R> {
                         .map_err(|error| self.error_at_line(error))?;
                     entities.push(entity);
                 }
-                Line::Attachment(line) => {
+                ArchiveLine::Attachment(line) => {
                     let owned = line.kind == "meta" || keys.contains(&(line.kind.clone(), line.key.clone()));
                     let owner = Owner::from_record_name(&line.kind, &line.key).filter(|_| owned);
                     let owner =
                         owner.ok_or_else(|| self.error_at_line("the owner of the attachment is not in the archive"))?;
                     attachments.push(Attachment::put(owner, line.name, line.value));
                 }
-                Line::History(line) => return Ok((State { entities, attachments }, HistoryOrEnd::History(line))),
-                Line::End(end) => return Ok((State { entities, attachments }, HistoryOrEnd::End(end))),
+                ArchiveLine::History(line) => {
+                    return Ok((ImportedState { entities, attachments }, HistoryOrEnd::History(line)));
+                }
+                ArchiveLine::End(end) => return Ok((ImportedState { entities, attachments }, HistoryOrEnd::End(end))),
             }
         }
     }
@@ -353,11 +355,11 @@ impl<R: BufRead> Archive<R> {
     fn read_history_or_end(&mut self) -> Result<HistoryOrEnd, StoreError> {
         self.read_line()?;
         match self.parse_line()? {
-            Line::Archive(_) => Err(self.error_at_line("unexpected second archive header")),
-            Line::Record(_) => Err(self.error_at_line("unexpected record after the history")),
-            Line::Attachment(_) => Err(self.error_at_line("unexpected attachment after the history")),
-            Line::History(line) => Ok(HistoryOrEnd::History(line)),
-            Line::End(end) => Ok(HistoryOrEnd::End(end)),
+            ArchiveLine::Archive(_) => Err(self.error_at_line("unexpected second archive header")),
+            ArchiveLine::Record(_) => Err(self.error_at_line("unexpected record after the history")),
+            ArchiveLine::Attachment(_) => Err(self.error_at_line("unexpected attachment after the history")),
+            ArchiveLine::History(line) => Ok(HistoryOrEnd::History(line)),
+            ArchiveLine::End(end) => Ok(HistoryOrEnd::End(end)),
         }
     }
 
@@ -382,7 +384,7 @@ impl<R: BufRead> Archive<R> {
         }
     }
 
-    fn parse_line(&self) -> Result<Line<'_>, StoreError> {
+    fn parse_line(&self) -> Result<ArchiveLine<'_>, StoreError> {
         serde_json::from_str(&self.line).map_err(|error| self.error_at_line(error))
     }
 

@@ -89,19 +89,19 @@ impl Change {
         for Attachment { owner, name, value } in &self.attachments {
             let (kind, key) = owner.record_name();
             let (kind, name, value) = (kind.to_owned(), name.clone(), value.clone());
-            put_line(&mut bytes, &Line::Attach(AttachLine { kind, key, name, value }))?;
+            put_line(&mut bytes, &ReplicaLine::Attach(AttachLine { kind, key, name, value }))?;
         }
         for row in &self.rows {
-            put_line(&mut bytes, &Line::History(Box::new(HistoryLine::from(row.clone()))))?;
+            put_line(&mut bytes, &ReplicaLine::History(Box::new(HistoryLine::from(row.clone()))))?;
         }
         if let Some(stamp) = &self.stamp {
-            put_line(&mut bytes, &Line::Stamp(stamp.to_text()))?;
+            put_line(&mut bytes, &ReplicaLine::Stamp(stamp.to_text()))?;
         }
         if let Some(clock) = self.clock {
-            put_line(&mut bytes, &Line::Clock(clock.as_str().to_owned()))?;
+            put_line(&mut bytes, &ReplicaLine::Clock(clock.as_str().to_owned()))?;
         }
         if let Some(through) = self.forget_through {
-            put_line(&mut bytes, &Line::Forget(through))?;
+            put_line(&mut bytes, &ReplicaLine::Forget(through))?;
         }
         Ok(bytes)
     }
@@ -124,31 +124,31 @@ impl Change {
         Ok(change)
     }
 
-    fn decode_line(&mut self, line: Line<'_>, interner: &mut Interner) -> Result<(), StoreError> {
+    fn decode_line(&mut self, line: ReplicaLine<'_>, interner: &mut Interner) -> Result<(), StoreError> {
         match line {
-            Line::Put(RecordLine { kind, key, version, body }) => {
+            ReplicaLine::Put(RecordLine { kind, key, version, body }) => {
                 self.writes.push(Write::Put(record::decode(&kind, &key, version, body.get(), interner)?));
             }
-            Line::Delete(KeyLine { kind, key }) => {
+            ReplicaLine::Delete(KeyLine { kind, key }) => {
                 let key = record::key_of(&kind, &key).ok_or_else(|| invalid(&format!("unknown key {kind} '{key}'")))?;
                 self.writes.push(Write::Delete(key));
             }
-            Line::Attach(AttachLine { kind, key, name, value }) => {
+            ReplicaLine::Attach(AttachLine { kind, key, name, value }) => {
                 let owner = Owner::from_record_name(&kind, &key);
                 let owner = owner.ok_or_else(|| invalid(&format!("unknown owner {kind} '{key}'")))?;
                 self.attachments.push(Attachment { owner, name, value });
             }
-            Line::History(line) => self.rows.push(line.into_row().map_err(|error| invalid(&error))?),
-            Line::Stamp(text) => self.stamp = ClockStamp::parse(&text),
-            Line::Clock(word) => self.clock = Some(ClockKind::parse(&word)?),
-            Line::Forget(through) => self.forget_through = Some(through),
+            ReplicaLine::History(line) => self.rows.push(line.into_row().map_err(|error| invalid(&error))?),
+            ReplicaLine::Stamp(text) => self.stamp = ClockStamp::parse(&text),
+            ReplicaLine::Clock(word) => self.clock = Some(ClockKind::parse(&word)?),
+            ReplicaLine::Forget(through) => self.forget_through = Some(through),
         }
         Ok(())
     }
 }
 
 #[derive(Serialize, Deserialize)]
-enum Line<'a> {
+enum ReplicaLine<'a> {
     #[serde(rename = "put", borrow)]
     Put(RecordLine<'a>),
     #[serde(rename = "delete")]
@@ -187,16 +187,16 @@ fn encode_write(bytes: &mut Vec<u8>, write: &Write) -> Result<(), StoreError> {
         Write::Put(entity) => {
             let record::Record { kind, key, version, body } = record::encode(entity);
             let body: &RawValue = serde_json::from_str(&body).map_err(|error| StoreError::Io(error.into()))?;
-            put_line(bytes, &Line::Put(RecordLine { kind: kind.to_owned(), key, version, body }))
+            put_line(bytes, &ReplicaLine::Put(RecordLine { kind: kind.to_owned(), key, version, body }))
         }
         Write::Delete(key) => {
             let (kind, key) = record::name_of(key);
-            put_line(bytes, &Line::Delete(KeyLine { kind: kind.to_owned(), key }))
+            put_line(bytes, &ReplicaLine::Delete(KeyLine { kind: kind.to_owned(), key }))
         }
     }
 }
 
-fn put_line(bytes: &mut Vec<u8>, line: &Line<'_>) -> Result<(), StoreError> {
+fn put_line(bytes: &mut Vec<u8>, line: &ReplicaLine<'_>) -> Result<(), StoreError> {
     serde_json::to_writer(&mut *bytes, line).map_err(|error| StoreError::Io(error.into()))?;
     bytes.push(b'\n');
     Ok(())

@@ -36,7 +36,7 @@ struct OtherClaims(Map<String, Value>);
 
 impl AdditionalClaims for OtherClaims {}
 
-type Claims = IdTokenClaims<OtherClaims, CoreGenderClaim>;
+type OidcClaims = IdTokenClaims<OtherClaims, CoreGenderClaim>;
 type TokenFields = IdTokenFields<
     OtherClaims,
     EmptyExtraTokenFields,
@@ -189,7 +189,7 @@ fn token_error(error: RequestTokenError<HttpError, StandardErrorResponse<CoreErr
 }
 
 /// The name that people know, and the groups. A claim with one group can be a string.
-fn user_of(claims: &Claims, groups_claim: &str) -> User {
+fn user_of(claims: &OidcClaims, groups_claim: &str) -> User {
     let other = &claims.additional_claims().0;
     let name = claims.preferred_username().map(|name| name.to_string());
     let name = name.or_else(|| claims.email().map(|email| email.to_string()));

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::error::{Problem, TemplateError};
-use super::evaluate::{Evaluator, Phase};
-use super::frame::Source;
+use super::evaluate::{EvaluationResult, Evaluator, Phase};
+use super::frame::ParameterValue;
 use crate::arm::id::ResourceId;
 use crate::arm::types;
 
@@ -39,10 +39,8 @@ impl Contextual {
     }
 }
 
-type Evaluated = Result<Value, TemplateError>;
-
 impl Evaluator<'_> {
-    pub(super) fn contextual(&mut self, function: Contextual, at: usize, arguments: &[Value]) -> Evaluated {
+    pub(super) fn contextual(&mut self, function: Contextual, at: usize, arguments: &[Value]) -> EvaluationResult {
         match function {
             Contextual::Parameters => {
                 let name = self.named("parameters", at, arguments)?;
@@ -69,7 +67,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn parameter(&mut self, at: usize, name: &str) -> Evaluated {
+    fn parameter(&mut self, at: usize, name: &str) -> EvaluationResult {
         let frame = self.frame;
         let Some(parameter) = frame.parameter(name) else {
             return Err(self.error_at(Some(at), Problem::UnknownParameter { name: name.to_owned() }));
@@ -78,15 +76,15 @@ impl Evaluator<'_> {
             self.secret = Some(parameter.name.clone());
         }
         match &parameter.value {
-            Source::Known(value) => Ok(value.clone()),
-            Source::Written(value) => {
+            ParameterValue::Known(value) => Ok(value.clone()),
+            ParameterValue::Written(value) => {
                 let place = format!("parameters.{}.defaultValue", parameter.name);
                 self.opened(at, &place, |evaluator| evaluator.value(value))
             }
         }
     }
 
-    fn variable(&mut self, at: usize, name: &str) -> Evaluated {
+    fn variable(&mut self, at: usize, name: &str) -> EvaluationResult {
         let frame = self.frame;
         if let Some((name, value)) = frame.variable(name) {
             return self.opened(at, &format!("variables.{name}"), |evaluator| evaluator.value(value));
@@ -101,7 +99,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates a variable or default, and fails if it depends on itself.
-    fn opened(&mut self, at: usize, place: &str, work: impl FnOnce(&mut Self) -> Evaluated) -> Evaluated {
+    fn opened(&mut self, at: usize, place: &str, work: impl FnOnce(&mut Self) -> EvaluationResult) -> EvaluationResult {
         if self.open.iter().any(|open| open == place) {
             return Err(self.error_at(Some(at), Problem::RefersToItself { name: place.to_owned() }));
         }
@@ -114,7 +112,7 @@ impl Evaluator<'_> {
         value
     }
 
-    fn copy_index(&mut self, at: usize, arguments: &[Value]) -> Evaluated {
+    fn copy_index(&mut self, at: usize, arguments: &[Value]) -> EvaluationResult {
         let (name, offset) = match arguments {
             [] => (None, Some(0)),
             [Value::String(name)] => (Some(name), Some(0)),
@@ -154,7 +152,7 @@ impl Evaluator<'_> {
         id_of(subscription, group, kind, names).map_err(|problem| self.error_at(Some(at), problem))
     }
 
-    fn reference(&mut self, at: usize, arguments: &[Value]) -> Evaluated {
+    fn reference(&mut self, at: usize, arguments: &[Value]) -> EvaluationResult {
         let Phase::Outputs(find) = self.phase else {
             let why = "it only works in outputs, because resources do not exist before the deployment";
             return Err(self.error_at(Some(at), Problem::RefusedFunction { name: "reference".to_owned(), why }));
@@ -173,7 +171,7 @@ impl Evaluator<'_> {
         Ok(if full { resource } else { resource.get("properties").cloned().unwrap_or_else(|| json!({})) })
     }
 
-    fn providers(&self, at: usize, arguments: &[Value]) -> Evaluated {
+    fn providers(&self, at: usize, arguments: &[Value]) -> EvaluationResult {
         let [Value::String(namespace), Value::String(kind)] = arguments else {
             return Err(self.arguments("providers", at, "requires a namespace and a type"));
         };

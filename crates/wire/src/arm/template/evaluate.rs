@@ -74,7 +74,7 @@ impl Deciding {
     }
 }
 
-type Evaluated = Result<Value, TemplateError>;
+pub(super) type EvaluationResult = Result<Value, TemplateError>;
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(frame: &'a Frame, phase: Phase<'a>) -> Evaluator<'a> {
@@ -135,7 +135,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a value with all its expressions.
-    pub(super) fn value(&mut self, value: &Value) -> Evaluated {
+    pub(super) fn value(&mut self, value: &Value) -> EvaluationResult {
         self.deeper(|evaluator| match value {
             Value::String(text) => evaluator.text(text),
             Value::Array(items) => evaluator.list(items),
@@ -178,12 +178,12 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn list(&mut self, items: &[Value]) -> Evaluated {
+    fn list(&mut self, items: &[Value]) -> EvaluationResult {
         let items = items.iter().enumerate();
         items.map(|(index, item)| self.within(&format!("[{index}]"), |it| it.value(item))).collect()
     }
 
-    fn object(&mut self, members: &Map<String, Value>) -> Evaluated {
+    fn object(&mut self, members: &Map<String, Value>) -> EvaluationResult {
         let mut evaluated = Map::new();
         for (name, value) in members {
             match (name.as_str(), value) {
@@ -231,7 +231,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a value that becomes visible, such as a name, a count or a condition.
-    pub(super) fn plain(&mut self, value: &Value) -> Evaluated {
+    pub(super) fn plain(&mut self, value: &Value) -> EvaluationResult {
         let before = self.secret.take();
         let evaluated = self.value(value);
         match (std::mem::replace(&mut self.secret, before), evaluated) {
@@ -240,7 +240,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn text(&mut self, text: &str) -> Evaluated {
+    fn text(&mut self, text: &str) -> EvaluationResult {
         let text = match expression::classify(text) {
             Text::Literal(text) => {
                 let value = Value::from(text);
@@ -258,7 +258,7 @@ impl<'a> Evaluator<'a> {
         Ok(value)
     }
 
-    pub(super) fn expression(&mut self, expression: &Expression) -> Evaluated {
+    pub(super) fn expression(&mut self, expression: &Expression) -> EvaluationResult {
         let value = self.deeper(|evaluator| match expression {
             Expression::Text(text) => Ok(Value::from(text.as_str())),
             Expression::Integer(number) => Ok(Value::from(*number)),
@@ -277,7 +277,7 @@ impl<'a> Evaluator<'a> {
         Ok(value)
     }
 
-    fn call(&mut self, name: &str, at: usize, arguments: &[Expression]) -> Evaluated {
+    fn call(&mut self, name: &str, at: usize, arguments: &[Expression]) -> EvaluationResult {
         match self.function(name, at)? {
             Function::Deciding(function) => self.decide(function, at, arguments),
             Function::Contextual(function) => {
@@ -309,7 +309,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn decide(&mut self, function: Deciding, at: usize, arguments: &[Expression]) -> Evaluated {
+    fn decide(&mut self, function: Deciding, at: usize, arguments: &[Expression]) -> EvaluationResult {
         match function {
             Deciding::If => self.choose(at, arguments),
             Deciding::And => self.all_are("and", at, arguments, true),
@@ -318,7 +318,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn choose(&mut self, at: usize, arguments: &[Expression]) -> Evaluated {
+    fn choose(&mut self, at: usize, arguments: &[Expression]) -> EvaluationResult {
         let [condition, yes, no] = arguments else {
             return Err(self.arguments("if", at, "requires a condition and two values"));
         };
@@ -327,7 +327,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `and` is true if all are true; `or` is false if all are false.
-    fn all_are(&mut self, name: &str, at: usize, arguments: &[Expression], wanted: bool) -> Evaluated {
+    fn all_are(&mut self, name: &str, at: usize, arguments: &[Expression], wanted: bool) -> EvaluationResult {
         if arguments.len() < 2 {
             return Err(self.arguments(name, at, "requires at least two arguments"));
         }
@@ -344,7 +344,7 @@ impl<'a> Evaluator<'a> {
         functions::boolean(&value).map_err(|problem| self.arguments(name, at, problem))
     }
 
-    fn coalesce(&mut self, arguments: &[Expression]) -> Evaluated {
+    fn coalesce(&mut self, arguments: &[Expression]) -> EvaluationResult {
         for argument in arguments {
             let value = self.expression(argument)?;
             if !value.is_null() {
@@ -354,7 +354,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Null)
     }
 
-    fn member(&mut self, value: Value, at: usize, name: &str) -> Evaluated {
+    fn member(&mut self, value: Value, at: usize, name: &str) -> EvaluationResult {
         let found = match value {
             Value::Object(members) => members.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
@@ -363,7 +363,7 @@ impl<'a> Evaluator<'a> {
         found.map(|(_, value)| value).ok_or_else(|| self.error_at(Some(at), missing()))
     }
 
-    fn index(&mut self, value: Value, at: usize, index: &Value) -> Evaluated {
+    fn index(&mut self, value: Value, at: usize, index: &Value) -> EvaluationResult {
         if let Some(name) = index.as_str() {
             return self.member(value, at, name);
         }

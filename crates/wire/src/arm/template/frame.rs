@@ -17,13 +17,13 @@ pub(super) struct Frame {
 pub(super) struct Parameter {
     /// The spelling in the template.
     pub(super) name: String,
-    kind: Kind,
+    kind: ParameterType,
     pub(super) is_secret: bool,
-    pub(super) value: Source,
+    pub(super) value: ParameterValue,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum ParameterValue {
     Known(Value),
     /// A default that has not been evaluated.
     Written(Value),
@@ -69,7 +69,7 @@ impl Frame {
     pub(super) fn render_parameters(&self) -> Value {
         let shown = self.parameters.iter().map(|parameter| {
             let mut shown = Map::from_iter([("type".to_owned(), Value::from(parameter.kind.name()))]);
-            if let (false, Source::Known(value)) = (parameter.is_secret, &parameter.value) {
+            if let (false, ParameterValue::Known(value)) = (parameter.is_secret, &parameter.value) {
                 shown.insert("value".to_owned(), value.clone());
             }
             (parameter.name.clone(), Value::Object(shown))
@@ -84,8 +84,8 @@ impl Frame {
         for (parameter, declaration) in self.parameters.iter().zip(declared.values()) {
             evaluator.secret = None;
             let value = match &parameter.value {
-                Source::Known(value) => value.clone(),
-                Source::Written(value) => {
+                ParameterValue::Known(value) => value.clone(),
+                ParameterValue::Written(value) => {
                     let place = format!("parameters.{}.defaultValue", parameter.name);
                     evaluator.open = vec![place.clone()];
                     evaluator.elsewhere(&place, |it| it.value(value))?
@@ -95,7 +95,7 @@ impl Frame {
                 .map_err(|problem| TemplateError::new(format!("parameters.{}", parameter.name), &problem))?;
             // A value derived from a secret is secret.
             let is_secret = parameter.is_secret || evaluator.secret.is_some();
-            checked.push(Parameter { is_secret, value: Source::Known(value), ..parameter.clone() });
+            checked.push(Parameter { is_secret, value: ParameterValue::Known(value), ..parameter.clone() });
         }
         Ok(checked)
     }
@@ -142,11 +142,11 @@ fn given_values(given: &Value, declared: &Map<String, Value>) -> Result<Map<Stri
 
 fn parameter(name: &str, declaration: &Value, given: &Map<String, Value>) -> Result<Parameter, TemplateError> {
     let fail = |problem: &Problem| TemplateError::new(format!("parameters.{name}"), problem);
-    let kind = Kind::of(declaration).map_err(|problem| fail(&problem))?;
+    let kind = ParameterType::of(declaration).map_err(|problem| fail(&problem))?;
     let given = given.get(&name.to_ascii_lowercase()).filter(|value| !value.is_null());
     let value = match (given, declaration.get("defaultValue")) {
-        (Some(value), _) => Source::Known(value.clone()),
-        (None, Some(default)) => Source::Written(default.clone()),
+        (Some(value), _) => ParameterValue::Known(value.clone()),
+        (None, Some(default)) => ParameterValue::Written(default.clone()),
         (None, None) => return Err(fail(&Problem::ParameterNotGiven)),
     };
     Ok(Parameter { name: name.to_owned(), kind, is_secret: kind.is_secret(), value })
@@ -154,7 +154,7 @@ fn parameter(name: &str, declaration: &Value, given: &Map<String, Value>) -> Res
 
 /// The types of parameters and outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParameterType {
     String,
     SecureString,
     Int,
@@ -164,57 +164,64 @@ pub(super) enum Kind {
     Array,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::String, Kind::SecureString, Kind::Int, Kind::Bool, Kind::Object, Kind::SecureObject, Kind::Array];
+impl ParameterType {
+    const ALL: [ParameterType; 7] = [
+        ParameterType::String,
+        ParameterType::SecureString,
+        ParameterType::Int,
+        ParameterType::Bool,
+        ParameterType::Object,
+        ParameterType::SecureObject,
+        ParameterType::Array,
+    ];
 
     /// The name that deployments show.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::String => "String",
-            Kind::SecureString => "SecureString",
-            Kind::Int => "Int",
-            Kind::Bool => "Bool",
-            Kind::Object => "Object",
-            Kind::SecureObject => "SecureObject",
-            Kind::Array => "Array",
+            ParameterType::String => "String",
+            ParameterType::SecureString => "SecureString",
+            ParameterType::Int => "Int",
+            ParameterType::Bool => "Bool",
+            ParameterType::Object => "Object",
+            ParameterType::SecureObject => "SecureObject",
+            ParameterType::Array => "Array",
         }
     }
 
-    pub(super) fn of(declaration: &Value) -> Result<Kind, Problem> {
+    pub(super) fn of(declaration: &Value) -> Result<ParameterType, Problem> {
         let name = declaration["type"].as_str().ok_or(Problem::Missing { member: "type" })?;
-        let found = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
+        let found = ParameterType::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
         let expected = "a type: string, securestring, int, bool, object, secureObject or array";
         found.ok_or(Problem::NotA { expected })
     }
 
     pub(super) fn is_secret(self) -> bool {
-        matches!(self, Kind::SecureString | Kind::SecureObject)
+        matches!(self, ParameterType::SecureString | ParameterType::SecureObject)
     }
 
     pub(super) fn fits(self, value: &Value) -> bool {
         match self {
-            Kind::String | Kind::SecureString => value.is_string(),
-            Kind::Int => value.is_i64(),
-            Kind::Bool => value.is_boolean(),
-            Kind::Object | Kind::SecureObject => value.is_object(),
-            Kind::Array => value.is_array(),
+            ParameterType::String | ParameterType::SecureString => value.is_string(),
+            ParameterType::Int => value.is_i64(),
+            ParameterType::Bool => value.is_boolean(),
+            ParameterType::Object | ParameterType::SecureObject => value.is_object(),
+            ParameterType::Array => value.is_array(),
         }
     }
 
     pub(super) fn words(self) -> &'static str {
         match self {
-            Kind::String | Kind::SecureString => "a string",
-            Kind::Int => "a whole number",
-            Kind::Bool => "true or false",
-            Kind::Object | Kind::SecureObject => "an object",
-            Kind::Array => "an array",
+            ParameterType::String | ParameterType::SecureString => "a string",
+            ParameterType::Int => "a whole number",
+            ParameterType::Bool => "true or false",
+            ParameterType::Object | ParameterType::SecureObject => "an object",
+            ParameterType::Array => "an array",
         }
     }
 }
 
 fn check(value: &Value, declaration: &Value) -> Result<(), Problem> {
-    let kind = Kind::of(declaration)?;
+    let kind = ParameterType::of(declaration)?;
     if !kind.fits(value) {
         return Err(Problem::ParameterType { expected: kind.words() });
     }

@@ -36,7 +36,7 @@ use serde_json::{Map, Value, json};
 
 use self::error::Problem;
 use self::evaluate::{Evaluator, Phase};
-use self::frame::{Frame, Kind, members};
+use self::frame::{Frame, ParameterType, members};
 use super::id::ResourceId;
 
 pub use self::error::TemplateError;
@@ -168,7 +168,7 @@ impl Plan {
     }
 
     fn output(&self, evaluator: &mut Evaluator<'_>, output: &Value) -> Result<Option<Value>, TemplateError> {
-        let kind = Kind::of(output).map_err(|problem| evaluator.error(problem))?;
+        let kind = ParameterType::of(output).map_err(|problem| evaluator.error(problem))?;
         if let Some(condition) = output.get("condition")
             && evaluator.within("condition", |it| it.plain(condition))? == Value::Bool(false)
         {
