@@ -265,7 +265,7 @@ fn scale_set_routes() -> Vec<Route> {
 fn host_routes() -> Vec<Route> {
     vec![
         get("/api/v1/rollouts", rollouts::list, doc("listRollouts", "List rollouts, newest first").query::<Paging>().page::<Rollout>()),
-        post("/api/v1/rollouts", Action::StartRollout, rollouts::start, doc("startRollout", "Start maintenance in steps over hosts or update domains").body::<NewRollout>().response::<Rollout>(ACCEPTED)),
+        post("/api/v1/rollouts", Action::StartRollout, rollouts::start, doc("startRollout", "Start maintenance in steps over hosts, update domains or machines").body::<NewRollout>().response::<Rollout>(ACCEPTED)),
         post("/api/v1/rollouts/preview", Action::StartRollout, rollouts::preview, doc("previewRollout", "Preview a rollout: expected steps, times and waits").body::<NewRollout>().response::<RolloutPreview>(OK)),
         get("/api/v1/rollouts/{rollout}", rollouts::get, doc("getRollout", "Get a rollout").response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/pause", Action::PauseRollout, rollouts::pause, doc("pauseRollout", "Start no more steps; scheduled events finish, or are canceled with 'now'").optional_body::<PauseOptions>().response::<Rollout>(OK)),

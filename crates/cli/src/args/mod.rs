@@ -149,7 +149,7 @@ pub enum Command {
     Events(Client<EventsCommand>),
     /// Schedule maintenance.
     Maintenance(Client<MaintenanceCommand>),
-    /// Roll out maintenance in steps over hosts or groups.
+    /// Roll out maintenance in steps over hosts, groups or machines.
     Rollout(Client<RolloutCommand>),
     /// Manage machines.
     Vm(Client<VmCommand>),
