@@ -124,6 +124,8 @@ pub enum Message {
     Wake,
     /// Give up the leadership of the cluster.
     StepDown,
+    /// Whether a leader reaches most of the servers that are alive.
+    Contact(bool),
 }
 
 pub struct Pending {
@@ -286,6 +288,11 @@ impl Engine {
     /// Asks a leader to give up the leadership of its cluster.
     pub fn step_down(&self) -> Result<(), SubmitError> {
         self.send(Message::StepDown)
+    }
+
+    /// Tells a leader whether it reaches most of the servers that are alive. Without them, it resigns after a while.
+    pub fn set_contact(&self, has_contact: bool) -> Result<(), SubmitError> {
+        self.send(Message::Contact(has_contact))
     }
 
     /// Asks the writer to stop. Queued commands are answered with Stopping.

@@ -228,6 +228,7 @@ impl Writer {
                 Message::Command(pending) => batch.push(*pending),
                 Message::Wake => {}
                 Message::StepDown => self.step_down(),
+                Message::Contact(has_contact) => self.set_contact(has_contact),
                 Message::Advance { how, reply } => {
                     self.apply_batch(std::mem::take(&mut batch));
                     let _ = reply.send(self.advance(how));

@@ -231,6 +231,13 @@ impl Node {
         }
     }
 
+    /// Whether this leader reaches most of the servers that are alive.
+    pub fn set_contact(&mut self, has_contact: bool) {
+        if let Place::Leading(writer) = &mut self.place {
+            writer.set_contact(has_contact);
+        }
+    }
+
     /// Sets the clock of a new leader. Time continues from the last beat if a leader was alive while this process ran;
     /// otherwise as after a restart of a single server.
     pub fn continue_time(&mut self, lead: &Lead) {

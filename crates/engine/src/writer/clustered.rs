@@ -65,7 +65,7 @@ impl Writer {
             match message {
                 Message::Command(pending) => drop(pending.reply.send(Err(SubmitError::NoLeader))),
                 Message::Advance { reply, .. } => drop(reply.send(Err(AdvanceError::Unavailable))),
-                Message::Wake | Message::StepDown => {}
+                Message::Wake | Message::StepDown | Message::Contact(_) => {}
             }
         }
     }
@@ -151,6 +151,12 @@ impl Writer {
     pub(super) fn step_down(&mut self) {
         if let Some(node) = self.node() {
             node.step_down();
+        }
+    }
+
+    pub(super) fn set_contact(&mut self, has_contact: bool) {
+        if let Some(node) = self.node() {
+            node.set_contact(has_contact);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tasks of a leader: webhooks, and the first machine of a new region. Tasks of every server: the region's token.
+//! Tasks of a leader: webhooks, the first machine of a new region, and its contact to the other servers. Tasks of every server: the region's token.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use forewarn_api::webhooks::Webhooks;
 use tokio_util::sync::CancellationToken;
 
 use super::Cluster;
+use super::contact::watch_contact;
 use crate::first_machine::register_first;
 
 /// Runs the tasks of a server in a cluster until it stops; those of the leader whenever it leads.
@@ -27,7 +28,12 @@ pub async fn supervise(
     let _: Option<((), ())> = stop.run_until_cancelled(tasks).await;
 }
 
-async fn lead(cluster: &Cluster, webhooks: &Arc<Webhooks>, first_machine: Option<String>, stop: &CancellationToken) {
+async fn lead(
+    cluster: &Arc<Cluster>,
+    webhooks: &Arc<Webhooks>,
+    first_machine: Option<String>,
+    stop: &CancellationToken,
+) {
     if let Err(error) = register_first(&cluster.engine, first_machine).await {
         tracing::warn!(error = format!("{error:#}"), "cannot register the first machine");
     }
@@ -36,8 +42,14 @@ async fn lead(cluster: &Cluster, webhooks: &Arc<Webhooks>, first_machine: Option
     }
     let term = stop.child_token();
     let deliveries = tokio::spawn(webhooks.clone().run(term.clone()));
-    while cluster.engine.accepts_commands() {
-        tokio::time::sleep(super::LEADER_POLL).await;
+    let has_ended = async {
+        while cluster.engine.accepts_commands() {
+            tokio::time::sleep(super::LEADER_POLL).await;
+        }
+    };
+    tokio::select! {
+        () = has_ended => {}
+        () = watch_contact(cluster) => {}
     }
     term.cancel();
     let _ = deliveries.await;

@@ -9,6 +9,7 @@
 //! Reads are answered from the local copy.
 
 mod connections;
+mod contact;
 mod etcd;
 mod forward;
 mod guests;
