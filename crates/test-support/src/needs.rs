@@ -19,6 +19,7 @@ pub enum Need {
     Program(&'static str),
     /// Network namespaces for users without privileges.
     NetworkNamespaces,
+    Root,
     /// A variable that an acceptance run sets.
     Variable(&'static str),
 }
@@ -56,6 +57,7 @@ impl Need {
         match self {
             Need::Program(name) => (!is_installed(name)).then(|| format!("{name} is not installed")),
             Need::Variable(name) => std::env::var_os(name).is_none().then(|| format!("{name} is not set")),
+            Need::Root => (!is_root()).then(|| "root is required".into()),
             Need::NetworkNamespaces => {
                 (!can_unshare()).then(|| "users cannot create network namespaces on this system".into())
             }

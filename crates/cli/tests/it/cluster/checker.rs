@@ -2,15 +2,15 @@
 //! acknowledged must be in the history of every server, and nothing may have happened twice.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::cut::Cut;
-use super::nodes::{Cluster, Members, Servers, Setup, until};
-use super::{has_etcd, machine};
+use super::network::{End, MEMBERS, Network, SERVERS, WAYS};
+use super::nodes::{Cluster, Members, Servers, until};
+use super::{has_etcd, has_etcd_and_network, machine};
 
 /// Rounds at most; `XTASK_ROUNDS` overrides it.
 const ROUNDS: u64 = 30;
@@ -41,39 +41,50 @@ struct Ledger {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
-    if !has_etcd() {
+    if !has_etcd_and_network() {
         return;
     }
-    let mut takeovers = Vec::new();
-    run_with_clients(true, |etcd, cuts, shared, ledger| {
-        let begun = Instant::now();
-        let mut random = Random(0x5eed);
-        for round in 0..rounds(ROUNDS) {
-            if begun.elapsed() > ROUNDS_TIME_MAX && std::env::var_os("XTASK_ROUNDS").is_none() {
-                eprintln!("{round} rounds");
-                break;
-            }
-            let target = random.below(3) as usize;
-            match random.below(5) {
-                0 | 1 => takeovers.push(kill_leader(shared, ledger)),
-                2 => pause(shared, ledger, target),
-                3 => {
-                    let (outgoing, incoming) = [(true, true), (true, false), (false, true)][random.below(3) as usize];
-                    cuts[target].set(outgoing, incoming);
-                    wait_for_progress(ledger, 3);
-                    cuts[target].set(false, false);
-                    wait_for_progress(ledger, 3);
+    Network::run(|network| {
+        let mut takeovers = Vec::new();
+        run_with_clients(Cluster::start_in(&network), |etcd, shared, ledger| {
+            let begun = Instant::now();
+            let mut random = Random(0x5eed);
+            for round in 0..rounds(ROUNDS) {
+                if begun.elapsed() > ROUNDS_TIME_MAX && std::env::var_os("XTASK_ROUNDS").is_none() {
+                    eprintln!("{round} rounds");
+                    break;
                 }
-                _ => {
-                    etcd.kill(target);
-                    wait_for_progress(ledger, 3);
-                    etcd.restart(target);
-                    etcd.wait_until_healthy();
+                let target = random.below(3) as usize;
+                match random.below(6) {
+                    0 | 1 => takeovers.push(kill_leader(shared, ledger)),
+                    2 => pause(shared, ledger, target),
+                    3 | 4 => cut(&network, ledger, &mut random),
+                    _ => {
+                        etcd.kill(target);
+                        wait_for_progress(ledger, 3);
+                        etcd.restart(target);
+                        etcd.wait_until_healthy();
+                    }
                 }
             }
-        }
+        });
+        print_takeovers(takeovers);
     });
-    print_takeovers(takeovers);
+}
+
+/// Cuts off a server or a member of etcd from some or all others, in one or in both directions.
+fn cut(network: &Network, ledger: &Ledger, random: &mut Random) {
+    let all = [SERVERS, MEMBERS].concat();
+    let end = random.choose(&all);
+    let others: &[End] = match random.below(3) {
+        0 => &all,
+        1 => &SERVERS,
+        _ => &MEMBERS,
+    };
+    network.cut(end, others, random.choose(&WAYS));
+    wait_for_progress(ledger, 3);
+    network.heal();
+    wait_for_progress(ledger, 3);
 }
 
 #[test]
@@ -82,7 +93,7 @@ fn takeovers_stay_short_when_leaders_crash_one_after_the_other() {
         return;
     }
     let mut takeovers = Vec::new();
-    run_with_clients(false, |_, _, shared, ledger| {
+    run_with_clients(Cluster::start(), |_, shared, ledger| {
         takeovers.extend((0..rounds(CRASHES)).map(|_| kill_leader(shared, ledger)));
     });
     // Other load delays single takeovers, so only the shortest counts.
@@ -92,11 +103,9 @@ fn takeovers_stay_short_when_leaders_crash_one_after_the_other() {
 }
 
 /// Runs clients while this function makes trouble, then checks everything.
-fn run_with_clients(has_cuts: bool, trouble: impl FnOnce(&mut Members, &[Arc<Cut>], &Shared<'_>, &Ledger)) {
-    let mut cluster = Cluster::start_as(&Setup { has_cuts, ..Setup::default() }, |_, _| {});
-    cluster.servers.leader();
+fn run_with_clients(mut cluster: Cluster, trouble: impl FnOnce(&mut Members, &Shared<'_>, &Ledger)) {
     let ledger = Ledger::default();
-    let Cluster { etcd, servers, cuts, .. } = &mut cluster;
+    let Cluster { etcd, servers, .. } = &mut cluster;
     let shared = std::sync::RwLock::new(servers);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -107,7 +116,7 @@ fn run_with_clients(has_cuts: bool, trouble: impl FnOnce(&mut Members, &[Arc<Cut
             let (ledger, shared) = (&ledger, &shared);
             scope.spawn(move || watch_incarnations(ledger, shared, index));
         }
-        trouble(etcd, cuts, &shared, &ledger);
+        trouble(etcd, &shared, &ledger);
         ledger.is_over.store(true, Ordering::Relaxed);
     });
     check(shared.into_inner().unwrap(), &ledger);
@@ -255,6 +264,10 @@ pub fn rounds(default: u64) -> u64 {
 struct Random(u64);
 
 impl Random {
+    fn choose<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
     /// xorshift64*
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;

@@ -1,56 +1,14 @@
-//! Failures that are neither a crash nor a pause: cut networks, full disks, and an etcd that forgets.
+//! Failures that are neither a crash, a pause nor a cut: full and slow disks, other versions, and an etcd that forgets.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use super::checker::{print_takeovers, rounds};
 use super::nodes::{Cluster, Setup, forewarn, until};
-use super::{has_etcd, machine};
+use super::{has_etcd, machine, register_at};
 
 /// Rounds in which both leaders are killed; `XTASK_ROUNDS` overrides it.
 const DOUBLE_KILLS: u64 = 2;
-
-/// Registers a machine at one of these servers, which must succeed in the end. Returns the server.
-fn register_at(cluster: &Cluster, servers: &[usize], name: &str) -> usize {
-    until("a change", || {
-        servers.iter().copied().find(|index| {
-            let answer = cluster.servers.api(*index, "POST", "/api/v1/machines", &machine(name));
-            // The answer to an earlier attempt may have been lost.
-            answer.is_some_and(|answer| answer.status == 201 || answer.status == 409)
-        })
-    })
-}
-
-#[test]
-fn a_leader_that_is_cut_off_is_replaced_and_writes_nothing() {
-    if !has_etcd() {
-        return;
-    }
-    let cluster = Cluster::start_as(&Setup { has_cuts: true, ..Setup::default() }, |_, _| {});
-    for (round, (outgoing, incoming)) in [(true, true), (true, false), (false, true)].into_iter().enumerate() {
-        let old = cluster.servers.leader();
-        cluster.cuts[old].set(outgoing, incoming);
-        let others: Vec<usize> = (0..3).filter(|index| *index != old).collect();
-        until("another leader", || {
-            let leads = |index: &&usize| cluster.servers.readiness(**index).is_some_and(|it| it["role"] == "leader");
-            others.iter().find(leads)
-        });
-        register_at(&cluster, &others, &format!("web{round}"));
-        let late = cluster.servers.api(old, "POST", "/api/v1/machines", &machine(&format!("late{round}")));
-        let status = late.as_ref().map(|answer| answer.status);
-        assert!(status.is_none_or(|status| status == 503), "outgoing {outgoing}, incoming {incoming}: {status:?}");
-        cluster.cuts[old].set(false, false);
-        until("the old leader to follow", || {
-            cluster.servers.readiness(old).filter(|report| report["role"] == "follower" && report["status"] == "ok")
-        });
-    }
-    let history = cluster.servers.check_equal();
-    for round in 0..3 {
-        let added =
-            history.iter().filter(|row| row["kind"] == "machine-added" && row["machines"][0] == format!("web{round}"));
-        assert_eq!(added.count(), 1);
-    }
-}
 
 #[test]
 fn changes_continue_after_the_leaders_of_both_are_killed_together() {
@@ -119,11 +77,7 @@ fn a_server_that_cannot_read_a_newer_record_waits_for_its_upgrade() {
     cluster.etcd.put(&key, &record);
     until("the server to catch up", || cluster.servers.readiness(old).filter(|report| report["status"] == "ok"));
     register_at(&cluster, &[old], "db");
-    let history = cluster.servers.check_equal();
-    for name in ["web", "db"] {
-        let is_added = |row: &&serde_json::Value| row["kind"] == "machine-added" && row["machines"][0] == name;
-        assert_eq!(history.iter().filter(is_added).count(), 1);
-    }
+    cluster.check_machines(&["web", "db"].map(ToOwned::to_owned));
 }
 
 #[test]
@@ -150,11 +104,7 @@ fn a_leader_with_a_full_disk_is_replaced_and_catches_up_with_space() {
     drop(file);
     std::fs::remove_file(&filler).unwrap();
     until("the server to catch up", || cluster.servers.readiness(full).filter(|report| report["status"] == "ok"));
-    let history = cluster.servers.check_equal();
-    for number in 0..30 {
-        let is_added = |row: &&serde_json::Value| row["kind"] == "machine-added" && row["machines"][0] == named(number);
-        assert_eq!(history.iter().filter(is_added).count(), 1);
-    }
+    cluster.check_machines(&(0..30).map(named).collect::<Vec<_>>());
 }
 
 #[test]
@@ -187,4 +137,57 @@ fn a_region_survives_an_etcd_that_was_rebuilt_from_nothing() {
     let after = cluster.servers.check_equal();
     assert_eq!(after[..before.len()], before[..], "the history goes on");
     until("a higher term", || term(&cluster).filter(|term| *term > old_term));
+}
+
+#[test]
+fn servers_that_are_ahead_of_a_restored_etcd_stop_instead_of_diverging() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let dir = cluster.dir().to_owned();
+    register_at(&cluster, &[0], "web");
+    cluster.etcd.back_up(&dir.join("backup"));
+    register_at(&cluster, &[0], "late");
+    cluster.servers.check_equal();
+    cluster.etcd.restore(&dir, &dir.join("backup"));
+    for index in 0..3 {
+        let log = dir.join(format!("n{index}.log"));
+        until("an error", || std::fs::read_to_string(&log).unwrap().contains(DIVERGED).then_some(()));
+        let late = cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db"));
+        let status = late.map(|answer| answer.status);
+        assert!(status.is_none_or(|status| status == 503), "{status:?}");
+    }
+    // The data of every server is newer than the backup, and complete.
+    (0..3).for_each(|index| cluster.servers.kill(index));
+    for index in 0..3 {
+        let data = dir.join(format!("n{index}"));
+        let archive = forewarn(&["export", "-", "--data", data.to_str().unwrap()]);
+        assert!(archive.contains(r#""late""#) && !archive.contains(r#""db""#), "n{index}");
+    }
+}
+
+/// Part of the message of a server whose copy does not belong to the log.
+const DIVERGED: &str = "is not part of the region's log";
+
+#[test]
+fn changes_continue_while_a_member_of_etcd_is_replaced() {
+    if !has_etcd() {
+        return;
+    }
+    let mut cluster = Cluster::start();
+    let dir = cluster.dir().to_owned();
+    register_at(&cluster, &[0], "web");
+    let member = cluster.etcd.leader();
+    cluster.etcd.replace(member, &dir);
+    for index in 0..3 {
+        register_at(&cluster, &[index], &format!("web{index}"));
+    }
+    // The new member counts.
+    let other = (member + 1) % 3;
+    cluster.etcd.kill(other);
+    register_at(&cluster, &[0, 1, 2], "db");
+    cluster.etcd.restart(other);
+    cluster.etcd.wait_until_healthy();
+    cluster.check_machines(&["web", "web0", "web1", "web2", "db"].map(ToOwned::to_owned));
 }

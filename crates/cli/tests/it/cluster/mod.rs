@@ -1,10 +1,11 @@
-//! Three servers on three members of real etcd: writes at followers, kills, pauses, and a loss of quorum. `cargo xtask accept
+//! Three servers on three members of real etcd: writes at followers, kills, pauses, cuts, and a loss of quorum. `cargo xtask accept
 //! cluster` provides etcd; without it, these tests are skipped.
 
 mod agents;
 mod checker;
-mod cut;
+mod cuts;
 mod failures;
+mod network;
 mod nodes;
 mod operators;
 mod portal;
@@ -21,8 +22,24 @@ fn has_etcd() -> bool {
     can_run(&[Need::Program("etcd"), Need::Program("setpriv")])
 }
 
+/// The same for tests that cut connections. These need root.
+fn has_etcd_and_network() -> bool {
+    can_run(&[Need::Program("etcd"), Need::Program("setpriv"), Need::Program("ip"), Need::Root])
+}
+
 fn machine(name: &str) -> String {
     format!(r#"{{"name":"{name}"}}"#)
+}
+
+/// Registers a machine at one of these servers, which must succeed in the end. Returns the server.
+fn register_at(cluster: &Cluster, servers: &[usize], name: &str) -> usize {
+    until("a change", || {
+        servers.iter().copied().find(|index| {
+            let answer = cluster.servers.api(*index, "POST", "/api/v1/machines", &machine(name));
+            // The answer to an earlier attempt may have been lost.
+            answer.is_some_and(|answer| answer.status == 201 || answer.status == 409)
+        })
+    })
 }
 
 /// Registers a machine, turns its event group on, restarts it, and returns the event.

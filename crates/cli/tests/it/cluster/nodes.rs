@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 pub use forewarn_test_support::http::HttpAnswer as Answer;
 pub use forewarn_test_support::until;
 
-use super::cut::{Cut, Side};
+use super::network::{End, Network};
 
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
@@ -65,16 +64,14 @@ impl Drop for Process {
 pub struct Cluster {
     pub etcd: Members,
     pub servers: Servers,
-    /// The network of each server, with [`Setup::has_cuts`].
-    pub cuts: Vec<Arc<Cut>>,
     dir: tempfile::TempDir,
 }
 
-/// How the servers of a cluster are started.
+/// How a cluster is started.
 #[derive(Default)]
-pub struct Setup {
-    /// Whether the connections of each server to etcd and from the other servers can be cut.
-    pub has_cuts: bool,
+pub struct Setup<'a> {
+    /// The network in which connections can be cut. Without it, all processes use the loopback interface of this machine.
+    pub network: Option<&'a Network>,
     /// Whether each server has its data on a file system of a few megabytes of its own.
     pub has_small_disks: bool,
     /// Whether host agents drive the machines. Such servers reach each other over TLS.
@@ -111,13 +108,18 @@ impl Cluster {
         Cluster::start_as(&Setup::default(), prepare)
     }
 
-    pub fn start_as(setup: &Setup, prepare: impl FnOnce(&Path, &str)) -> Cluster {
+    pub fn start_as(setup: &Setup<'_>, prepare: impl FnOnce(&Path, &str)) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
-        let etcd = Members::start(dir.path().to_owned());
+        let etcd = Members::start(dir.path().to_owned(), setup);
         prepare(dir.path(), &etcd.region());
-        let cuts: Vec<_> = (0..3).filter(|_| setup.has_cuts).map(|_| Arc::default()).collect();
-        let servers = Servers::start(dir.path().to_owned(), &etcd, setup, &cuts);
-        Cluster { etcd, servers, cuts, dir }
+        let servers = Servers::start(dir.path().to_owned(), &etcd, setup);
+        Cluster { etcd, servers, dir }
+    }
+
+    pub fn start_in(network: &Network) -> Cluster {
+        let cluster = Cluster::start_as(&Setup { network: Some(network), ..Setup::default() }, |_, _| {});
+        cluster.servers.leader();
+        cluster
     }
 
     /// Starts servers whose machines are driven by host agents. Notice periods of minutes take seconds.
@@ -140,14 +142,33 @@ impl Cluster {
 
 /// Runs `forewarn` to its end and returns its standard output.
 pub fn forewarn(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_forewarn")).args(arguments).output().expect("forewarn can be run");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    run_program(Command::new(env!("CARGO_BIN_EXE_forewarn")).args(arguments))
+}
+
+fn run_program(command: &mut Command) -> String {
+    let output = command.output().expect("the program can be run");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
+impl Setup<'_> {
+    /// An address for each of three processes. In a network, each has this port.
+    fn addresses(&self, end: fn(usize) -> End, port: u16) -> Vec<SocketAddr> {
+        match self.network {
+            None => free_addresses(3),
+            Some(network) => (0..3).map(|index| network.address(end(index), port)).collect(),
+        }
+    }
+
+    /// The start of the command line of a process.
+    fn command(&self, end: End) -> Vec<String> {
+        self.network.map_or_else(Vec::new, |network| network.command(end))
+    }
+}
+
 impl Members {
-    fn start(dir: PathBuf) -> Members {
-        let (addresses, peers) = (free_addresses(3), free_addresses(3));
+    fn start(dir: PathBuf, setup: &Setup<'_>) -> Members {
+        let (addresses, peers) = (setup.addresses(End::Member, 2379), setup.addresses(End::Member, 2380));
         let all: Vec<String> = (0..3).map(|index| format!("m{index}=http://{}", peers[index])).collect();
         let member = |index: usize| {
             let arguments = [
@@ -163,7 +184,8 @@ impl Members {
                 ("log-level", "error".into()),
             ];
             let arguments = arguments.into_iter().map(|(name, value)| format!("--{name}={value}"));
-            Process::start(std::iter::once("etcd".to_owned()).chain(arguments).collect(), dir.join("etcd.log"))
+            let command = setup.command(End::Member(index)).into_iter().chain(["etcd".to_owned()]).chain(arguments);
+            Process::start(command.collect(), dir.join("etcd.log"))
         };
         let members = (0..3).map(member).collect();
         let members = Members { members, addresses };
@@ -192,6 +214,50 @@ impl Members {
             std::fs::remove_dir_all(dir.join(format!("m{index}"))).unwrap();
         }
         self.members.iter_mut().for_each(Process::restart);
+        self.wait_until_healthy();
+    }
+
+    /// Writes all data of etcd to a file.
+    pub fn back_up(&self, file: &Path) {
+        let endpoint = format!("--endpoints=http://{}", self.addresses[0]);
+        run_program(Command::new("etcdctl").arg(endpoint).args(["snapshot", "save"]).arg(file));
+    }
+
+    /// Replaces the data of all members by a backup.
+    pub fn restore(&mut self, dir: &Path, backup: &Path) {
+        self.members.iter_mut().for_each(Process::kill);
+        for (index, member) in self.members.iter().enumerate() {
+            std::fs::remove_dir_all(dir.join(format!("m{index}"))).unwrap();
+            let is_needed = |word: &&String| {
+                let names = ["--name=", "--data-dir=", "--initial-cluster=", "--initial-advertise-peer-urls="];
+                names.iter().any(|name| word.starts_with(name))
+            };
+            let words = member.arguments.iter().filter(is_needed);
+            run_program(Command::new("etcdutl").args(["snapshot", "restore"]).arg(backup).args(words));
+        }
+        self.members.iter_mut().for_each(Process::restart);
+        self.wait_until_healthy();
+    }
+
+    /// Kills a member, removes it from etcd, and adds a new one at its addresses.
+    pub fn replace(&mut self, index: usize, dir: &Path) {
+        self.members[index].kill();
+        std::fs::remove_dir_all(dir.join(format!("m{index}"))).unwrap();
+        let other = (index + 1) % 3;
+        let name = format!("m{index}");
+        let list = self.ask(other, "/v3/cluster/member/list", "{}");
+        let member = list["members"].as_array().unwrap().iter().find(|member| member["name"] == name.as_str());
+        let member = member.expect("the member is known").clone();
+        // etcd refuses changes until it has noticed the end of the member.
+        let change = |path: &str, body: Value| {
+            until(path, || {
+                request(self.addresses[other], "POST", path, &body.to_string()).filter(|it| it.status == 200)
+            });
+        };
+        change("/v3/cluster/member/remove", json!({ "ID": member["ID"] }));
+        change("/v3/cluster/member/add", json!({ "peerURLs": member["peerURLs"] }));
+        self.members[index].arguments.push("--initial-cluster-state=existing".into());
+        self.members[index].restart();
         self.wait_until_healthy();
     }
 
@@ -229,41 +295,34 @@ impl Members {
     }
 
     pub fn region(&self) -> String {
-        region_at(&self.addresses)
+        let hosts: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        format!("etcd://{}/north", hosts.join(","))
     }
-}
-
-fn region_at(addresses: &[SocketAddr]) -> String {
-    let hosts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    format!("etcd://{}/north", hosts.join(","))
 }
 
 /// Mounts a small file system at its first argument, and becomes the program in the others.
 const SMALL_DISK: &str = r#"mkdir -p "$0" && mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#;
 
 impl Servers {
-    fn start(dir: PathBuf, etcd: &Members, setup: &Setup, cuts: &[Arc<Cut>]) -> Servers {
-        let (management, metadata) = (free_addresses(3), free_addresses(3));
-        let (tls, hosts) = (free_addresses(3), free_addresses(3));
+    fn start(dir: PathBuf, etcd: &Members, setup: &Setup<'_>) -> Servers {
+        let (management, metadata) = (setup.addresses(End::Server, 8170), setup.addresses(End::Server, 8080));
+        let (tls, hosts) = (setup.addresses(End::Server, 8171), setup.addresses(End::Server, 8172));
         let node = |index: usize| {
-            let (region, advertised) = match cuts.get(index) {
-                None => (etcd.region(), management[index]),
-                Some(cut) => {
-                    let proxies: Vec<_> = etcd.addresses.iter().map(|to| cut.start_proxy(*to, Side::Outside)).collect();
-                    (region_at(&proxies), cut.start_proxy(management[index], Side::Inside))
-                }
-            };
             let data = dir.join(format!("n{index}")).display().to_string();
             let arguments = [
                 ("data", data.clone()),
                 ("management", management[index].to_string()),
                 ("metadata", metadata[index].to_string()),
                 ("management-tls", if setup.has_agents { tls[index].to_string() } else { "off".into() }),
-                ("cluster", region),
+                ("cluster", etcd.region()),
                 ("node", format!("n{index}")),
                 (
                     "advertise",
-                    if setup.has_agents { format!("https://{}", tls[index]) } else { format!("http://{advertised}") },
+                    if setup.has_agents {
+                        format!("https://{}", tls[index])
+                    } else {
+                        format!("http://{}", management[index])
+                    },
                 ),
             ];
             let for_agents = [
@@ -277,8 +336,8 @@ impl Servers {
             let wrap = ["unshare", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, &data].map(str::to_owned);
             let wrap = wrap.into_iter().filter(|_| setup.has_small_disks);
             let program = [env!("CARGO_BIN_EXE_forewarn").to_owned(), "serve".into(), "--no-auth".into()];
-            let command = wrap.chain(program).chain(arguments).collect();
-            Process::start(command, dir.join(format!("n{index}.log")))
+            let command = setup.command(End::Server(index)).into_iter().chain(wrap).chain(program).chain(arguments);
+            Process::start(command.collect(), dir.join(format!("n{index}.log")))
         };
         let nodes = (0..3).map(node).collect();
         Servers { nodes, management, metadata, hosts }
