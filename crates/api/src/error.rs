@@ -48,6 +48,7 @@ pub enum ErrorCode {
     WebhookNotFound,
     NodeNotFound,
     NodeLeads,
+    ServersOutdated,
     MessageNotGivenUp,
     MethodNotAllowed,
     RequestTimeout,
@@ -132,6 +133,7 @@ impl ErrorCode {
             ErrorCode::TooManyFaults => (StatusCode::CONFLICT, "TooManyFaults"),
             ErrorCode::NodeNotFound => (StatusCode::NOT_FOUND, "NodeNotFound"),
             ErrorCode::NodeLeads => (StatusCode::CONFLICT, "NodeLeads"),
+            ErrorCode::ServersOutdated => (StatusCode::CONFLICT, "ServersOutdated"),
             ErrorCode::WebhookExists => (StatusCode::CONFLICT, "WebhookExists"),
             ErrorCode::TooManyWebhooks => (StatusCode::CONFLICT, "TooManyWebhooks"),
             ErrorCode::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
@@ -288,6 +290,7 @@ impl From<SubmitError> for ApiError {
             SubmitError::Unavailable => ApiError::new(ErrorCode::Unavailable, message),
             SubmitError::Stopping => ApiError::new(ErrorCode::Stopping, message),
             SubmitError::NoLeader => ApiError::new(ErrorCode::NoLeader, message),
+            SubmitError::ServersOutdated => ApiError::new(ErrorCode::ServersOutdated, message),
         }
     }
 }

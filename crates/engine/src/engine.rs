@@ -57,6 +57,12 @@ pub enum SubmitError {
     /// This server does not lead its cluster. Nothing has happened.
     #[error("This server does not lead its cluster. Try again in a second, or use the leader.")]
     NoLeader,
+    /// A server of the cluster could not read the change. Nothing has happened.
+    #[error(
+        "A server of the cluster runs an older version, which cannot store this change. Upgrade all servers first; 'forewarn \
+         cluster status' lists them."
+    )]
+    ServersOutdated,
 }
 
 /// The entry of a command in the audit trail. The writer adds the time.
@@ -224,7 +230,10 @@ impl Engine {
         self.send(Message::Advance { how, reply }).map_err(|error| match error {
             SubmitError::Busy => AdvanceError::Busy,
             SubmitError::NoLeader => AdvanceError::Unavailable,
-            SubmitError::Stopping | SubmitError::Rejected(_) | SubmitError::Unavailable => AdvanceError::Stopping,
+            SubmitError::Stopping
+            | SubmitError::Rejected(_)
+            | SubmitError::Unavailable
+            | SubmitError::ServersOutdated => AdvanceError::Stopping,
         })?;
         answer.await.unwrap_or(Err(AdvanceError::Stopping))
     }

@@ -19,9 +19,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    Answer, Command, Effect, Key, MachineId, Region, Rejection, Settings, Snapshot, Timestamp, Transition, Write,
+    Answer, Command, Effect, Entity, Key, MachineId, Region, Settings, Snapshot, Timestamp, Transition, Write,
 };
-use forewarn_store::{Attachment, Batch, ClockKind, CommitError, Owner, Store};
+use forewarn_store::{Attachment, Batch, ClockKind, CommitError, Owner, PAYLOAD_FORMAT, Store, payload_format};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, ClockWatch};
@@ -77,6 +77,16 @@ pub enum Commits {
     Log(Box<Node>),
 }
 
+impl Commits {
+    /// The newest format that everyone reads who gets the commits.
+    fn format(&self) -> u8 {
+        match self {
+            Commits::Store(_) => PAYLOAD_FORMAT,
+            Commits::Log(node) => node.format(),
+        }
+    }
+}
+
 /// Work for idle times.
 pub struct Housekeeping {
     /// The timer pauses until then, because its last step failed.
@@ -123,7 +133,7 @@ enum CommitFailed {
 }
 
 /// One per bundle.
-type Answers = Vec<Result<Vec<Answer>, Rejection>>;
+type Answers = Vec<Result<Vec<Answer>, SubmitError>>;
 
 impl Writer {
     /// Runs until the engine is told to stop. `ready` reports whether the store is writable.
@@ -253,7 +263,7 @@ impl Writer {
                 let snapshot = &self.newest;
                 for (reply, answers) in replies.into_iter().zip(answers) {
                     let done = answers.map(|answers| CommittedBundle { answers, snapshot: snapshot.clone() });
-                    let _ = reply.send(done.map_err(SubmitError::Rejected));
+                    let _ = reply.send(done);
                 }
             }
             Err(failed) => replies.into_iter().for_each(|reply| {
@@ -301,7 +311,8 @@ impl Writer {
             self.reload()?;
         }
         let mut work = BatchWork::on(self.newest.region.clone());
-        let answers: Answers = bundles.into_iter().map(|bundle| work.apply_bundle(bundle, now)).collect();
+        let format = self.commits.format();
+        let answers: Answers = bundles.into_iter().map(|bundle| work.apply_bundle(bundle, now, format)).collect();
         self.count(&answers);
         self.commit(work)?;
         Ok(answers)
@@ -493,12 +504,15 @@ impl BatchWork {
         }
     }
 
-    /// Applies all commands of a bundle, or none.
-    fn apply_bundle(&mut self, bundle: Bundle, now: Timestamp) -> Result<Vec<Answer>, Rejection> {
+    /// Applies all commands of a bundle, or none. `format`: the newest format that every server reads.
+    fn apply_bundle(&mut self, bundle: Bundle, now: Timestamp, format: u8) -> Result<Vec<Answer>, SubmitError> {
         let mut steps: Vec<Transition> = Vec::with_capacity(bundle.commands.len());
         for command in &bundle.commands {
             let region = steps.last().map_or(&self.region, |step| &step.region);
             steps.push(region.apply(command, now)?);
+        }
+        if steps.iter().flat_map(|step| &step.writes).any(|write| is_too_new(write, &self.region, format)) {
+            return Err(SubmitError::ServersOutdated);
         }
         let machines = named_machines(&bundle.commands, &steps);
         self.batch.audit.extend(bundle.asked.map(|asked| asked.at(now, machines)));
@@ -515,6 +529,16 @@ impl BatchWork {
         self.batch.facts.extend(facts);
         self.effects.extend(effects);
         answer
+    }
+}
+
+/// Whether a write brings something into the region that a server of an older version cannot read. What is there already,
+/// every server has read.
+fn is_too_new(write: &Write, region: &Region, format: u8) -> bool {
+    match write {
+        Write::Put(Entity::Rollout(rollout)) if region.rollout(rollout.id).is_some() => false,
+        Write::Put(entity) => payload_format(entity) > format,
+        Write::Delete(_) => false,
     }
 }
 

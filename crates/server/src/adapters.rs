@@ -91,8 +91,8 @@ fn source_error(error: SubmitError) -> SourceError {
     match error {
         SubmitError::Rejected(Rejection::UnknownEvents(ids)) => SourceError::UnknownEvents(ids),
         SubmitError::Rejected(Rejection::UnknownMachine(_)) => SourceError::UnknownMachine,
-        SubmitError::Rejected(rejection) => {
-            tracing::error!(%rejection, "unexpected refusal of a guest's request");
+        refusal @ (SubmitError::Rejected(_) | SubmitError::ServersOutdated) => {
+            tracing::error!(%refusal, "unexpected refusal of a guest's request");
             SourceError::Internal
         }
         SubmitError::Busy | SubmitError::Stopping | SubmitError::NoLeader => SourceError::Overloaded,
@@ -121,7 +121,9 @@ impl Orders for EngineOrders {
         Box::pin(async move {
             loop {
                 match self.0.submit(command.clone(), None).await {
-                    Ok(_) | Err(SubmitError::Rejected(_) | SubmitError::Stopping) => return,
+                    Ok(_) | Err(SubmitError::Rejected(_) | SubmitError::ServersOutdated | SubmitError::Stopping) => {
+                        return;
+                    }
                     Err(SubmitError::Busy | SubmitError::Unavailable | SubmitError::NoLeader) => {
                         tokio::time::sleep(REPORT_RETRY).await
                     }

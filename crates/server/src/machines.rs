@@ -192,8 +192,8 @@ impl OrderBook for EngineBook {
             loop {
                 match self.engine.submit(command.clone(), None).await {
                     Ok(_) => return Reported::Settled,
-                    Err(SubmitError::Rejected(rejection)) => {
-                        tracing::warn!(order = %order.id, name = order.name, %rejection, "the report was refused");
+                    Err(refusal @ (SubmitError::Rejected(_) | SubmitError::ServersOutdated)) => {
+                        tracing::warn!(order = %order.id, name = order.name, %refusal, "the report was refused");
                         return Reported::Settled;
                     }
                     Err(SubmitError::Stopping) => return Reported::Stopping,

@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forewarn_core::{Timestamp, Write};
+use forewarn_core::{Entity, StepTarget, Timestamp, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -23,8 +23,32 @@ use crate::archive::{HistoryLine, RecordLine};
 use crate::record::{self, Interner};
 use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, StoreError};
 
-/// The newest format of payloads that this program reads and writes.
-pub const PAYLOAD_FORMAT: u8 = 1;
+/// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
+/// servers of an older version read all others.
+pub const PAYLOAD_FORMAT: u8 = MACHINE_STEPS_FORMAT;
+
+/// The first format that has rollouts with a start time, and rollouts over single machines.
+const MACHINE_STEPS_FORMAT: u8 = 2;
+
+/// The format of payloads without anything newer.
+pub const PAYLOAD_FORMAT_MIN: u8 = 1;
+
+/// The oldest format that can express an entity.
+pub fn payload_format(entity: &Entity) -> u8 {
+    let is_newer = match entity {
+        Entity::Rollout(rollout) => {
+            rollout.plan.at.is_some() || rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)))
+        }
+        Entity::Meta(_)
+        | Entity::Host(_)
+        | Entity::Group(_)
+        | Entity::Scope(_)
+        | Entity::Machine(_)
+        | Entity::Event(_)
+        | Entity::Operation(_) => false,
+    };
+    if is_newer { MACHINE_STEPS_FORMAT } else { PAYLOAD_FORMAT_MIN }
+}
 
 /// A store that can be a server's copy of a replicated region.
 pub trait Replicated: Store {
@@ -81,8 +105,17 @@ impl Change {
         Change { writes, attachments, rows, stamp, clock: None, forget_through: None }
     }
 
+    /// The oldest format that can express the change.
+    fn format(&self) -> u8 {
+        let formats = self.writes.iter().map(|write| match write {
+            Write::Put(entity) => payload_format(entity),
+            Write::Delete(_) => PAYLOAD_FORMAT_MIN,
+        });
+        formats.max().unwrap_or(PAYLOAD_FORMAT_MIN)
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
-        let mut bytes = vec![PAYLOAD_FORMAT];
+        let mut bytes = vec![self.format()];
         for write in &self.writes {
             encode_write(&mut bytes, write)?;
         }
@@ -110,10 +143,10 @@ impl Change {
     pub fn decode(bytes: &[u8]) -> Result<Change, StoreError> {
         let mut change = Change::default();
         let Some((format, text)) = bytes.split_first() else { return Ok(change) };
-        if *format != PAYLOAD_FORMAT {
+        if !(PAYLOAD_FORMAT_MIN..=PAYLOAD_FORMAT).contains(format) {
             return Err(StoreError::Message(format!(
-                "a record of the region's log has format {format}, but this program reads format {PAYLOAD_FORMAT}. \
-                 Upgrade this server."
+                "a record of the region's log has format {format}, but this program reads formats {PAYLOAD_FORMAT_MIN} to \
+                 {PAYLOAD_FORMAT}. Upgrade this server."
             )));
         }
         let text = std::str::from_utf8(text).map_err(|error| invalid(&error))?;

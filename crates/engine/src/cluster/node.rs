@@ -6,7 +6,7 @@ use std::time::Duration;
 use forewarn_cluster::machine::{Divergence, Freshness, Lead, Loss, Outcome};
 use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Position, Writer};
 use forewarn_core::{Region, Snapshot, Timestamp};
-use forewarn_store::{Attachment, Batch, Change, compare_rules, put_rules};
+use forewarn_store::{Attachment, Batch, Change, PAYLOAD_FORMAT_MIN, compare_rules, put_rules};
 
 use super::ClusterOptions;
 use super::copy::{CopyContents, LocalCopy};
@@ -168,6 +168,15 @@ impl Node {
                 Err(loss)
             }
         }
+    }
+
+    /// The newest format of payloads that every server reads. The oldest one while that is not known.
+    pub fn format(&self) -> u8 {
+        let known = match &self.place {
+            Place::Leading(writer) => writer.format(),
+            Place::Following(_) | Place::Changing => None,
+        };
+        known.and_then(|format| u8::try_from(format).ok()).unwrap_or(PAYLOAD_FORMAT_MIN)
     }
 
     /// Commits a batch that leads to this region.

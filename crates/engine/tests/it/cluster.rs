@@ -1,15 +1,21 @@
 //! Engines that share a region over a log in memory: one decides, the others follow, and another one takes over.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use forewarn_cluster::machine::Settings as ClusterSettings;
-use forewarn_cluster::{Log as _, MemoryLog, Position};
+use forewarn_cluster::encoding::encode_position;
+use forewarn_cluster::machine::{Identity, Settings as ClusterSettings};
+use forewarn_cluster::{
+    BootClock, Clock as _, Entry, Follower, Following, Log as _, Member, MemoryLog, Position, Replica, random_session,
+};
 use forewarn_core::*;
 use forewarn_engine::*;
-use forewarn_store::{HistoryQuery, HistoryRow, MemoryStore, Replicated, SqliteStore};
+use forewarn_store::{
+    Change, HistoryQuery, HistoryRow, MemoryStore, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SqliteStore,
+};
 
 const WALL: i64 = 1_800_000_000;
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -290,4 +296,119 @@ async fn a_copy_that_a_single_server_has_changed_is_refused() {
     };
     let opened = open_in_cluster(options, Box::new(store), cluster, |_| Box::new(Told::default())).await;
     assert!(opened.err().is_some_and(|error| error.to_string().contains("without --cluster has changed it")));
+}
+
+/// A server of the version before: it reads payloads of the first format only, and tells the others so.
+struct OldServer {
+    store: MemoryStore,
+    stops: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+struct OldCopy(MemoryStore);
+
+impl Replica for OldCopy {
+    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+        let format = entry.record.payload.first().copied().unwrap_or(PAYLOAD_FORMAT_MIN);
+        assert_eq!(format, PAYLOAD_FORMAT_MIN, "the older version cannot read record {}", entry.revision);
+        let change = Change::decode(&entry.record.payload).map_err(|error| error.to_string())?;
+        let position = encode_position(&entry.position());
+        self.0.apply(entry.revision, &position, &change).map_err(|error| error.to_string())
+    }
+
+    fn transfer(&mut self, _: u64) -> Result<Position, String> {
+        Err("no peer".into())
+    }
+}
+
+impl OldServer {
+    fn start(name: &str, log: &MemoryLog) -> OldServer {
+        let identity = Identity {
+            name: name.into(),
+            address: format!("http://{name}"),
+            format: u32::from(PAYLOAD_FORMAT_MIN),
+            session: random_session(),
+        };
+        // It never takes over.
+        let settings = ClusterSettings { silence_min: DEADLINE, silence_max: DEADLINE, ..quick() };
+        let mut follower =
+            Follower::start(identity, settings, Position::START, Box::new(log.clone()), Box::new(BootClock));
+        let (store, stops) = (MemoryStore::new(), Arc::new(AtomicBool::new(false)));
+        let (mut copy, is_stopping) = (OldCopy(store.clone()), stops.clone());
+        let thread = std::thread::spawn(move || {
+            while !is_stopping.load(Ordering::Relaxed) {
+                let next = BootClock.now() + Duration::from_millis(20);
+                let outcome = follower.follow(&mut copy, next);
+                assert!(matches!(outcome, Following::Idle), "{outcome:?}");
+            }
+        });
+        OldServer { store, stops, thread }
+    }
+
+    /// Stops the process; its data is left.
+    async fn stop(self) -> MemoryStore {
+        self.stops.store(true, Ordering::Relaxed);
+        tokio::task::spawn_blocking(|| self.thread.join())
+            .await
+            .unwrap()
+            .expect("the old server has read every record");
+        self.store
+    }
+}
+
+/// A rollout over single machines, which only the new version knows.
+fn rollout_over(machine: MachineId) -> Command {
+    let plan = RolloutPlan {
+        action: RolloutAction::Reboot,
+        at: None,
+        parallel: 1,
+        pause: Duration::ZERO,
+        windows: Vec::new(),
+        unavailable_max: None,
+        failures_max: 0,
+        notice: None,
+        duration_secs: None,
+        description: None,
+    };
+    let targets = RolloutTargets::Machines(vec![machine]);
+    Command::StartRollout(Box::new(NewRollout { id: Guid(9), by: "me".into(), targets, plan }))
+}
+
+#[tokio::test]
+async fn a_rolling_upgrade_loses_nothing_and_new_formats_wait_for_its_end() {
+    let log = MemoryLog::new();
+    let [oldest, newest] = [PAYLOAD_FORMAT_MIN, PAYLOAD_FORMAT].map(u32::from);
+    // The leader looks for older versions from time to time. This one is known before it begins.
+    let member = Member { name: "b".into(), applied: 0, format: oldest, address: "http://b".into() };
+    log.clone().report(&member).unwrap();
+    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    first.lead().await;
+    let old = OldServer::start("b", &log);
+    let formats = |log: &MemoryLog| -> Vec<u32> {
+        log.clone().roster().unwrap().members.iter().map(|member| member.format).collect()
+    };
+    until("both servers", || formats(&log) == [newest, oldest]).await;
+    first.register("web", 7).await;
+    let machine = first.engine.snapshot().region.machines().next().unwrap().id;
+    first.engine.submit(Command::Seen { machine }, None).await.unwrap();
+
+    let refused = first.engine.submit(rollout_over(machine), None).await;
+    assert!(matches!(refused, Err(SubmitError::ServersOutdated)), "{refused:?}");
+    assert!(first.engine.snapshot().region.rollouts().next().is_none(), "a refused change leaves nothing");
+    first.register("db", 8).await;
+    let revision = first.engine.snapshot().revision;
+    let applied = |log: &MemoryLog| log.clone().roster().unwrap().members[1].applied;
+    until("the old server to follow", || applied(&log) >= revision).await;
+
+    let upgraded = Place::new(old.stop().await).start("b", &log).await;
+    until("the new version", || formats(&log) == [newest, newest]).await;
+    let end = Instant::now() + DEADLINE;
+    while let Err(error) = first.engine.submit(rollout_over(machine), None).await {
+        assert!(matches!(error, SubmitError::ServersOutdated) && Instant::now() < end, "{error}");
+    }
+    check_equal(&first, &upgraded).await;
+    first.stop().await;
+    upgraded.lead().await;
+    assert_eq!(upgraded.engine.snapshot().region.rollouts().count(), 1);
+    upgraded.stop().await;
 }

@@ -110,7 +110,9 @@ async fn take(State(cluster): State<Arc<Cluster>>, body: Bytes) -> Response {
         Err(SubmitError::Rejected(Rejection::UnknownMachine(_))) => StatusCode::NOT_FOUND.into_response(),
         Err(SubmitError::NoLeader) => StatusCode::MISDIRECTED_REQUEST.into_response(),
         Err(SubmitError::Busy | SubmitError::Stopping) => StatusCode::TOO_MANY_REQUESTS.into_response(),
-        Err(error @ (SubmitError::Unavailable | SubmitError::Rejected(_))) => ApiError::from(error).into_response(),
+        Err(error @ (SubmitError::Unavailable | SubmitError::Rejected(_) | SubmitError::ServersOutdated)) => {
+            ApiError::from(error).into_response()
+        }
     }
 }
 

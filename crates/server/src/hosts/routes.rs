@@ -267,7 +267,9 @@ fn refuse(error: SubmitError) -> Refused {
             LinkRefusal::UnknownEvents { events: ids.iter().map(Guid::to_string).collect() }
         }
         SubmitError::Rejected(Rejection::UnknownMachine(_)) => LinkRefusal::UnknownMachine,
-        SubmitError::Rejected(rejection) => LinkRefusal::Invalid { message: rejection.to_string() },
+        error @ (SubmitError::Rejected(_) | SubmitError::ServersOutdated) => {
+            LinkRefusal::Invalid { message: error.to_string() }
+        }
         SubmitError::Busy | SubmitError::Stopping => LinkRefusal::Overloaded,
         SubmitError::NoLeader => LinkRefusal::NoLeader,
         SubmitError::Unavailable => LinkRefusal::OutcomeUnknown,

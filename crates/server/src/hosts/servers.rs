@@ -132,9 +132,13 @@ pub async fn receive(State(links): State<Arc<Links>>, Json(listener): Json<Liste
     match store(&links.engine, &listener).await {
         Ok(()) => StatusCode::NO_CONTENT,
         Err(SubmitError::NoLeader) => StatusCode::MISDIRECTED_REQUEST,
-        Err(SubmitError::Busy | SubmitError::Stopping | SubmitError::Unavailable | SubmitError::Rejected(_)) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Err(
+            SubmitError::Busy
+            | SubmitError::Stopping
+            | SubmitError::Unavailable
+            | SubmitError::Rejected(_)
+            | SubmitError::ServersOutdated,
+        ) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::BufReader;
 use std::path::Path;
 
-use forewarn_core::{Timestamp, Write};
+use forewarn_core::{Entity, StepTarget, Timestamp, Write};
 use forewarn_store::conformance::sample;
 use forewarn_store::{
     Attachment, Batch, Change, ClockKind, ClockStamp, HistoryQuery, HistoryRow, MemoryStore, Owner, Replicated,
@@ -50,6 +50,27 @@ fn a_change_survives_encoding() {
     change.writes = change.writes.iter().map(stored).collect();
     assert_eq!(Change::decode(&change.encode().unwrap()).unwrap(), change);
     assert_eq!(Change::decode(&[]).unwrap(), Change::default());
+}
+
+#[test]
+fn a_payload_has_the_oldest_format_that_can_express_it() {
+    let entities = sample::entities();
+    let format_of = |entity: &Entity| {
+        let change = Change { writes: vec![Write::Put(entity.clone())], ..Change::default() };
+        change.encode().unwrap()[0]
+    };
+    for entity in &entities {
+        let is_newer = match entity {
+            Entity::Rollout(rollout) => {
+                rollout.plan.at.is_some()
+                    || rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)))
+            }
+            _ => false,
+        };
+        assert_eq!(format_of(entity), if is_newer { 2 } else { 1 }, "{entity:?}");
+    }
+    assert_eq!(Change::default().encode().unwrap(), [1]);
+    assert_eq!(full_change().encode().unwrap()[0], 2, "one newer entity decides");
 }
 
 #[test]
