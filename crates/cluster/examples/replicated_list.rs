@@ -166,6 +166,10 @@ impl Replica for List {
         Ok(())
     }
 
+    fn sync(&mut self) -> Result<(), String> {
+        self.file.sync_data().map_err(|error| error.to_string())
+    }
+
     fn transfer(&mut self, next: u64) -> Result<Position, String> {
         let (text, position) = self.find_peer(next).map_err(|error| error.to_string())?;
         let mut replace = || {

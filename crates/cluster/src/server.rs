@@ -14,11 +14,17 @@ use crate::machine::{
     Delivery, Divergence, Freshness, Identity, Lead, Loss, Machine, Moment, NEVER, NotReady, Outcome, Settings, Step,
 };
 use crate::record::{Entry, Position};
+use crate::request::Request;
 
 /// A server's own copy of the region.
 pub trait Replica {
-    /// Applies an entry durably, with its position, in one transaction. Called once per entry, in order.
+    /// Applies an entry with its position, in one transaction. Called once per entry, in order. A crash of the process loses
+    /// nothing; one of the computer may lose entries since the last [`Replica::sync`], in reverse order. The log still has
+    /// them.
     fn apply(&mut self, entry: &Entry) -> Result<(), String>;
+
+    /// Makes all applied entries durable. Called before this server reports its progress, which lets the log delete them.
+    fn sync(&mut self) -> Result<(), String>;
 
     /// Replaces the copy by a snapshot of a peer that contains at least the revision before `next`, and returns its
     /// position.
@@ -267,7 +273,8 @@ impl Server {
     fn step(&mut self, replica: &mut dyn Replica) -> Progress {
         match self.machine.poll(self.clock.now(), self.clock.time_ms()) {
             Step::Send(request) => {
-                let answer = request.run(&mut *self.log);
+                let synced = if let Request::Report { .. } = &request { replica.sync() } else { Ok(()) };
+                let answer = synced.map_err(LogError::Unavailable).and_then(|()| request.run(&mut *self.log));
                 self.note_error(answer.as_ref().err());
                 self.machine.answer(self.clock.now(), answer);
                 Progress::Worked

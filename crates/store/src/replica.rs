@@ -59,7 +59,11 @@ pub trait Replicated: Store {
     fn set_position(&mut self, position: &str) -> Result<(), StoreError>;
 
     /// Stores the change of a record with its revision and position, atomically. The stored revision must be the one before.
+    /// The change survives a crash of the process, but one of the computer only after [`Replicated::sync`]: the log has it.
     fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError>;
+
+    /// Makes all applied records durable.
+    fn sync(&mut self) -> Result<(), StoreError>;
 
     /// The time and number of the newest history row, also if it was deleted; zero if there never was one.
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError>;

@@ -36,6 +36,9 @@ impl Clock for TestClock {
 struct Copy {
     entries: Vec<Entry>,
     is_full: bool,
+    cannot_sync: bool,
+    /// The last revision that is durable.
+    synced: u64,
     /// The copy of a peer, for transfers.
     peer: Option<Vec<Entry>>,
 }
@@ -59,6 +62,14 @@ impl Replica for Copy {
         }
         assert!(self.position().precedes(entry), "{entry:?} after {:?}", self.position());
         self.entries.push(entry.clone());
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        if self.cannot_sync {
+            return Err("input/output error".into());
+        }
+        self.synced = self.position().revision;
         Ok(())
     }
 
@@ -279,6 +290,25 @@ fn a_leader_without_contact_to_most_servers_resigns() {
     };
     assert_eq!(loss, Loss::NoContact);
     assert!((5..7).contains(&(server.clock.now() - begun).as_secs()));
+}
+
+#[test]
+fn progress_is_reported_only_once_it_is_durable() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    let report = |writer: &mut Writer, a: &mut Server| {
+        a.clock.sleep_until(a.clock.now() + site.settings.report_every);
+        writer.tend(&mut a.copy).unwrap();
+        site.log.clone().roster().unwrap().members[0].applied
+    };
+    commit(&mut writer, &mut a, "1");
+    let first = report(&mut writer, &mut a);
+    assert_eq!((first, a.copy.synced), (a.copy.position().revision, first));
+    commit(&mut writer, &mut a, "2");
+    a.copy.cannot_sync = true;
+    assert_eq!(report(&mut writer, &mut a), first, "the log must keep what a crash of the computer could undo");
+    a.copy.cannot_sync = false;
+    assert_eq!(report(&mut writer, &mut a), first + 1);
 }
 
 #[test]

@@ -7,16 +7,28 @@ use forewarn_cluster::{Entry, Position};
 
 use crate::rng::Rng;
 
-/// The copy on disk. It survives crashes.
+/// The copy on disk. It survives crashes of the process.
 #[derive(Clone, Debug)]
 pub struct Disk {
     pub position: Position,
     pub entries: Vec<Entry>,
+    /// The number of entries that survive a crash of the computer.
+    synced: usize,
 }
 
 impl Disk {
     pub fn empty() -> Disk {
-        Disk { position: Position::START, entries: Vec::new() }
+        Disk { position: Position::START, entries: Vec::new(), synced: 0 }
+    }
+
+    pub fn sync(&mut self) {
+        self.synced = self.entries.len();
+    }
+
+    /// The computer crashes.
+    pub fn lose_power(&mut self) {
+        self.entries.truncate(self.synced);
+        self.position = self.entries.last().map_or(Position::START, Entry::position);
     }
 
     pub fn apply(&mut self, entry: &Entry) -> Result<(), String> {

@@ -279,6 +279,9 @@ impl World {
     }
 
     fn send(&mut self, index: usize, request: Request) -> Result<(), String> {
+        if let Request::Report { .. } = &request {
+            self.nodes[index].disk.sync();
+        }
         let node = &self.nodes[index];
         if node.is_hung && matches!(request, Request::Beat { .. }) {
             return Err(format!("invariant \"a hung leader sends no beats\": {}", node.name));
@@ -522,6 +525,9 @@ impl World {
         match kind {
             0..3 => {
                 self.nodes[index].crash();
+                if kind == 0 {
+                    self.nodes[index].disk.lose_power();
+                }
                 self.at(until, Event::Restart { node: index });
             }
             3..7 => self.nodes[index].paused_until = until,

@@ -167,6 +167,10 @@ impl Replica for LocalCopy {
         self.try_apply(entry).map_err(|error| error.to_string())
     }
 
+    fn sync(&mut self) -> Result<(), String> {
+        self.store.sync().map_err(|error| format!("cannot make the local copy durable: {error}"))
+    }
+
     fn transfer(&mut self, next: u64) -> Result<Position, String> {
         self.install(next)
     }

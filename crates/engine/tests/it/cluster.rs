@@ -104,6 +104,11 @@ async fn until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
+fn plain_machine(name: &str, vm_id: u128) -> Box<NewMachine> {
+    let home = Home { subscription: "s".into(), resource_group: "g".into() };
+    Box::new(NewMachine::plain(Guid(vm_id), name, home))
+}
+
 impl Server {
     fn status(&self) -> Arc<ClusterStatus> {
         self.engine.cluster().expect("a cluster").status()
@@ -123,9 +128,8 @@ impl Server {
     }
 
     async fn register(&self, name: &str, vm_id: u128) {
-        let home = Home { subscription: "s".into(), resource_group: "g".into() };
-        let machine = NewMachine::plain(Guid(vm_id), name, home);
-        self.engine.submit(Command::RegisterMachine(Box::new(machine)), None).await.expect("the machine is registered");
+        let machine = plain_machine(name, vm_id);
+        self.engine.submit(Command::RegisterMachine(machine), None).await.expect("the machine is registered");
     }
 
     async fn rows(&self) -> Vec<HistoryRow> {
@@ -314,6 +318,10 @@ impl Replica for OldCopy {
         let change = Change::decode(&entry.record.payload).map_err(|error| error.to_string())?;
         let position = encode_position(&entry.position());
         self.0.apply(entry.revision, &position, &change).map_err(|error| error.to_string())
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        Ok(())
     }
 
     fn transfer(&mut self, _: u64) -> Result<Position, String> {

@@ -48,6 +48,10 @@ impl Replicated for MemoryStore {
         Ok(())
     }
 
+    fn sync(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {
         let state = self.state();
         Ok((state.last_at.unwrap_or(Timestamp(i64::MIN)), state.last_number))

@@ -33,6 +33,8 @@ pub struct SqliteStore {
     connection: Connection,
     /// Time of the latest history row.
     last_at: Timestamp,
+    /// Commits wait for [`crate::Replicated::sync`] to become durable.
+    is_copy: bool,
     /// Held until the store is dropped.
     _lock: File,
 }
@@ -46,7 +48,7 @@ impl SqliteStore {
         let connection = open::open_writer(&path)?;
         let reader = Arc::new(SqliteReader::new(open::open_reader(&path)?, open::open_reader(&path)?));
         let last_at = write::read_last_at(&connection).map_err(read_error)?;
-        Ok(SqliteStore { reader, connection, last_at, _lock: lock })
+        Ok(SqliteStore { reader, connection, last_at, is_copy: false, _lock: lock })
     }
 
     /// Looks for damaged pages in the database of this directory, on a connection of its own, while a server uses it. Returns

@@ -26,6 +26,11 @@ const BUSY_MAX: Duration = Duration::from_secs(2);
 /// Number of prepared statements to keep: those of a commit, and the common shapes of history queries.
 const STATEMENTS_MAX: usize = 64;
 
+/// The log of a database.
+pub(super) fn log_path(database: &Path) -> PathBuf {
+    database.with_file_name(LOG)
+}
+
 /// Locks a directory, and creates it if it does not exist.
 pub(super) fn lock_directory(directory: &Path) -> Result<File, StoreError> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {

@@ -32,6 +32,10 @@ impl Replicated for SqliteStore {
     }
 
     fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+        if !self.is_copy {
+            schema::sync_on_demand(&self.connection).map_err(read_error)?;
+            self.is_copy = true;
+        }
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
         let found = write::read_revision(&transaction)?;
@@ -44,6 +48,16 @@ impl Replicated for SqliteStore {
         transaction.commit().map_err(read_error)?;
         self.last_at = change.rows.last().map_or(self.last_at, |row| row.at);
         Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        let log = open::log_path(Path::new(self.connection.path().unwrap_or_default()));
+        match fs::File::open(log) {
+            Ok(log) => log.sync_data().map_err(|error| StoreError::Io(error.into())),
+            // Everything is in the database.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(StoreError::Io(error.into())),
+        }
     }
 
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {

@@ -171,6 +171,11 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)
 }
 
+/// Makes commits durable only when the log is synced. Until then they survive a crash of the process, not one of the computer.
+pub(super) fn sync_on_demand(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "NORMAL")
+}
+
 /// Number of pages in the log before they are copied to the database. Most commits change the same pages, so a
 /// longer log copies each page less often. Reading 32 MB of log after a crash does not take long.
 const LOG_PAGES: i64 = 8000;
