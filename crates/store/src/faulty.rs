@@ -1,7 +1,8 @@
 //! A store for tests that wraps another one and fails on demand.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::Timestamp;
 
@@ -27,12 +28,16 @@ pub struct FaultyStore<S> {
 #[derive(Clone, Default)]
 pub struct Faults {
     shared: Arc<Mutex<Pending>>,
+    /// Wakes applies that wait.
+    resumed: Arc<Condvar>,
 }
 
 #[derive(Default)]
 struct Pending {
     commits: VecDeque<Option<Fault>>,
     loads: u32,
+    /// Whether applies of records wait, as on a disk that does not answer.
+    is_stalled: bool,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -51,6 +56,21 @@ impl Faults {
     /// Makes this many loads fail, starting with the next.
     pub fn next_loads(&self, count: u32) {
         self.pending().loads = count;
+    }
+
+    /// Lets applies of records wait until [`Faults::resume`].
+    pub fn stall(&self) {
+        self.pending().is_stalled = true;
+    }
+
+    pub fn resume(&self) {
+        self.pending().is_stalled = false;
+        self.resumed.notify_all();
+    }
+
+    fn wait_while_stalled(&self) {
+        let waited = self.resumed.wait_while(self.pending(), |pending| pending.is_stalled);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Number of queued faults that have not occurred.
@@ -114,6 +134,41 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn reader(&self) -> Arc<dyn Reader> {
         self.inner.reader()
+    }
+}
+
+impl<S: Replicated> Replicated for FaultyStore<S> {
+    fn position(&mut self) -> Result<Option<String>, StoreError> {
+        self.inner.position()
+    }
+
+    fn set_position(&mut self, position: &str) -> Result<(), StoreError> {
+        self.inner.set_position(position)
+    }
+
+    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+        self.faults.wait_while_stalled();
+        self.inner.apply(revision, position, change)
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.inner.sync()
+    }
+
+    fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {
+        self.inner.newest_row()
+    }
+
+    fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
+        self.inner.find_oldest(before, limit)
+    }
+
+    fn copier(&self) -> Arc<dyn Copier> {
+        self.inner.copier()
+    }
+
+    fn install(&mut self, copy: &Path) -> Result<(), StoreError> {
+        self.inner.install(copy)
     }
 }
 

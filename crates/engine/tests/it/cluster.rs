@@ -13,6 +13,7 @@ use forewarn_cluster::{
 };
 use forewarn_core::*;
 use forewarn_engine::*;
+use forewarn_store::faulty::FaultyStore;
 use forewarn_store::{
     Change, HistoryQuery, HistoryRow, MemoryStore, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SqliteStore,
 };
@@ -300,6 +301,32 @@ async fn a_copy_that_a_single_server_has_changed_is_refused() {
     };
     let opened = open_in_cluster(options, Box::new(store), cluster, |_| Box::new(Told::default())).await;
     assert!(opened.err().is_some_and(|error| error.to_string().contains("without --cluster has changed it")));
+}
+
+#[tokio::test]
+async fn a_leader_whose_disk_does_not_answer_is_replaced_and_catches_up() {
+    let log = MemoryLog::new();
+    let (store, faults) = FaultyStore::new(MemoryStore::new());
+    let first = Place::new(store).start("a", &log).await;
+    first.lead().await;
+    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    until("a follower", || second.status().role == ClusterRole::Follower).await;
+    faults.stall();
+    let (engine, machine) = (first.engine.clone(), plain_machine("slow", 7));
+    let change = tokio::spawn(async move { engine.submit(Command::RegisterMachine(machine), None).await });
+    second.lead().await;
+    second.register("web", 8).await;
+    assert!(!change.is_finished(), "nothing is answered before it is in the copy");
+    faults.resume();
+    assert!(change.await.unwrap().is_ok(), "the change is in the log");
+    until("the old leader to follow", || first.status().role == ClusterRole::Follower).await;
+    check_equal(&first, &second).await;
+    let mut names: Vec<String> =
+        first.engine.snapshot().region.machines().map(|machine| machine.name.to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["slow", "web"]);
+    first.stop().await;
+    second.stop().await;
 }
 
 /// A server of the version before: it reads payloads of the first format only, and tells the others so.
