@@ -93,18 +93,7 @@ async fn a_drained_machine_moves_with_its_document_and_its_held_request_is_answe
     two.connected().await;
     eventually("node2 is confirmed", || fleet.region().host("node2").unwrap().contact != Contact::None).await;
 
-    let plan = DrainPlan {
-        host: "node1".into(),
-        to: None,
-        parallel: 1,
-        unavailable_max: None,
-        notice: None,
-        in_place: false,
-        description: None,
-    };
-    let request = Request::Drain(plan);
-    let drain = Command::Request { operation: random_guid(), by: "test".into(), request, event: None };
-    fleet.submit(drain).await;
+    drain(&fleet, 1).await;
     let shown =
         one.shows("web1", "the move is announced", |document| document["Events"][0]["EventType"] == "Freeze").await;
     let event = fleet.region().events_of(machine).next().unwrap().id;
@@ -121,4 +110,56 @@ async fn a_drained_machine_moves_with_its_document_and_its_held_request_is_answe
         two.shows("web1", "node2 serves the machine", |document| document["Events"] == serde_json::json!([])).await;
     assert!(moved.json()["DocumentIncarnation"].as_u64().unwrap() > incarnation, "the document went backward");
     eventually("node1 is drained", || fleet.region().host("node1").unwrap().state == HostState::Drained).await;
+}
+
+/// Drains node1.
+async fn drain(fleet: &Fleet, parallel: u32) {
+    let plan = DrainPlan {
+        host: "node1".into(),
+        to: None,
+        parallel,
+        unavailable_max: None,
+        notice: None,
+        in_place: false,
+        description: None,
+    };
+    let request = Request::Drain(plan);
+    fleet.submit(Command::Request { operation: random_guid(), by: "test".into(), request, event: None }).await;
+}
+
+/// Phases of each machine of a drained host: its move is approved, it leaves its host, and it arrives at another.
+const PHASES: u64 = 3;
+
+/// Commits that do not depend on the number of machines: the request, which announces all moves, the confirmation of the
+/// announcement by each host, and the end of the drain.
+const OTHER_COMMITS: u64 = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_takes_at_most_one_commit_per_machine_and_phase() {
+    const MACHINES: u32 = 12;
+    let fleet = Fleet::start_with(DriverChoice::Agents).await;
+    let driver = || Some(Arc::new(SimulatedMachines::new(Duration::ZERO)));
+    let one = fleet.driven_host("node1", driver()).await;
+    let two = fleet.driven_host("node2", driver()).await;
+    two.connected().await;
+    eventually("node2 is confirmed", || fleet.region().host("node2").unwrap().contact != Contact::None).await;
+    let mut machines = Vec::new();
+    for number in 0..MACHINES {
+        let name = format!("web{number}");
+        let machine = fleet.machine(&name, "node1").await;
+        one.shows(&name, "the machine arrives", |_| true).await;
+        machines.push((name, machine));
+    }
+    let before = fleet.server.engine.snapshot().revision;
+    drain(&fleet, MACHINES).await;
+    for (name, machine) in &machines {
+        one.shows(name, "the move is announced", |document| document["Events"][0]["EventType"] == "Freeze").await;
+        let event = fleet.region().events_of(*machine).next().unwrap().id;
+        assert_eq!(one.approve(name, event).await.status, 200);
+    }
+    eventually("node1 is drained", || fleet.region().host("node1").unwrap().state == HostState::Drained).await;
+    let commits = fleet.server.engine.snapshot().revision - before;
+    let most = PHASES * u64::from(MACHINES) + OTHER_COMMITS;
+    assert!(commits <= most, "{commits} commits for {MACHINES} machines, at most {most}");
+    eprintln!("{commits} commits for a drain of {MACHINES} machines");
 }
