@@ -44,7 +44,7 @@ pub fn run() -> Result<()> {
 
 fn check_reproducible(first: &Packages, dir: &Path) -> Result<()> {
     let second = package::build(&dir.join("second"))?;
-    for (one, other) in [(&first.forewarn, &second.forewarn), (&first.agent, &second.agent)] {
+    for (one, other) in first.paths().into_iter().zip(second.paths()) {
         ensure!(fs::read(one)? == fs::read(other)?, "{} differs when built again", one.display());
     }
     Ok(())
@@ -52,10 +52,10 @@ fn check_reproducible(first: &Packages, dir: &Path) -> Result<()> {
 
 /// Warnings are errors, except those that are expected.
 fn check_with_lintian(packages: &Packages) -> Result<()> {
-    let [forewarn, agent] = [&packages.forewarn, &packages.agent].map(|path| path.to_str().context("path"));
+    let [forewarn, agent, host] = packages.paths().map(|path| path.to_str().context("path"));
     let expected = EXPECTED.join(",");
     let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", &expected];
-    sh::program("lintian").args(&arguments).args(&[forewarn?, agent?]).run()
+    sh::program("lintian").args(&arguments).args(&[forewarn?, agent?, host?]).run()
 }
 
 const EXPECTED: [&str; 7] = [
@@ -74,28 +74,29 @@ const EXPECTED: [&str; 7] = [
 ];
 
 fn install(copy: &Copy) -> Result<()> {
-    copy.sh("dpkg --install /forewarn.deb /forewarn-agent.deb")?;
+    copy.sh("dpkg --install /forewarn.deb /forewarn-agent.deb /forewarn-host.deb")?;
     copy.expect("stat --format '%U %G %a' /var/lib/forewarn", "forewarn forewarn 700")?;
     copy.expect("getent passwd forewarn | cut -d: -f6,7", "/var/lib/forewarn:/usr/sbin/nologin")?;
     copy.expect("stat --format '%U %a' /etc/forewarn-agent/agent.toml", "root 600")?;
-    copy.expect("dpkg --verify forewarn forewarn-agent", "")?;
+    copy.expect("dpkg --verify forewarn forewarn-agent forewarn-host", "")?;
     copy.expect("ls /etc/systemd/system/multi-user.target.wants | grep forewarn || true", "")
 }
 
 fn check_units(copy: &Copy) -> Result<()> {
-    let units = "/usr/lib/systemd/system/forewarn.service /usr/lib/systemd/system/forewarn-agent.service";
+    let units = ["forewarn", "forewarn-agent", "forewarn-host"].map(|name| format!("{UNITS}/{name}.service")).join(" ");
     let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
     ensure!(ours.is_empty(), "systemd-analyze: {ours:?}");
     check_server_unit()?;
-    // An exposure level of 2.0 at most, on systemd's scale from 0 to 10.
-    copy.sh("systemd-analyze security --offline=true --threshold=20 /usr/lib/systemd/system/forewarn.service")?;
-    // The host agent runs as root and changes firewall rules, so its level is higher.
-    let unit = sh::root().join("packaging/forewarn-host/forewarn-host.service");
-    let unit = unit.to_str().context("the path is not UTF-8")?;
-    sh::program("systemd-analyze").args(&["security", "--offline=true", "--threshold=30", unit]).read()?;
+    // Tenths of systemd's exposure level, at most. The host agent runs as root and changes firewall rules, so its level is higher.
+    for (name, most) in [("forewarn", 20), ("forewarn-host", 30)] {
+        copy.sh(&format!("systemd-analyze security --offline=true --threshold={most} {UNITS}/{name}.service"))?;
+    }
     Ok(())
 }
+
+/// Where the packages install their units.
+const UNITS: &str = "/usr/lib/systemd/system";
 
 /// Checks settings of the server's unit that `systemd-analyze` does not judge.
 fn check_server_unit() -> Result<()> {
@@ -138,13 +139,18 @@ fn upgrade_with_systemd(copy: &Copy) -> Result<()> {
 }
 
 fn remove_and_purge(copy: &Copy) -> Result<()> {
-    copy.sh("rm /systemctl.log; dpkg --remove forewarn forewarn-agent")?;
+    copy.sh("rm /systemctl.log; dpkg --remove forewarn forewarn-agent forewarn-host")?;
     let told = copy.sh("cat /systemctl.log")?;
-    for line in ["disable --now forewarn.service", "disable --now forewarn-agent.service", "daemon-reload"] {
+    for line in [
+        "disable --now forewarn.service",
+        "disable --now forewarn-agent.service",
+        "disable --now forewarn-host.service",
+        "daemon-reload",
+    ] {
         ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
     }
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml; ls /usr/bin | grep ^forewarn || true", "# mine")?;
-    copy.sh("test -d /var/lib/forewarn && dpkg --purge forewarn forewarn-agent")?;
+    copy.sh("test -d /var/lib/forewarn && dpkg --purge forewarn forewarn-agent forewarn-host")?;
     let left = "ls -d /etc/forewarn* /var/lib/forewarn* /usr/share/doc/forewarn* /usr/lib/systemd/system/forewarn* 2>/dev/null";
     copy.expect(&format!("{left} || true"), "")
 }
@@ -181,7 +187,7 @@ impl Copy {
     }
 
     fn copy_in(&self, packages: &Packages) -> Result<()> {
-        for (path, name) in [(&packages.forewarn, "forewarn"), (&packages.agent, "forewarn-agent")] {
+        for (path, name) in packages.paths().into_iter().zip(["forewarn", "forewarn-agent", "forewarn-host"]) {
             let mut command = self.command(&format!("cat > /{name}.deb"));
             let status = command.stdin(fs::File::open(path)?).status()?;
             ensure!(status.success(), "cannot copy {name} into the copy");

@@ -22,10 +22,17 @@ pub struct Packages {
     pub host: PathBuf,
 }
 
+impl Packages {
+    /// The paths of the packages `forewarn`, `forewarn-agent` and `forewarn-host`.
+    pub fn paths(&self) -> [&PathBuf; 3] {
+        [&self.forewarn, &self.agent, &self.host]
+    }
+}
+
 pub fn run() -> Result<()> {
     programs::build()?;
     let packages = build(&sh::target().join("debian"))?;
-    for path in [packages.forewarn, packages.agent, packages.host] {
+    for path in packages.paths() {
         println!("{}", path.display());
     }
     Ok(())
