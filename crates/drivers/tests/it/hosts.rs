@@ -171,12 +171,14 @@ enum Victim {
     Libvirtd,
 }
 
-/// Every step of the actions that move, shut down or remove a machine.
+/// Every step of the actions that move, shut down, start or remove a machine.
 struct Matrix {
     bench: Bench,
     victim: Victim,
     /// The host where the machine is.
     host: usize,
+    /// How often the machine was started by an order.
+    starts: usize,
 }
 
 impl Matrix {
@@ -185,7 +187,7 @@ impl Matrix {
             Victim::Driver => ("matrix-driver", 4),
             Victim::Libvirtd => ("matrix-libvirtd", 5),
         };
-        Matrix { bench: Bench::start(hosts, hosts.guest(name, number)).await, victim, host: 1 }
+        Matrix { bench: Bench::start(hosts, hosts.guest(name, number)).await, victim, host: 1, starts: 0 }
     }
 
     async fn run(mut self) {
@@ -205,11 +207,11 @@ impl Matrix {
             self.bench.expect_state(self.host, State::ShutOff).await;
             self.start_again(&cell).await;
         }
-        for step in [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::Undefine, Step::RecordOutcome] {
+        for step in down.into_iter().chain([Step::Undefine]) {
             let cell = self.survive("evict-delete", step, "gone").await;
             self.define_again(&cell).await;
         }
-        for step in [Step::RecordBegun, Step::Destroy, Step::Undefine, Step::RecordOutcome] {
+        for step in [Step::RecordBegun, Step::Destroy, Step::Undefine, Step::RecordOutcome, Step::Clear] {
             let cell = self.survive("terminate", step, "gone").await;
             self.define_again(&cell).await;
         }
@@ -232,9 +234,12 @@ impl Matrix {
         self.bench.clear_record(self.host).await;
     }
 
+    /// Starts the machine, with the victim killed before each step in turn.
     async fn start_again(&mut self, cell: &str) {
-        assert_eq!(self.bench.perform(self.host, &new_event(), "start", &[]).await, Ended::Printed("done".into()));
-        self.bench.expect_reboot(cell).await;
+        let steps = [Step::Start, Step::RecordOutcome, Step::Clear];
+        let start = self.survive("start", steps[self.starts % steps.len()], "done").await;
+        self.starts += 1;
+        self.bench.expect_reboot(&format!("{cell}; {start}")).await;
         self.bench.expect_state(self.host, State::Running).await;
     }
 

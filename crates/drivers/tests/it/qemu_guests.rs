@@ -78,12 +78,12 @@ async fn orders_happen_once_on_guests_through_kills_of_the_driver() {
         bench.survive("reboot", step, "done").await;
         bench.expect_boots(&format!("reboot, driver killed before {}", step.as_str()), 1).await;
     }
-    let others = [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::Start, Step::RecordOutcome];
+    let others = [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::Start, Step::RecordOutcome, Step::Clear];
     for step in select(&[Step::AwaitStart], &others) {
         bench.survive("reboot-graceful", step, "done").await;
         bench.expect_boots(&format!("graceful reboot, driver killed before {}", step.as_str()), 1).await;
     }
-    let others = [Step::RecordBegun, Step::Shutdown, Step::RecordOutcome];
+    let others = [Step::RecordBegun, Step::Shutdown, Step::RecordOutcome, Step::Clear];
     for step in select(&[Step::RecordDown], &others) {
         bench.survive("deallocate", step, "done").await;
         assert_eq!(bench.qemu.status(), "off");
