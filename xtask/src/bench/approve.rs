@@ -92,12 +92,16 @@ fn approve_share(address: &str, share: &[(&str, &str)], start: &Barrier) -> Resu
     let mut client = client?;
     let mut times_ms = Vec::with_capacity(share.len());
     for (machine, event) in share {
-        let path = format!("/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
         let begun = Instant::now();
-        client.post(&path, &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}"))?;
+        approve_one(&mut client, machine, event)?;
         times_ms.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     Ok(times_ms)
+}
+
+pub fn approve_one(client: &mut Client, machine: &str, event: &str) -> Result<()> {
+    let path = format!("/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
+    client.post(&path, &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")).map(drop)
 }
 
 fn pinned(built: &Built, arguments: &[&str]) -> Result<f64> {

@@ -1,61 +1,76 @@
-//! Three servers on three members of etcd, compared with a single server on SQLite in the same run: approvals by 64 clients, and
-//! reads at a follower.
+//! Three servers on three members of etcd: approvals by 64 clients and reads at a follower, compared with a single server on
+//! SQLite in the same run; takeovers; and a follower of a large region that was away, or joins.
 //!
-//! For approvals, servers, etcd and clients share all cores, as in a trial on one computer.
+//! Servers, etcd and clients share all cores, as in a trial on one computer; reads have one core for the server.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::approve::approve;
+use super::approve::{approve, approve_one};
 use super::client::Client;
-use super::process::{Process, SERVER_CORE, Server};
+use super::etcd::{Cluster, NODES};
+use super::process::{SERVER_CORE, Server};
 use super::table::{Table, Target, median, short};
-use super::wrk;
-use super::{Built, path};
-use crate::accept::cluster::ETCD;
+use super::{Built, wrk};
 use crate::sh;
 
-const NODES: usize = 3;
 const ROUNDS: usize = 5;
 const PER_ROUND: usize = 1600;
 const READ_SECS: u32 = 3;
 
-/// Time for the servers to copy the region.
-const START_MAX: Duration = Duration::from_secs(60);
+/// Kills of each kind.
+const KILLS: usize = 30;
+
+/// The large region, and how many of its machines have an event to approve.
+const LARGE_MACHINES: u64 = 1_000_000;
+const LARGE_EVENTS: u64 = 50_000;
+
+/// How long a follower of the large region is away, and the clients that approve meanwhile, each with this pause.
+const AWAY: Duration = Duration::from_secs(60);
+const LOAD_CLIENTS: usize = 16;
+const LOAD_PAUSE: Duration = Duration::from_millis(80);
 
 pub fn run(built: &Built) -> Result<Table> {
-    let (rounds, per_round) = built.pick((ROUNDS, PER_ROUND), (1, 128));
-    let events = (rounds * per_round) as u64;
-    let data = built.fleet("cluster-single", events, 10, events)?;
-    let list = std::fs::read_to_string(data.join("events"))?;
-    let list: Vec<(&str, &str)> = list.lines().filter_map(|line| line.split_once(' ')).collect();
-    let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
-    let cluster = Cluster::start(built, events, &cores)?;
-    let single = Server::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
-    let servers: Vec<&str> = cluster.servers.iter().map(|server| server.metadata.as_str()).collect();
-    let (mut ours, mut alone) = (Vec::new(), Vec::new());
-    for (round, events) in list.chunks(per_round).enumerate() {
-        alone.push(approve(&[&single.metadata], events)?);
-        ours.push(approve(&servers, events)?);
-        eprintln!("   round {round}  cluster {:.0}/s  single {:.0}/s", ours[round].per_second, alone[round].per_second);
-    }
-    let ratio = median(ours.iter().zip(&alone).map(|(ours, alone)| ours.per_second / alone.per_second).collect());
-    let mut table = Table::new("Approvals by 64 clients at three servers on three members of etcd");
-    for (name, found) in [("cluster", &ours), ("single server", &alone)] {
-        table.tell(&format!("{name}, approvals/s"), short(median(found.iter().map(|it| it.per_second).collect())));
-        table.tell(&format!("{name}, p99 ms"), short(median(found.iter().map(|it| it.p99_ms).collect())));
-    }
-    table.judge("cluster_approve_ratio", "cluster : single server", ratio, " x", Target::AtLeast(0.5));
-    drop(single);
-    compare_reads(built, &cluster, list[0].0, &mut table)?;
+    let mut table = Table::new("Three servers on three members of etcd");
+    compare_with_single(built, &mut table)?;
+    measure_takeovers(built, &mut table)?;
+    measure_large_region(built, &mut table)?;
     Ok(table)
 }
 
+fn compare_with_single(built: &Built, table: &mut Table) -> Result<()> {
+    let (rounds, per_round) = built.pick((ROUNDS, PER_ROUND), (1, 128));
+    let events = (rounds * per_round) as u64;
+    let data = built.fleet("cluster-single", events, 10, events)?;
+    let list = read_events(&data)?;
+    let cluster = Cluster::start(built, events, events)?;
+    let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
+    let single = Server::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
+    let (mut ours, mut alone) = (Vec::new(), Vec::new());
+    for (round, events) in list.chunks(per_round).enumerate() {
+        let events: Vec<_> = events.iter().map(|(machine, event)| (machine.as_str(), event.as_str())).collect();
+        alone.push(approve(&[&single.metadata], &events)?);
+        ours.push(approve(&cluster.metadata()?, &events)?);
+        eprintln!("   round {round}  cluster {:.0}/s  single {:.0}/s", ours[round].per_second, alone[round].per_second);
+    }
+    let ratio = median(ours.iter().zip(&alone).map(|(ours, alone)| ours.per_second / alone.per_second).collect());
+    for (name, found) in [("cluster", &ours), ("single server", &alone)] {
+        let rates = found.iter().map(|it| it.per_second).collect();
+        table.tell(&format!("{name}, approvals/s by 64 clients"), short(median(rates)));
+        table.tell(&format!("{name}, p99 ms"), short(median(found.iter().map(|it| it.p99_ms).collect())));
+    }
+    let label = "approvals/s, cluster : single server";
+    table.judge("cluster_approve_ratio", label, ratio, " x", Target::AtLeast(0.5));
+    drop(single);
+    compare_reads(built, &cluster, &list[0].0, table)
+}
+
 /// GETs of one document at a follower and at a single server with the same data.
-fn compare_reads(built: &Built, cluster: &Cluster, machine: &str, table: &mut Table) -> Result<()> {
+fn compare_reads(built: &Built, cluster: &Cluster<'_>, machine: &str, table: &mut Table) -> Result<()> {
     let single = Server::start(built, &built.scratch.join("cluster-single"))?;
-    let follower = cluster.find_follower()?;
+    let follower = cluster.server(cluster.follower()?)?;
     let pid = follower.process.id().to_string();
     sh::program("taskset").args(&["-a", "-p", "-c", SERVER_CORE, &pid]).read().context("taskset")?;
     let read = |server: &Server| {
@@ -71,82 +86,126 @@ fn compare_reads(built: &Built, cluster: &Cluster, machine: &str, table: &mut Ta
     Ok(())
 }
 
-struct Cluster {
-    // Ends before etcd does.
-    servers: Vec<Server>,
-    _members: Vec<Process>,
+/// The time from a kill until the next acknowledged change at another server.
+fn measure_takeovers(built: &Built, table: &mut Table) -> Result<()> {
+    let mut cluster = Cluster::start(built, 1000, 0)?;
+    for (name, label, has_etcd, median_max, worst_max) in [
+        ("takeover", "leader killed", false, 1.5, 2.5),
+        ("double_takeover", "leader and leader of etcd killed", true, 3.0, 5.0),
+    ] {
+        let rounds = built.pick(KILLS, 1);
+        let times: Vec<f64> = (0..rounds)
+            .map(|round| take_over(&mut cluster, &format!("{name}-{round}"), has_etcd))
+            .collect::<Result<_>>()?;
+        let worst = times.iter().copied().fold(0.0, f64::max);
+        let target = |max| Target::AtMost(max);
+        table.judge(
+            &format!("{name}_median_secs"),
+            &format!("{label}, median, s"),
+            median(times),
+            "",
+            target(median_max),
+        );
+        table.judge(
+            &format!("{name}_worst_secs"),
+            &format!("{label}, worst of {rounds}, s"),
+            worst,
+            "",
+            target(worst_max),
+        );
+    }
+    Ok(())
 }
 
-impl Cluster {
-    fn start(built: &Built, events: u64, cores: &str) -> Result<Cluster> {
-        let (clients, peers) = (free_addresses()?, free_addresses()?);
-        let program = ETCD.path()?.join("usr/bin/etcd");
-        let all: Vec<String> = (0..NODES).map(|index| format!("m{index}=http://{}", peers[index])).collect();
-        let mut members = Vec::new();
-        for index in 0..NODES {
-            let arguments = [
-                format!("--name=m{index}"),
-                format!("--data-dir={}", path(&built.scratch(&format!("cluster-m{index}"))?)?),
-                format!("--listen-client-urls=http://{}", clients[index]),
-                format!("--advertise-client-urls=http://{}", clients[index]),
-                format!("--listen-peer-urls=http://{}", peers[index]),
-                format!("--initial-advertise-peer-urls=http://{}", peers[index]),
-                format!("--initial-cluster={}", all.join(",")),
-                "--log-level=error".to_owned(),
-            ];
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            members.push(Process::start(path(&program)?, &arguments, cores)?);
-        }
-        let region = format!("etcd://{}/bench", clients.join(","));
-        let first = built.fleet("cluster-n0", events, 10, events)?;
-        let init = ["cluster", "init", "--from", path(&first)?, "--cluster", &region];
-        wait("etcd", || sh::program(path(&built.forewarn)?).args(&init).read().map(drop))?;
-        let management = free_addresses()?;
-        let mut servers = Vec::new();
-        for (index, management) in management.iter().enumerate() {
-            let data = if index == 0 { first.clone() } else { built.scratch(&format!("cluster-n{index}"))? };
-            let node = format!("n{index}");
-            let place = ["--cluster", &region, "--node", &node, "--management-tls", "off"];
-            let more: Vec<&str> = ["--management", management.as_str()].into_iter().chain(place).collect();
-            servers.push(Server::start_on(built, &data, cores, &more)?);
-        }
-        for server in &servers {
-            wait("a copy of the region", || {
-                let ready = Client::new(&server.management)?.get("/healthz/ready", "")?;
-                ensure!(ready.status == 200, "not ready: {}", ready.body);
-                Ok(())
-            })?;
-        }
-        Ok(Cluster { servers, _members: members })
-    }
-
-    fn find_follower(&self) -> Result<&Server> {
-        let is_follower = |server: &&Server| {
-            let ready = Client::new(&server.management).and_then(|mut client| client.get("/healthz/ready", ""));
-            ready.is_ok_and(|ready| ready.body.contains(r#""role":"follower""#))
-        };
-        self.servers.iter().find(is_follower).context("there is no follower")
-    }
-}
-
-/// Tries until it succeeds.
-fn wait(what: &str, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+fn take_over(cluster: &mut Cluster<'_>, machine: &str, has_etcd: bool) -> Result<f64> {
+    let leader = cluster.leader()?;
+    let member = if has_etcd { Some(cluster.etcd_leader()?) } else { None };
+    let other = (leader + 1) % NODES;
+    cluster.kill_server(leader)?;
+    member.map_or(Ok(()), |member| cluster.kill_member(member))?;
     let begun = Instant::now();
-    loop {
-        match attempt() {
-            Err(error) if begun.elapsed() > START_MAX => return Err(error.context(format!("waited for {what}"))),
-            Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            Ok(()) => return Ok(()),
-        }
-    }
+    while !create_machine(cluster.management(other), machine)? {}
+    let took = begun.elapsed().as_secs_f64();
+    member.map_or(Ok(()), |member| cluster.start_member(member))?;
+    cluster.start_server(leader)?;
+    (0..NODES).try_for_each(|index| cluster.wait_until_ready(index))?;
+    Ok(took)
 }
 
-/// Addresses that are free now.
-fn free_addresses() -> Result<Vec<String>> {
-    let listeners: Vec<_> =
-        (0..NODES).map(|_| std::net::TcpListener::bind("127.0.0.1:0")).collect::<std::io::Result<_>>()?;
-    Ok(listeners
-        .iter()
-        .map(|listener| listener.local_addr().map(|it| it.to_string()))
-        .collect::<std::io::Result<_>>()?)
+/// Whether the machine exists now. An earlier attempt without an answer may have created it.
+fn create_machine(server: &str, name: &str) -> Result<bool> {
+    let mut client = Client::new(server)?;
+    client.send(
+        "POST",
+        "/api/v1/machines",
+        "Content-Type: application/json\r\n",
+        &format!(r#"{{"name":"{name}"}}"#),
+    )?;
+    let reply = client.receive()?;
+    ensure!([201, 409, 503].contains(&reply.status), "{} {}", reply.status, reply.body);
+    Ok(reply.status != 503)
+}
+
+/// A follower of a large region is stopped under load, and continues; then it joins with an empty directory.
+fn measure_large_region(built: &Built, table: &mut Table) -> Result<()> {
+    let (machines, events) = built.pick((LARGE_MACHINES, LARGE_EVENTS), (1000, 1000));
+    let mut cluster = Cluster::start(built, machines, events)?;
+    let list = read_events(&built.scratch.join("cluster-n0"))?;
+    let (leader, away) = (cluster.leader()?, cluster.follower()?);
+    let is_over = AtomicBool::new(false);
+    let (records, secs) = std::thread::scope(|scope| {
+        let metadata = cluster.server(leader)?.metadata.clone();
+        for share in list.chunks(list.len().div_ceil(LOAD_CLIENTS)) {
+            let (metadata, is_over) = (metadata.clone(), &is_over);
+            scope.spawn(move || approve_until(&metadata, share, is_over));
+        }
+        let measured = stop_for(&cluster, leader, away, built.pick(AWAY, Duration::from_secs(1)));
+        is_over.store(true, Ordering::Relaxed);
+        measured
+    })?;
+    table.tell(&format!("records that a follower missed, {machines} machines"), short(records));
+    let label = "until that follower is current, s";
+    table.judge("cluster_catch_up_secs", label, secs, "", Target::AtMost(5.0));
+    cluster.kill_server(away)?;
+    cluster.forget_data(away)?;
+    let begun = Instant::now();
+    cluster.start_server(away)?;
+    cluster.wait_until_ready(away)?;
+    let label = format!("joining a region of {machines} machines afresh, s");
+    table.note("cluster_join_secs", &label, begun.elapsed().as_secs_f64(), "");
+    Ok(())
+}
+
+/// Stops a server for a while. Returns how many records it missed, and how long it took to apply them.
+fn stop_for(cluster: &Cluster<'_>, leader: usize, away: usize, span: Duration) -> Result<(f64, f64)> {
+    let process = &cluster.server(away)?.process;
+    let before = cluster.revision(away)?;
+    process.signal("STOP")?;
+    std::thread::sleep(span);
+    let revision = cluster.revision(leader);
+    process.signal("CONT")?;
+    let begun = Instant::now();
+    let revision = revision?;
+    cluster.wait_for_revision(away, revision)?;
+    Ok((revision.saturating_sub(before) as f64, begun.elapsed().as_secs_f64()))
+}
+
+/// Approves events until all are approved or the load is over.
+fn approve_until(server: &str, events: &[(String, String)], is_over: &AtomicBool) -> Result<()> {
+    let mut client = Client::new(server)?;
+    for (machine, event) in events {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        approve_one(&mut client, machine, event)?;
+        std::thread::sleep(LOAD_PAUSE);
+    }
+    Ok(())
+}
+
+/// Machines and their events in a generated fleet.
+fn read_events(data: &std::path::Path) -> Result<Vec<(String, String)>> {
+    let list = std::fs::read_to_string(data.join("events"))?;
+    let pairs = list.lines().filter_map(|line| line.split_once(' '));
+    Ok(pairs.map(|(machine, event)| (machine.to_owned(), event.to_owned())).collect())
 }

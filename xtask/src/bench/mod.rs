@@ -11,7 +11,8 @@
 //!   hold       10,000 held requests in one event group; 15,000 in 150 groups
 //!   hostile    polls of a guest while its neighbor attacks; needs root
 //!   arm        scale sets of 100 and 10,000 instances through the ARM API; commits of a scale-in
-//!   cluster    approvals and reads with three servers on etcd, compared with a single server
+//!   cluster    three servers on etcd: approvals and reads compared with a single server, takeovers, a follower that was away
+//!   agent      host agents: from a request to its event at the guest, GETs compared with the server, memory, idle CPU time
 //!   portal     the overview of 5,000 machines in Chromium, compared with a small fleet
 //! ```
 //!
@@ -28,11 +29,13 @@ use crate::sh;
 use table::{Table, read_documented};
 
 mod addresses;
+mod agent;
 mod approve;
 mod arm;
 mod client;
 mod cluster;
 mod core;
+mod etcd;
 mod get;
 mod hold;
 mod hostile;
@@ -57,6 +60,7 @@ const ALL: &[Bench] = &[
     ("hostile", hostile::run),
     ("arm", arm::run),
     ("cluster", cluster::run),
+    ("agent", agent::run),
     ("portal", portal::run),
 ];
 

@@ -49,7 +49,24 @@ impl Process {
         Ok(kilobytes * 1024.0)
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        let sent = Command::new("kill").args(["-s", signal, &self.0.id().to_string()]).status()?;
+        ensure!(sent.success(), "cannot send {signal} to process {}", self.0.id());
+        Ok(())
+    }
+
+    /// Ends the process at once.
+    pub fn kill(mut self) -> Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
     fn stop(&mut self) -> Result<()> {
+        if self.0.try_wait()?.is_some() {
+            return Ok(());
+        }
         let asked = Command::new("kill").arg(self.0.id().to_string()).status()?;
         ensure!(asked.success(), "cannot stop process {}", self.0.id());
         let begun = Instant::now();
@@ -113,4 +130,12 @@ impl Server {
         }
         bail!("the server ended before it printed its addresses")
     }
+}
+
+/// Loopback addresses that are free now.
+pub fn free_addresses(count: usize) -> Result<Vec<String>> {
+    let bind = |_| std::net::TcpListener::bind("127.0.0.1:0");
+    let listeners: Vec<_> = (0..count).map(bind).collect::<std::io::Result<_>>()?;
+    let address = |listener: &std::net::TcpListener| listener.local_addr().map(|it| it.to_string());
+    Ok(listeners.iter().map(address).collect::<std::io::Result<_>>()?)
 }
