@@ -181,10 +181,15 @@ impl Step {
         }
         let now = self.now;
         if self.is_confirmed(event) {
-            self.edit_event(event.id, |event| {
+            let confirmed = self.edit_event(event.id, |event| {
                 event.unseen = false;
                 event.notice_end = now + event.notice;
+                event.due = event.not_before.max(event.notice_end) <= now;
             });
+            if let Some(event) = confirmed.filter(|event| event.due) {
+                self.unsettle(&event);
+                self.replan_for(&event);
+            }
         }
     }
 

@@ -280,6 +280,26 @@ fn notice_begins_again_when_a_fenced_host_is_activated() {
 }
 
 #[test]
+fn an_event_without_notice_starts_as_soon_as_its_machine_can_see_it() {
+    check(
+        "
+        avset s b uds=1 host=h2
+        join s a host=h1
+        confirm h1
+        on b
+        lose h1
+        fail a
+        fence h1
+        activate h1
+        start a
+        e1> scheduled
+        confirm h1
+        e1> started
+    ",
+    );
+}
+
+#[test]
 fn an_agent_cannot_confirm_what_does_not_exist_yet() {
     check(
         "
