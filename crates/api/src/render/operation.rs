@@ -78,8 +78,12 @@ pub fn render_events_of(region: &Region, operation: &Operation) -> Vec<Event> {
 
 /// An operation that the region no longer has, reconstructed from its rows of history.
 pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
-    let last = rows.iter().rev().find(|row| row.operation == Some(id) && row.event.is_none())?;
-    let Some(HistoryFact::OperationEnded(ended)) = last.fact() else { return None };
+    // The end of its step in a rollout can follow the end of the operation.
+    let of_operation = rows.iter().rev().filter(|row| row.operation == Some(id) && row.event.is_none());
+    let (last, ended) = of_operation.into_iter().find_map(|row| match row.fact() {
+        Some(HistoryFact::OperationEnded(ended)) => Some((row, ended)),
+        _ => None,
+    })?;
     let result = describe_result(&ended.result);
     let outcomes: Vec<(&HistoryRow, Outcome)> =
         rows.iter().filter_map(|row| Some((row, row.event_outcome()?))).collect();

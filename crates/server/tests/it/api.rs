@@ -633,6 +633,16 @@ fn a_rollout_goes_over_single_machines() {
 }
 
 #[test]
+fn the_operation_of_a_step_is_read_from_history_after_an_hour() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({"name": "a", "addresses": []}), 201, json!({}));
+    let rollout = check(&server, "POST /rollouts", json!({"type": "Reboot", "machines": ["a"]}), 202, json!({}));
+    let operation = rollout["steps"][0]["operation"].as_str().unwrap();
+    check(&server, "POST /clock/advance", json!({"seconds": 3 * 3600}), 200, json!({}));
+    check(&server, &format!("GET /operations/{operation}"), NONE, 200, json!({"state": "Succeeded"}));
+}
+
+#[test]
 fn later_steps_of_a_running_rollout_begin_when_they_are_expected_to() {
     let server = Server::start();
     let hosts = ["n1", "n2", "n3"];
