@@ -184,11 +184,16 @@ pub struct Rollout {
     pub windows: Vec<MaintenanceWindow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<u32>,
-    pub max_failures: u32,
+    /// Absent if failures do not stop the rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
     /// Number of failed machines.
     pub failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Maintenance operation that the rollout carries out. Absent if each step has an operation of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Id>,
     pub steps: Vec<RolloutStep>,
 }
 
@@ -203,6 +208,9 @@ pub struct RolloutStep {
     pub update_domain: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// Machines of a step over chosen machines of one update domain, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
     pub state: RolloutStepPhase,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Id>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forewarn_api_types::{HOUSEKEEPING, join_first};
-use forewarn_core::{Event, Group, GroupKind, Operation, OperationState, Region, Status, Timestamp};
+use forewarn_core::{Event, Group, GroupKind, Region, Status, Timestamp};
 
 /// The next deadline of the rules or of the simulated driver, with a description.
 pub fn next_deadline(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
@@ -26,11 +26,8 @@ fn describe_deadline(region: &Region, at: Timestamp) -> String {
     if let Some(event) = region.events().find(due) {
         return format!("NotBefore of {}", describe_event(event));
     }
-    let resumes = |operation: &Arc<Operation>| {
-        let resume = operation.domains.as_ref().and_then(|domains| domains.resume);
-        operation.state == OperationState::Running && resume == Some(at)
-    };
-    if region.operations().any(resumes) {
+    let mut resumed = region.live_rollouts().filter(|rollout| rollout.pause_end() == Some(at));
+    if resumed.any(|rollout| rollout.operation.is_some()) {
         return "the next update domain of a rollout".into();
     }
     let upgrades = |group: &&Arc<Group>| match &group.kind {

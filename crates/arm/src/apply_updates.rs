@@ -9,8 +9,8 @@ use forewarn_api_types::{
     MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, NewRollout, RolloutType, Time, Weekday,
 };
 use forewarn_core::{
-    Group, Machine, Operation, OperationResult, OperationState, Region, Request, Rollout, RolloutState, Status,
-    StepTarget, Target, Timestamp,
+    Group, Machine, Operation, OperationResult, OperationState, Region, Request, Rollout, RolloutState, RolloutTargets,
+    Status, Target, Timestamp,
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::maintenance::Window;
@@ -122,10 +122,7 @@ fn open_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress>
 fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress> {
     match resource {
         Updatable::Set(group) => {
-            let is_of = |rollout: &&Arc<Rollout>| {
-                let mut targets = rollout.steps.iter().map(|step| &step.target);
-                targets.any(|target| matches!(target, StepTarget::Domain { group: id, .. } if *id == group.id))
-            };
+            let is_of = |rollout: &&Arc<Rollout>| matches!(&rollout.targets, RolloutTargets::Groups(ids) if ids.contains(&group.id));
             let newest = region.rollouts().filter(is_of).max_by_key(|rollout| rollout.seq)?;
             Some(rollout_progress(newest))
         }

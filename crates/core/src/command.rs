@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::group_type::GroupType;
 use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId};
 use crate::model::*;
-use crate::rollout::RolloutPlan;
+use crate::rollout::{RolloutPlan, RolloutTargets};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -171,7 +171,7 @@ impl Command {
 impl RolloutTargets {
     fn machines(&self) -> Vec<MachineId> {
         match self {
-            RolloutTargets::Machines(machines) => machines.clone(),
+            RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => machines.clone(),
             RolloutTargets::Hosts(_) | RolloutTargets::Groups(_) => Vec::new(),
         }
     }
@@ -373,13 +373,4 @@ pub struct NewRollout {
     pub by: Name,
     pub targets: RolloutTargets,
     pub plan: RolloutPlan,
-}
-
-/// The targets of a rollout, in the order of its steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RolloutTargets {
-    Hosts(Vec<Name>),
-    /// Each group by update domain.
-    Groups(Vec<GroupId>),
-    Machines(Vec<MachineId>),
 }

@@ -94,18 +94,19 @@ impl Region {
 
 /// The machines that the rollout reaches if none of them moves.
 fn find_targets(region: &Region, id: RolloutId) -> BTreeSet<MachineId> {
-    let mut machines = BTreeSet::new();
-    for step in region.rollout(id).map_or(&[][..], |rollout| &rollout.steps) {
-        match &step.target {
-            StepTarget::Host(host) => machines.extend(region.machines_on(host).map(|machine| machine.id)),
-            StepTarget::Domain { group, .. } => {
-                machines
-                    .extend(region.group(*group).iter().flat_map(|group| region.group_members(group)).map(|it| it.id));
-            }
-            StepTarget::Machine(id) => drop(machines.insert(*id)),
+    let Some(rollout) = region.rollout(id) else { return BTreeSet::new() };
+    match &rollout.targets {
+        RolloutTargets::Hosts(hosts) => {
+            hosts.iter().flat_map(|host| region.machines_on(host)).map(|it| it.id).collect()
+        }
+        RolloutTargets::Groups(groups) => {
+            let groups = groups.iter().filter_map(|id| region.group(*id));
+            groups.flat_map(|group| region.group_members(group)).map(|it| it.id).collect()
+        }
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+            machines.iter().copied().collect()
         }
     }
-    machines
 }
 
 /// The operations on these machines that are not steps of the rollout itself.
@@ -142,14 +143,14 @@ struct Progress {
 
 impl Progress {
     fn of(region: &Region, rollout: &Rollout) -> Progress {
-        let hosts = rollout.steps.iter().filter_map(|step| match &step.target {
-            StepTarget::Host(host) => Some(host),
-            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
-        });
+        let hosts = match &rollout.targets {
+            RolloutTargets::Hosts(hosts) => &hosts[..],
+            RolloutTargets::Groups(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_) => &[],
+        };
         Progress {
             steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
             machines_handled: rollout.steps.iter().map(|step| step.handled.len()).sum(),
-            machines_left: hosts.map(|host| region.machines_on(host).count()).sum(),
+            machines_left: hosts.iter().map(|host| region.machines_on(host).count()).sum(),
         }
     }
 }
@@ -225,7 +226,7 @@ impl Course {
         let active = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
         let hosts = active.filter_map(|step| match &step.target {
             StepTarget::Host(host) => self.region.host(host),
-            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
+            StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => None,
         });
         let drained = hosts.into_iter().find(|host| host.state == HostState::Drained).map(|host| host.name.clone());
         match drained {

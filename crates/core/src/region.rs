@@ -17,7 +17,7 @@ use crate::group_type::GroupType;
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, hash_address, hash_guid, same_name};
-use crate::rollout::{Rollout, StepTarget};
+use crate::rollout::{Rollout, RolloutTargets};
 use crate::settings::{NOTICE_PULSE_INTERVAL, PULSE_INTERVAL, SEEN_INTERVAL, Settings};
 use crate::time::Timestamp;
 pub(crate) use index::Deadline;
@@ -312,9 +312,13 @@ impl Region {
 
     /// The rollout that owns this host.
     pub fn rollout_of_host(&self, host: &Name) -> Option<&Arc<Rollout>> {
-        self.live_rollouts().find(|rollout| {
-            rollout.steps.iter().any(|step| matches!(&step.target, StepTarget::Host(name) if name == host))
-        })
+        self.live_rollouts()
+            .find(|rollout| matches!(&rollout.targets, RolloutTargets::Hosts(hosts) if hosts.contains(host)))
+    }
+
+    /// The rollout that carries out this operation one update domain at a time.
+    pub fn rollout_of_maintenance(&self, operation: &Operation) -> Option<&Arc<Rollout>> {
+        self.rollouts.get(&operation.rollout?).filter(|rollout| rollout.operation == Some(operation.id))
     }
 
     /// The drain in progress on this host.

@@ -1,12 +1,15 @@
-//! The data of a rollout: maintenance in steps over hosts, the update domains of groups, or single machines. Plain data; the
-//! rules are in `rules/rollouts`.
+//! The data of a rollout: maintenance in steps over hosts, update domains, or single machines. Plain data; the rules are in
+//! `rules/rollouts`.
 
 use std::time::Duration;
 
-use crate::ids::{GroupId, MachineId, OperationId, RolloutId};
-use crate::model::{Name, Wait};
+use crate::ids::{EventId, GroupId, MachineId, OperationId, RolloutId};
+use crate::model::{EventKind, Name, Operation, Part, Plan, Wait};
 use crate::time::Timestamp;
 use crate::window::Window;
+
+/// The value of a limit that limits nothing.
+pub const UNLIMITED: u32 = u32::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
@@ -15,7 +18,13 @@ pub struct Rollout {
     pub seq: u64,
     pub by: Name,
     pub created: Timestamp,
+    /// The hosts, groups or machines of the request. The rollout owns them.
+    pub targets: RolloutTargets,
     pub plan: RolloutPlan,
+    /// The maintenance operation that contains the events of all steps. None: each step has an operation of its own.
+    pub operation: Option<OperationId>,
+    /// ID of the first event, if the request gives one and the event has not been created yet.
+    pub first_event: Option<EventId>,
     pub state: RolloutState,
     pub steps: Vec<RolloutStep>,
     /// Why no machine is affected at the moment, or why the next step cannot start.
@@ -30,6 +39,18 @@ pub struct Rollout {
     pub requested: u64,
 }
 
+/// The targets of a rollout, in the order of its steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutTargets {
+    Hosts(Vec<Name>),
+    /// Each group, one update domain at a time.
+    Groups(Vec<GroupId>),
+    /// One machine at a time.
+    Machines(Vec<MachineId>),
+    /// These machines, one update domain at a time.
+    MachinesByDomain(Vec<MachineId>),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutPlan {
     pub action: RolloutAction,
@@ -41,9 +62,9 @@ pub struct RolloutPlan {
     pub pause: Duration,
     /// Events start only within these windows. Empty: at any time.
     pub windows: Vec<Window>,
-    /// Maximum number of unavailable machines in each group. None: the size of its largest update domain.
+    /// Maximum number of unavailable machines in each group, or [`UNLIMITED`]. None: the size of its largest update domain.
     pub unavailable_max: Option<u32>,
-    /// Number of failed machines that the rollout tolerates.
+    /// Number of failed machines that the rollout tolerates, or [`UNLIMITED`].
     pub failures_max: u32,
     /// Notice period, if longer than the minimum.
     pub notice: Option<Duration>,
@@ -91,6 +112,8 @@ pub struct RolloutStep {
     pub state: StepState,
     /// The operation that carries out the step, the latest if it was announced again.
     pub operation: Option<OperationId>,
+    /// Index of the first event of the step, or of its latest announcement, in the events of its operation.
+    pub first_part: usize,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     /// Whether the rollout took back events of the step, which are announced again.
@@ -102,8 +125,16 @@ pub struct RolloutStep {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepTarget {
     Host(Name),
-    Domain { group: GroupId, domain: u32 },
+    Domain {
+        group: GroupId,
+        domain: u32,
+    },
     Machine(MachineId),
+    /// Chosen machines that were in one update domain when the step was determined.
+    Machines {
+        domain: u32,
+        machines: Vec<MachineId>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,10 +158,86 @@ impl Rollout {
         }
     }
 
+    /// The events of a step, or of its latest announcement, among those of its operation.
+    pub fn parts_of<'o>(&self, step: &RolloutStep, operation: &'o Operation) -> &'o [Part] {
+        let later = self.steps.iter().filter(|it| it.operation == step.operation && it.first_part > step.first_part);
+        let end = later.map(|it| it.first_part).min().unwrap_or(operation.parts.len());
+        operation.parts.get(step.first_part..end).unwrap_or_default()
+    }
+
+    /// The update domain after the latest one that has begun.
+    pub fn next_domain(&self) -> u32 {
+        let begun = self.steps.iter().filter(|step| step.has_begun());
+        begun.filter_map(|step| step.target.domain()).max().map_or(0, |domain| domain + 1)
+    }
+
+    /// The end of the pause between two steps, if nothing else is in progress.
+    pub fn pause_end(&self) -> Option<Timestamp> {
+        match self.waits_for {
+            Some(Wait::Pause { until }) => Some(until),
+            _ => None,
+        }
+    }
+
     pub fn ended_at(&self) -> Option<Timestamp> {
         match self.state {
             RolloutState::Planned | RolloutState::Running | RolloutState::Waiting | RolloutState::Paused => None,
             RolloutState::Finished { at } | RolloutState::Stopped { at, .. } | RolloutState::Failed { at } => Some(at),
+        }
+    }
+}
+
+impl RolloutPlan {
+    /// The plan of the rollout that carries out maintenance one update domain at a time. Failures and other unavailable
+    /// machines do not stop it. None: there is no such maintenance.
+    pub fn of_maintenance(plan: &Plan, pause: Duration) -> Option<RolloutPlan> {
+        let action = match plan.kind {
+            EventKind::Freeze => RolloutAction::Freeze,
+            EventKind::Reboot => RolloutAction::Reboot,
+            EventKind::Redeploy => RolloutAction::Redeploy,
+            EventKind::Preempt | EventKind::Terminate | EventKind::SpotRebalanceRecommendation => return None,
+        };
+        Some(RolloutPlan {
+            action,
+            at: plan.at,
+            parallel: 1,
+            pause,
+            windows: Vec::new(),
+            unavailable_max: Some(UNLIMITED),
+            failures_max: UNLIMITED,
+            notice: plan.notice,
+            duration_secs: plan.duration_secs,
+            description: plan.description.clone(),
+        })
+    }
+}
+
+impl RolloutStep {
+    /// A step that has not begun.
+    pub fn new(target: StepTarget) -> RolloutStep {
+        RolloutStep {
+            target,
+            state: StepState::Pending,
+            operation: None,
+            first_part: 0,
+            started: None,
+            ended: None,
+            withdrawn: false,
+            handled: Vec::new(),
+        }
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.state != StepState::Pending || self.started.is_some()
+    }
+}
+
+impl StepTarget {
+    /// None: a host or a single machine.
+    pub fn domain(&self) -> Option<u32> {
+        match self {
+            StepTarget::Domain { domain, .. } | StepTarget::Machines { domain, .. } => Some(*domain),
+            StepTarget::Host(_) | StepTarget::Machine(_) => None,
         }
     }
 }

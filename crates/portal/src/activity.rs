@@ -8,7 +8,7 @@ use forewarn_api::{describe_request, render_wait};
 use forewarn_api_types::{WaitFor, WaitReason};
 use forewarn_core::{
     EventKind, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout,
-    RolloutAction, RolloutId, RolloutState, ScopeId, StepState, StepTarget, Target, Timestamp,
+    RolloutAction, RolloutId, RolloutState, RolloutTargets, ScopeId, StepState, StepTarget, Target, Timestamp,
 };
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
@@ -87,7 +87,7 @@ fn group_by_cause(region: &Region, past: Vec<Arc<EventTimeline>>) -> Vec<Activit
     for operation in running {
         events.entry(cause_of(operation.id, &rollout_of)).or_default();
     }
-    for rollout in region.live_rollouts() {
+    for rollout in region.live_rollouts().filter(|rollout| rollout.operation.is_none()) {
         events.entry(ActivityId::Rollout(rollout.id)).or_default();
     }
     let mut activities: Vec<Activity> =
@@ -96,10 +96,18 @@ fn group_by_cause(region: &Region, past: Vec<Arc<EventTimeline>>) -> Vec<Activit
     activities
 }
 
+/// The rollouts that requested operations. Maintenance that a rollout carries out is its own cause.
 fn find_rollouts(region: &Region) -> HashMap<OperationId, RolloutId> {
-    let steps = region.rollouts().flat_map(|rollout| rollout.steps.iter().map(move |step| (step, rollout.id)));
+    let rollouts = region.rollouts().filter(|rollout| rollout.operation.is_none());
+    let steps = rollouts.flat_map(|rollout| rollout.steps.iter().map(move |step| (step, rollout.id)));
     let steps = steps.filter_map(|(step, rollout)| Some((step.operation?, rollout)));
-    steps.chain(region.operations().filter_map(|operation| Some((operation.id, operation.rollout?)))).collect()
+    let requested =
+        region.operations().filter_map(|operation| Some((operation.id, find_requester(region, operation)?)));
+    steps.chain(requested).collect()
+}
+
+fn find_requester(region: &Region, operation: &Operation) -> Option<RolloutId> {
+    operation.rollout.filter(|_| region.rollout_of_maintenance(operation).is_none())
 }
 
 fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) -> ActivityId {
@@ -108,7 +116,7 @@ fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) 
 
 /// The operation or rollout that an operation belongs to.
 pub fn find_cause(region: &Region, operation: OperationId) -> ActivityId {
-    let rollout = region.operation(operation).and_then(|operation| operation.rollout);
+    let rollout = region.operation(operation).and_then(|operation| find_requester(region, operation));
     rollout.map_or(ActivityId::Operation(operation), ActivityId::Rollout)
 }
 
@@ -338,20 +346,15 @@ pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
         return description.to_owned();
     }
     let (kind, _) = kind_of_rollout(rollout);
-    let targets: BTreeSet<String> = rollout
-        .steps
-        .iter()
-        .map(|step| match &step.target {
-            StepTarget::Host(host) => host.to_string(),
-            StepTarget::Domain { group, .. } => name_group(region, *group),
-            StepTarget::Machine(id) => name_machine(region, *id),
-        })
-        .collect();
-    match rollout.steps.first().map(|step| &step.target) {
-        Some(StepTarget::Host(_)) if targets.len() > 1 => format!("{kind} of {} hosts", targets.len()),
-        Some(StepTarget::Host(_)) => format!("{kind} of host {}", words::join_many(targets.into_iter())),
-        Some(StepTarget::Domain { .. } | StepTarget::Machine(_)) | None => {
-            format!("{kind} of {}", words::join_many(targets.into_iter()))
+    let several = |names: BTreeSet<String>| format!("{kind} of {}", words::join_many(names.into_iter()));
+    match &rollout.targets {
+        RolloutTargets::Hosts(hosts) => match &hosts[..] {
+            [host] => format!("{kind} of host {host}"),
+            _ => format!("{kind} of {} hosts", hosts.len()),
+        },
+        RolloutTargets::Groups(groups) => several(groups.iter().map(|group| name_group(region, *group)).collect()),
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+            several(machines.iter().map(|machine| name_machine(region, *machine)).collect())
         }
     }
 }
@@ -361,6 +364,7 @@ pub fn name_step(region: &Region, target: &StepTarget) -> String {
         StepTarget::Host(host) => host.to_string(),
         StepTarget::Domain { group, domain } => format!("{}, update domain {domain}", name_group(region, *group)),
         StepTarget::Machine(id) => name_machine(region, *id),
+        StepTarget::Machines { domain, .. } => format!("update domain {domain}"),
     }
 }
 

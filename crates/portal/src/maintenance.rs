@@ -136,7 +136,7 @@ fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
         title: title_of(region, operation),
         href: format!("/operations/{}", operation.id),
         requested: format!("{} {}", words::escape_html(&operation.by), words::time(operation.asked)),
-        state: describe_state(operation, all),
+        state: describe_state(region, operation, all),
         rows,
         cancel,
     };
@@ -168,11 +168,13 @@ fn domain_of(region: &Region, event: &Event) -> Option<u32> {
 }
 
 fn queued_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
-    let (Some(rollout), Request::Maintain { target, .. }) = (&operation.domains, &operation.request) else {
+    let rollout = region.rollout_of_maintenance(operation).filter(|rollout| rollout.is_live());
+    let (Some(rollout), Request::Maintain { target, .. }) = (rollout, &operation.request) else {
         return Vec::new();
     };
-    rows_from(region, target, rollout.next_domain, |domain| match rollout.resume {
-        Some(at) if domain == rollout.next_domain => format!("after a pause, at {}", words::time(at)),
+    let next = rollout.next_domain();
+    rows_from(region, target, next, |domain| match rollout.pause_end() {
+        Some(at) if domain == next => format!("after a pause, at {}", words::time(at)),
         Some(_) | None => "queued".into(),
     })
 }
@@ -215,11 +217,12 @@ fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -
 }
 
 /// `all` is the number of rows, including update domains that were not visited yet.
-fn describe_state(operation: &Operation, all: usize) -> String {
+fn describe_state(region: &Region, operation: &Operation, all: usize) -> String {
     match &operation.state {
         OperationState::Running => {
             let finished = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
-            match operation.domains.as_ref().and_then(|domains| domains.resume) {
+            let rollout = region.rollout_of_maintenance(operation);
+            match rollout.and_then(|rollout| rollout.pause_end()) {
                 Some(at) => format!("paused until {}", words::time(at)),
                 None => format!("in progress, {finished} of {all} finished"),
             }

@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
-use forewarn_core::{ApprovalScope, Guid, Operation, OperationState, Region};
+use forewarn_core::{ApprovalScope, Guid, Operation, OperationId, OperationState, Region, Rollout};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
@@ -120,8 +120,12 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
 
 /// Operations and rollouts that ended and that the region still has.
 fn list_ended(region: &Region) -> Vec<Activity> {
-    let operations = region.operations().filter(|one| one.state != OperationState::Running && one.rollout.is_none());
-    let rollouts = region.rollouts().filter(|rollout| !rollout.is_live());
+    let is_own_cause = |id: OperationId| activity::find_cause(region, id) == ActivityId::Operation(id);
+    let ended = region.operations().filter(|one| one.state != OperationState::Running);
+    let operations = ended.filter(|one| is_own_cause(one.id));
+    // The rollout of maintenance is kept for longer than its operation, which is listed until then.
+    let is_listed = |rollout: &Rollout| rollout.operation.is_some_and(|id| region.operation(id).is_some());
+    let rollouts = region.rollouts().filter(|rollout| !rollout.is_live() && !is_listed(rollout));
     let rollouts = rollouts.map(|rollout| Activity::of_rollout(region, rollout));
     operations.map(|operation| Activity::of_operation(region, operation)).chain(rollouts).collect()
 }

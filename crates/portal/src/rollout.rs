@@ -8,7 +8,7 @@ use forewarn_api::{Action, forecast_rollout};
 use forewarn_api_types::MaintenanceWindow;
 use forewarn_api_types::span::span_text;
 use forewarn_core::{
-    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, Status, StepState, StepTarget, Wait,
+    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutTargets, Status, StepState, UNLIMITED, Wait,
 };
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -84,10 +84,10 @@ async fn forecast(scene: &Scene, rollout: &Rollout) -> Option<RolloutPreview> {
 
 fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
-    let noun = match rollout.steps.first().map(|step| &step.target) {
-        Some(StepTarget::Host(_)) => "hosts",
-        Some(StepTarget::Machine(_)) => "machines",
-        Some(StepTarget::Domain { .. }) | None => "update domains",
+    let noun = match rollout.targets {
+        RolloutTargets::Hosts(_) => "hosts",
+        RolloutTargets::Machines(_) => "machines",
+        RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => "update domains",
     };
     let progress = format!("{ended}/{} {noun}", rollout.steps.len());
     let mut parts = vec![match &rollout.state {
@@ -110,7 +110,7 @@ fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPre
         parts.push(format!(r#"<span class="{class}">{}</span>"#, waits::render_wait(&wait)));
     }
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
-    let missing: usize = in_progress.map(|step| missing_names(scene, step).len()).sum();
+    let missing: usize = in_progress.map(|step| missing_names(&events_of_step(scene, rollout, step)).len()).sum();
     if missing > 0 {
         parts.push(format!(r#"<span class="amber">{} missing</span>"#, count(missing, "approval")));
     }
@@ -125,7 +125,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
     let id = rollout.id.to_string();
     let live = || {
         let steps = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
-        steps.flat_map(|step| events_of_step(scene, step)).filter(|event| event.is_live())
+        steps.flat_map(|step| events_of_step(scene, rollout, step)).filter(|event| event.is_live())
     };
     let scheduled = live().filter(|event| event.status == Status::Scheduled).count();
     let started = live().count() - scheduled;
@@ -162,9 +162,19 @@ fn list_rules(rollout: &Rollout) -> Facts {
         ("Windows", if windows.is_empty() { "any time".into() } else { windows.join("<br>") }),
         (
             "Unavailable per group",
-            plan.unavailable_max.map_or_else(|| "one update domain".into(), |max| format!("at most {max}")),
+            match plan.unavailable_max {
+                None => "one update domain".into(),
+                Some(UNLIMITED) => "no limit of its own".into(),
+                Some(max) => format!("at most {max}"),
+            },
         ),
-        ("Failures", format!("{} of {} tolerated", rollout.failures, plan.failures_max)),
+        (
+            "Failures",
+            match plan.failures_max {
+                UNLIMITED => format!("{}, all tolerated", rollout.failures),
+                max => format!("{} of {max} tolerated", rollout.failures),
+            },
+        ),
         ("Rollout", format!("<code>{}</code>", rollout.id)),
     ]);
     facts.extend(plan.notice.map(|notice| ("Notice", span_text(notice))));
@@ -187,25 +197,15 @@ fn describe_window(window: &forewarn_core::Window) -> String {
 
 fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
     let region = scene.region();
-    let hosts: BTreeSet<&str> = rollout
-        .steps
-        .iter()
-        .filter_map(|step| match &step.target {
-            StepTarget::Host(host) => Some(&**host),
-            StepTarget::Domain { .. } | StepTarget::Machine(_) => None,
-        })
-        .collect();
-    let groups: BTreeSet<_> = rollout
-        .steps
-        .iter()
-        .filter_map(|step| match step.target {
-            StepTarget::Host(_) => None,
-            StepTarget::Domain { group, .. } => Some(fleet::GroupKey::Group(group)),
-            StepTarget::Machine(id) => region.machine(id).map(|machine| fleet::key_of(machine)),
-        })
-        .collect();
-    let on_hosts = region.machines().filter(|machine| machine.host.as_deref().is_some_and(|host| hosts.contains(host)));
-    let keys: BTreeSet<_> = on_hosts.map(|machine| fleet::key_of(machine)).chain(groups).collect();
+    let keys: BTreeSet<_> = match &rollout.targets {
+        RolloutTargets::Hosts(hosts) => {
+            hosts.iter().flat_map(|host| region.machines_on(host)).map(|machine| fleet::key_of(machine)).collect()
+        }
+        RolloutTargets::Groups(groups) => groups.iter().copied().map(fleet::GroupKey::Group).collect(),
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+            machines.iter().filter_map(|id| region.machine(*id)).map(|machine| fleet::key_of(machine)).collect()
+        }
+    };
     let mut found: Vec<_> = fleet::list_groups(scene).into_iter().filter(|group| keys.contains(&group.key)).collect();
     let floor = |group: &fleet::FleetGroup| {
         rollout.plan.unavailable_max.map_or(group.floor(), |max| group.machines.saturating_sub(max as usize))

@@ -13,7 +13,7 @@ use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words::count;
 
 use super::activity::{kind_of_rollout, name_step};
-use super::rollout_steps::{address_of, count_machines, missing_names};
+use super::rollout_steps::{address_of, count_machines, events_of_step, missing_names};
 use super::scene::Scene;
 use super::timeline::{EventTimeline, live_events};
 
@@ -138,7 +138,7 @@ fn expect_times(region: &Region, rollout: &Rollout, expected: &RolloutStep) -> O
 fn describe_step(scene: &Scene, rollout: &Rollout, step: &RolloutStep) -> String {
     match step.state {
         StepState::Failed => "failed".into(),
-        StepState::InProgress => match missing_names(scene, step).len() {
+        StepState::InProgress => match missing_names(&events_of_step(scene, rollout, step)).len() {
             0 => String::new(),
             missing => format!("{} missing", count(missing, "approval")),
         },

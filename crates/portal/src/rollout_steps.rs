@@ -16,7 +16,7 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words::{self, count};
 
 use super::activity::{ActivityId, name_step};
-use super::operation::{events_of, is_unapproved};
+use super::operation::is_unapproved;
 use super::scene::Scene;
 
 const COLUMNS: [Column; 5] = [
@@ -57,7 +57,7 @@ pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutP
             number,
             step,
             expected: forecast.and_then(|forecast| forecast.rollout.steps.get(number)),
-            events: events_of_step(scene, step),
+            events: events_of_step(scene, rollout, step),
         })
         .collect();
     sort(scene, &mut steps, order);
@@ -122,20 +122,21 @@ fn sort(scene: &Scene, steps: &mut [StepView<'_>], order: SortOrder<'_>) {
     steps.sort_by_key(|view| !view.is_failed());
 }
 
-pub fn events_of_step<'s>(scene: &'s Scene, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
+pub fn events_of_step<'s>(scene: &'s Scene, rollout: &Rollout, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
     let operation = step.operation.and_then(|id| scene.region().operation(id));
-    operation.map_or_else(Vec::new, |operation| events_of(scene.region(), operation))
+    let parts = operation.map_or(&[][..], |operation| rollout.parts_of(step, operation));
+    parts.iter().filter_map(|part| scene.region().event(part.event)).collect()
 }
 
-pub fn missing_names(scene: &Scene, step: &RolloutStep) -> Vec<String> {
-    let waiting = events_of_step(scene, step).into_iter().filter(|event| is_unapproved(event));
+pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
+    let waiting = events.iter().filter(|event| is_unapproved(event));
     waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
 }
 
 fn render_row(scene: &Scene, view: &StepView<'_>, sort: &str) -> Fragment {
     let StepView { number, step, expected, events } = view;
     let id = format!("step-{number}");
-    let missing = missing_names(scene, step);
+    let missing = missing_names(events);
     let (state, mark) = match step.state {
         StepState::Pending => ("Pending", "idle"),
         StepState::InProgress if missing.is_empty() => ("In progress", "wait"),
@@ -161,12 +162,13 @@ fn render_row(scene: &Scene, view: &StepView<'_>, sort: &str) -> Fragment {
     Fragment::render(id.as_str(), sort, &row)
 }
 
-/// The page of the host, group or machine. Empty for a machine that was deleted.
+/// The page of the host, group or machine. Empty for a machine that was deleted, and for several machines.
 pub fn address_of(region: &Region, step: &RolloutStep) -> String {
     match &step.target {
         StepTarget::Host(host) => address::of_host(host),
         StepTarget::Domain { group, .. } => address::of_group(*group),
         StepTarget::Machine(id) => region.machine(*id).map_or_else(String::new, |machine| address::of_machine(machine)),
+        StepTarget::Machines { .. } => String::new(),
     }
 }
 
@@ -178,6 +180,7 @@ pub fn count_machines(region: &Region, step: &RolloutStep) -> usize {
             .group(*group)
             .map_or(0, |group| region.group_members(group).filter(|machine| machine.update_domain == *domain).count()),
         StepTarget::Machine(id) => usize::from(region.machine(*id).is_some()),
+        StepTarget::Machines { machines, .. } => machines.iter().filter(|id| region.machine(**id).is_some()).count(),
     }
 }
 

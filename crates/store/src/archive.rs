@@ -22,7 +22,7 @@ use crate::text::parse_guid;
 use crate::*;
 
 /// The version in which archives are written. Records have their own version.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The oldest version that can be read.
 const VERSION_MIN: u32 = 1;
@@ -93,14 +93,14 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
     let header = archive.read_header()?;
     let clock =
         header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.error_at_line(error))?;
-    let (ImportedState { entities, attachments }, next) = archive.read_state()?;
+    let (ImportedState { records, entities, attachments }, next) = archive.read_state()?;
     let mut next = Some(next);
     Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
         StoreError::Message(format!(
             "the records of the archive contradict each other: {reason}. Export the data again"
         ))
     })?;
-    let mut summary = Summary { records: entities.len() as u64, attachments: attachments.len() as u64, history: 0 };
+    let mut summary = Summary { records, attachments: attachments.len() as u64, history: 0 };
     let contents = Contents { revision: header.revision, clock, entities, attachments };
     let mut last = None;
     let mut rows = std::iter::from_fn(|| {
@@ -267,6 +267,8 @@ struct Archive<R> {
 }
 
 struct ImportedState {
+    /// Number of records. Those of older versions can contain two entities.
+    records: u64,
     entities: Vec<Entity>,
     attachments: Vec<Attachment>,
 }
@@ -313,6 +315,9 @@ impl<R: BufRead> Archive<R> {
                     let entity = record::decode(&line.kind, &line.key, line.version, line.body.get(), &mut interner)
                         .map_err(|error| self.error_at_line(error))?;
                     entities.push(entity);
+                    let rollout = record::decode_rollout(&line.kind, &line.key, line.body.get(), &mut interner)
+                        .map_err(|error| self.error_at_line(error))?;
+                    entities.extend(rollout);
                 }
                 ArchiveLine::Attachment(line) => {
                     let owned = line.kind == "meta" || keys.contains(&(line.kind.clone(), line.key.clone()));
@@ -322,9 +327,13 @@ impl<R: BufRead> Archive<R> {
                     attachments.push(Attachment::put(owner, line.name, line.value));
                 }
                 ArchiveLine::History(line) => {
-                    return Ok((ImportedState { entities, attachments }, HistoryOrEnd::History(line)));
+                    let records = keys.len() as u64;
+                    return Ok((ImportedState { records, entities, attachments }, HistoryOrEnd::History(line)));
                 }
-                ArchiveLine::End(end) => return Ok((ImportedState { entities, attachments }, HistoryOrEnd::End(end))),
+                ArchiveLine::End(end) => {
+                    let records = keys.len() as u64;
+                    return Ok((ImportedState { records, entities, attachments }, HistoryOrEnd::End(end)));
+                }
             }
         }
     }

@@ -204,6 +204,7 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> Histo
                 detail["domain"] = json!(domain);
             }
             StepTarget::Machine(id) => detail["machine"] = json!(id.0),
+            StepTarget::Machines { domain, .. } => detail["domain"] = json!(domain),
         }
     }
     if let (RolloutChange::Waiting, Some(wait)) = (change, &rollout.waits_for) {

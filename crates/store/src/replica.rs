@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forewarn_core::{Entity, StepTarget, Timestamp, Write};
+use forewarn_core::{Entity, Key, Request, RolloutId, StepTarget, Target, Timestamp, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -25,7 +25,10 @@ use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, 
 
 /// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
 /// servers of an older version read all others.
-pub const PAYLOAD_FORMAT: u8 = MACHINE_STEPS_FORMAT;
+pub const PAYLOAD_FORMAT: u8 = MAINTENANCE_FORMAT;
+
+/// The first format in which rollouts carry out maintenance by update domain, and have targets that do not follow from their steps.
+const MAINTENANCE_FORMAT: u8 = 3;
 
 /// The first format that has rollouts with a start time, and rollouts over single machines.
 const MACHINE_STEPS_FORMAT: u8 = 2;
@@ -35,9 +38,13 @@ pub const PAYLOAD_FORMAT_MIN: u8 = 1;
 
 /// The oldest format that can express an entity.
 pub fn payload_format(entity: &Entity) -> u8 {
-    let is_newer = match entity {
+    match entity {
+        Entity::Rollout(rollout) if rollout.operation.is_some() || record::stores_targets(rollout) => {
+            MAINTENANCE_FORMAT
+        }
         Entity::Rollout(rollout) => {
-            rollout.plan.at.is_some() || rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)))
+            let has_machine_steps = rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)));
+            if rollout.plan.at.is_some() || has_machine_steps { MACHINE_STEPS_FORMAT } else { PAYLOAD_FORMAT_MIN }
         }
         Entity::Meta(_)
         | Entity::Host(_)
@@ -45,9 +52,8 @@ pub fn payload_format(entity: &Entity) -> u8 {
         | Entity::Scope(_)
         | Entity::Machine(_)
         | Entity::Event(_)
-        | Entity::Operation(_) => false,
-    };
-    if is_newer { MACHINE_STEPS_FORMAT } else { PAYLOAD_FORMAT_MIN }
+        | Entity::Operation(_) => PAYLOAD_FORMAT_MIN,
+    }
 }
 
 /// A store that can be a server's copy of a replicated region.
@@ -164,7 +170,12 @@ impl Change {
     fn decode_line(&mut self, line: ReplicaLine<'_>, interner: &mut Interner) -> Result<(), StoreError> {
         match line {
             ReplicaLine::Put(RecordLine { kind, key, version, body }) => {
-                self.writes.push(Write::Put(record::decode(&kind, &key, version, body.get(), interner)?));
+                let entity = record::decode(&kind, &key, version, body.get(), interner)?;
+                let rollout = record::decode_rollout(&kind, &key, body.get(), interner)?;
+                // A server of an older version has no rollout for maintenance. Ours ends when it ends the operation.
+                let ended = rollout_of_older_version(&entity).filter(|_| rollout.is_none());
+                self.writes.push(Write::Put(entity));
+                self.writes.extend(rollout.map(Write::Put).or(ended.map(|id| Write::Delete(Key::Rollout(id)))));
             }
             ReplicaLine::Delete(KeyLine { kind, key }) => {
                 let key = record::key_of(&kind, &key).ok_or_else(|| invalid(&format!("unknown key {kind} '{key}'")))?;
@@ -231,6 +242,17 @@ fn encode_write(bytes: &mut Vec<u8>, write: &Write) -> Result<(), StoreError> {
             put_line(bytes, &ReplicaLine::Delete(KeyLine { kind: kind.to_owned(), key }))
         }
     }
+}
+
+/// The rollout of maintenance by update domain, if a version wrote the operation in which rollouts did not carry it out.
+fn rollout_of_older_version(entity: &Entity) -> Option<RolloutId> {
+    let Entity::Operation(operation) = entity else { return None };
+    let by_domain = match &operation.request {
+        Request::Maintain { target: Target::Machines(machines), .. } => machines.len() > 1,
+        Request::Maintain { target: Target::Group(_), .. } => true,
+        _ => false,
+    };
+    (by_domain && operation.rollout.is_none()).then_some(operation.id)
 }
 
 fn put_line(bytes: &mut Vec<u8>, line: &ReplicaLine<'_>) -> Result<(), StoreError> {

@@ -83,7 +83,7 @@ fn count_targets(targets: &RolloutTargets) -> usize {
     match targets {
         RolloutTargets::Hosts(hosts) => hosts.len(),
         RolloutTargets::Groups(groups) => groups.len(),
-        RolloutTargets::Machines(machines) => machines.len(),
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => machines.len(),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::convert::Convert;
 pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
     let summary = RequestSummary::of(region, operation);
     let (ended, result) = state_of(&operation.state);
-    let domains = operation.domains.as_ref();
+    let rollout = region.rollout_of_maintenance(operation).filter(|rollout| rollout.is_live());
     Operation {
         id: operation.id.convert(),
         kind: summary.kind,
@@ -37,8 +37,8 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         event_type: summary.event_type,
         cause: summary.cause,
         at: summary.at,
-        next_update_domain: domains.map(|domains| domains.next_domain),
-        resume: domains.and_then(|domains| domains.resume).map(Convert::convert),
+        next_update_domain: rollout.map(|rollout| rollout.next_domain()),
+        resume: rollout.and_then(|rollout| rollout.pause_end()).map(Convert::convert),
         description: describe_request(region, operation),
         rollout: operation.rollout.map(Convert::convert),
         progress: render_progress(region, operation),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use forewarn_api_types::{WaitFor, WaitReason};
 use forewarn_core::{
-    Event, EventKind, Name, Operation, OperationState, Outcome, Region, Status, Timestamp, current_or_next,
+    Event, EventKind, Name, Operation, OperationState, Outcome, Region, RolloutState, Status, Timestamp, Wait,
+    current_or_next,
 };
 
 use super::rollout::render_wait;
@@ -26,7 +27,7 @@ pub fn render_waits(region: &Region, operation: &Operation) -> Vec<WaitFor> {
     waits.extend(blocking_events(region, &scheduled));
     waits.extend(other_deletions(region, operation, &scheduled));
     waits.extend(closed_window(region, operation, &scheduled));
-    waits.extend(pause_between_domains(operation));
+    waits.extend(obstacle_of_maintenance(region, operation));
     let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref()).map(render_wait);
     waits.extend(drain.filter(|wait| waits.iter().all(|other| other.reason != wait.reason)));
     waits
@@ -113,9 +114,14 @@ fn closed_window(region: &Region, operation: &Operation, scheduled: &[&Arc<Event
     Some(WaitFor { until: Some(span.start.convert()), ..WaitFor::of(WaitReason::Window) })
 }
 
-fn pause_between_domains(operation: &Operation) -> Option<WaitFor> {
-    let until = operation.domains.as_ref()?.resume?;
-    Some(WaitFor { until: Some(until.convert()), ..WaitFor::of(WaitReason::Pause) })
+/// Why maintenance by update domain does not go on with the next update domain.
+fn obstacle_of_maintenance(region: &Region, operation: &Operation) -> Option<WaitFor> {
+    let rollout = region.rollout_of_maintenance(operation)?;
+    match (&rollout.state, &rollout.waits_for) {
+        (RolloutState::Paused, _) => Some(WaitFor::of(WaitReason::Paused)),
+        (_, None | Some(Wait::Approvals)) => None,
+        (_, Some(wait)) => Some(render_wait(wait)),
+    }
 }
 
 /// When an event starts without approval.

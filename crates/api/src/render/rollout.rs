@@ -31,12 +31,18 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
         parallel: rollout.plan.parallel,
         pause_seconds: rollout.plan.pause.as_secs(),
         windows: rollout.plan.windows.iter().map(render_window).collect(),
-        max_unavailable: rollout.plan.unavailable_max,
-        max_failures: rollout.plan.failures_max,
+        max_unavailable: rollout.plan.unavailable_max.and_then(render_limit),
+        max_failures: render_limit(rollout.plan.failures_max),
         failures: rollout.failures,
         description: rollout.plan.description.as_ref().map(ToString::to_string),
+        operation: rollout.operation.map(Convert::convert),
         steps: rollout.steps.iter().map(|step| render_step(region, step)).collect(),
     }
+}
+
+/// None: there is no limit.
+fn render_limit(limit: u32) -> Option<u32> {
+    (limit != core::UNLIMITED).then_some(limit)
 }
 
 /// A rollout with the expected times of the steps that have not ended.
@@ -86,18 +92,23 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
 }
 
 fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep {
-    let (host, group, update_domain, machine) = match &step.target {
-        StepTarget::Host(host) => (Some(host.to_string()), None, None, None),
-        StepTarget::Domain { group, domain } => {
-            (None, region.group(*group).map(|group| group.name.to_string()), Some(*domain), None)
+    let name = |id: &core::MachineId| region.machine(*id).map(|machine| machine.name.to_string());
+    let (host, group, machine, machines) = match &step.target {
+        StepTarget::Host(host) => (Some(host.to_string()), None, None, Vec::new()),
+        StepTarget::Domain { group, .. } => {
+            (None, region.group(*group).map(|group| group.name.to_string()), None, Vec::new())
         }
-        StepTarget::Machine(id) => (None, None, None, region.machine(*id).map(|machine| machine.name.to_string())),
+        StepTarget::Machine(id) => (None, None, name(id), Vec::new()),
+        StepTarget::Machines { machines, .. } => {
+            (None, None, None, machines.iter().filter_map(name).take(MACHINES_LISTED_MAX).collect())
+        }
     };
     types::RolloutStep {
         host,
         group,
-        update_domain,
+        update_domain: step.target.domain(),
         machine,
+        machines,
         state: match step.state {
             StepState::Pending => RolloutStepPhase::Pending,
             StepState::InProgress => RolloutStepPhase::InProgress,

@@ -256,6 +256,9 @@ fn describe_step(state: RolloutStepPhase) -> &'static str {
 fn name_step(step: &RolloutStep) -> String {
     match (step.host.as_ref().or(step.machine.as_ref()), &step.group, step.update_domain) {
         (Some(name), _, _) => name.clone(),
+        (None, None, Some(domain)) if !step.machines.is_empty() => {
+            format!("UD {domain}: {}", join_few(&step.machines))
+        }
         (None, group, Some(domain)) => format!("{} UD {domain}", group.as_deref().unwrap_or("?")),
         (None, group, None) => group.clone().unwrap_or_default(),
     }
@@ -289,7 +292,11 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
     lines.extend(rollout.at.map(|at| ("starts at", format_time(at))));
     lines.push(("in parallel", rollout.parallel.to_string()));
     lines.extend(rollout.max_unavailable.map(|max| ("max unavailable", max.to_string())));
-    lines.push(("failures", format!("{} of at most {}", rollout.failures, rollout.max_failures)));
+    lines.push(match rollout.max_failures {
+        Some(max) => ("failures", format!("{} of at most {max}", rollout.failures)),
+        None => ("failures", rollout.failures.to_string()),
+    });
+    lines.extend(rollout.operation.map(|id| ("operation", id.to_string())));
     lines.extend(rollout.windows.iter().map(|window| ("window", window.to_string())));
     lines.extend(rollout.description.clone().map(|text| ("description", text)));
     lines

@@ -287,6 +287,8 @@ fn a_rollout_shows_one_update_domain_after_the_other() {
         "Reboot of Web_IN_0: event [..]\n…",
         "",
     );
+    let again = "maintenance start --group shop --type Freeze --no-wait";
+    check(&server, again, 1, "", "forewarn: Group 'shop' belongs to rollout [..]");
     check(&server, "clock advance 2h", 0, "…", "");
     check(
         &server,

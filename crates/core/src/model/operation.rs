@@ -16,11 +16,9 @@ pub struct Operation {
     pub state: OperationState,
     /// The events of the operation, with the outcomes of those that have ended.
     pub parts: Vec<Part>,
-    /// Progress of maintenance by update domain.
-    pub domains: Option<DomainProgress>,
     /// Progress of a drain.
     pub drain: Option<DrainProgress>,
-    /// The rollout that requested the operation.
+    /// The rollout that requested the operation, or that carries it out one update domain at a time.
     pub rollout: Option<RolloutId>,
     /// The user who canceled the operation. Events that had already started still finish.
     pub canceled: Option<Name>,
@@ -107,15 +105,6 @@ pub struct Plan {
     pub notice: Option<Duration>,
     pub duration_secs: Option<i64>,
     pub description: Option<Name>,
-}
-
-/// Progress of maintenance by update domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DomainProgress {
-    /// The first update domain that has not been started.
-    pub next_domain: u32,
-    /// End of the pause after the previous domain. None while a domain is in progress.
-    pub resume: Option<Timestamp>,
 }
 
 /// A requested drain.

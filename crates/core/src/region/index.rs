@@ -54,7 +54,6 @@ pub(crate) enum Deadline {
     NotBefore(EventId),
     Forget(EventId),
     ForgetOperation(OperationId),
-    NextDomain(OperationId),
     NextBatch(GroupId),
     Rollout(RolloutId),
     ForgetRollout(RolloutId),
@@ -292,10 +291,7 @@ impl Region {
                 Status::Ended { at, .. } => Some((*at + ENDED_RETENTION, Deadline::Forget(event.id))),
             },
             Entity::Operation(operation) => match &operation.state {
-                OperationState::Running => {
-                    let resume = operation.domains.as_ref()?.resume?;
-                    Some((resume, Deadline::NextDomain(operation.id)))
-                }
+                OperationState::Running => None,
                 OperationState::Ended { at, .. } => {
                     Some((*at + ENDED_RETENTION, Deadline::ForgetOperation(operation.id)))
                 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::ids::*;
 use crate::model::*;
-use crate::rollout::StepTarget;
+use crate::rollout::RolloutTargets;
 use crate::step::Step;
 
 /// A named group, or a standalone machine, which is a group of one.
@@ -63,11 +63,9 @@ impl Step {
             Request::Drain(plan) if hosts.contains(&plan.host) => Some(plan.unavailable_max),
             _ => None,
         });
-        let rollouts = self.region.live_rollouts().filter(|rollout| {
-            rollout.steps.iter().any(|step| match &step.target {
-                StepTarget::Host(host) => hosts.contains(host),
-                StepTarget::Domain { .. } | StepTarget::Machine(_) => self.group_of_target(&step.target) == Some(group),
-            })
+        let rollouts = self.region.live_rollouts().filter(|rollout| match &rollout.targets {
+            RolloutTargets::Hosts(targets) => targets.iter().any(|host| hosts.contains(host)),
+            targets => self.owns_group(targets, group),
         });
         let by_rollouts = rollouts.map(|rollout| rollout.plan.unavailable_max);
         let default = self.default_max(group);
@@ -108,13 +106,31 @@ impl Step {
         }
     }
 
-    /// The group of a step. None: the step is a host, which has machines of several groups, or a machine that is gone.
-    pub fn group_of_target(&self, target: &StepTarget) -> Option<AvailabilityGroup> {
-        match target {
-            StepTarget::Host(_) => None,
-            StepTarget::Domain { group, .. } => Some(AvailabilityGroup::Group(*group)),
-            StepTarget::Machine(id) => self.region.machines.get(id).map(|machine| machine.availability_group()),
+    /// The groups of a rollout with these targets. Hosts have machines of several groups, which do not belong to the rollout.
+    pub fn groups_of_targets(&self, targets: &RolloutTargets) -> BTreeSet<AvailabilityGroup> {
+        match targets {
+            RolloutTargets::Hosts(_) => BTreeSet::new(),
+            RolloutTargets::Groups(groups) => groups.iter().copied().map(AvailabilityGroup::Group).collect(),
+            RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+                machines.iter().filter_map(|id| self.group_of_machine(*id)).collect()
+            }
         }
+    }
+
+    /// Whether the group is one of [`Step::groups_of_targets`].
+    pub fn owns_group(&self, targets: &RolloutTargets, group: AvailabilityGroup) -> bool {
+        match targets {
+            RolloutTargets::Hosts(_) => false,
+            RolloutTargets::Groups(groups) => groups.iter().any(|id| AvailabilityGroup::Group(*id) == group),
+            RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+                machines.iter().any(|id| self.group_of_machine(*id) == Some(group))
+            }
+        }
+    }
+
+    /// None: the machine is gone.
+    fn group_of_machine(&self, machine: MachineId) -> Option<AvailabilityGroup> {
+        self.region.machines.get(&machine).map(|machine| machine.availability_group())
     }
 
     pub fn name_of_group(&self, group: AvailabilityGroup) -> Name {

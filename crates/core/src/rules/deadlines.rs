@@ -52,7 +52,6 @@ impl Step {
             }
             Deadline::Forget(id) => self.forget_event(id),
             Deadline::ForgetOperation(id) => self.delete(Key::Operation(id)),
-            Deadline::NextDomain(id) => self.resume_domains(id),
             Deadline::NextBatch(id) => self.upgrade_next_batch(id),
             Deadline::Rollout(id) => {
                 self.edit_rollout(id, |rollout| rollout.wake = None);

@@ -395,21 +395,20 @@ impl Step {
         self.conclude(id);
     }
 
-    /// Ends an operation whose events have all ended, or continues with its next update domain. A drain ends when
-    /// its host is empty.
+    /// Ends an operation whose events have all ended. A drain ends when its host is empty, and maintenance by update domain
+    /// with its rollout.
     fn conclude(&mut self, id: OperationId) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         if operation.state != OperationState::Running || operation.parts.iter().any(|part| part.outcome.is_none()) {
             return;
         }
-        if operation.drain.is_some() || operation.domains.is_some() && self.pause_domains(&operation) {
+        let rollout = self.region.rollout_of_maintenance(&operation);
+        if operation.drain.is_some() || rollout.is_some_and(|rollout| rollout.is_live()) {
             return;
         }
-        let state = OperationState::Ended { at: self.now, result: operation.result() };
-        self.edit_operation(id, |operation| {
-            operation.state = state;
-            operation.domains = None;
-        });
+        let result = if rollout.is_some() { operation.without_withdrawn().result() } else { operation.result() };
+        let state = OperationState::Ended { at: self.now, result };
+        self.edit_operation(id, |operation| operation.state = state);
         if let Some(operation) = self.region.operations.get(&id).cloned() {
             self.remove_group_of(&operation);
             self.record_fact(FactKind::OperationEnded(operation));
@@ -453,6 +452,12 @@ impl Event {
 }
 
 impl Operation {
+    /// The operation without the events that its rollout took back and announced again.
+    fn without_withdrawn(&self) -> Operation {
+        let stays = |part: &&Part| !matches!(part.outcome, Some(Outcome::Canceled { .. }));
+        Operation { parts: self.parts.iter().filter(stays).cloned().collect(), ..self.clone() }
+    }
+
     fn result(&self) -> OperationResult {
         if let Some(by) = &self.canceled {
             return OperationResult::Canceled { by: by.clone() };

@@ -1,12 +1,15 @@
-//! Maintenance of machines, of a host (all its machines together), or of a group (one update domain at a time).
+//! Maintenance of a machine, of a host (all its machines together), or of several machines or a group, which a rollout carries
+//! out one update domain at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::command::NewRollout;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
+use crate::rollout::{Rollout, RolloutPlan, RolloutTargets};
 use crate::rules::fleet::check_plain;
 use crate::rules::lifecycle::EventDraft;
 use crate::rules::requests::split_by_domain;
@@ -21,7 +24,7 @@ const DURATION_SECS_MAX: i64 = 86_400;
 enum Pace {
     Single,
     Together,
-    ByDomain,
+    ByDomain(RolloutTargets),
 }
 
 impl Target {
@@ -29,7 +32,8 @@ impl Target {
         match self {
             Target::Machines(machines) if machines.len() == 1 => Pace::Single,
             Target::Host(_) => Pace::Together,
-            Target::Machines(_) | Target::Group(_) => Pace::ByDomain,
+            Target::Machines(machines) => Pace::ByDomain(RolloutTargets::MachinesByDomain(machines.clone())),
+            Target::Group(group) => Pace::ByDomain(RolloutTargets::Groups(vec![*group])),
         }
     }
 }
@@ -51,24 +55,46 @@ impl Step {
         match target.pace() {
             Pace::Single => self.create_events(id, plan, machines, None, event),
             Pace::Together => self.create_events(id, plan, machines, Some(id), event),
-            Pace::ByDomain => {
-                self.edit_operation(id, |operation| {
-                    operation.domains = Some(DomainProgress { next_domain: 0, resume: None })
-                });
-                self.start_domain(id, event);
-            }
+            Pace::ByDomain(targets) => self.maintain_by_domain(id, by, targets, plan, event)?,
         }
+        Ok(())
+    }
+
+    /// Starts the rollout that carries out the operation. It has the same ID, and its first step is announced at once.
+    fn maintain_by_domain(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        targets: RolloutTargets,
+        plan: &Plan,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        if self.region.rollouts.contains_key(&id) {
+            return Err(Rejection::IdTaken(id));
+        }
+        let pause = self.region.settings.update_domain_pause;
+        let plan = RolloutPlan::of_maintenance(plan, pause).ok_or(Rejection::MaintenanceKind)?;
+        self.check_owners(&targets)?;
+        let rollout = self.draft_rollout(&NewRollout { id, by: by.clone(), targets, plan })?;
+        self.edit_operation(id, |operation| operation.rollout = Some(id));
+        self.open_rollout(Rollout { operation: Some(id), first_event: event, paused_until: None, ..rollout });
         Ok(())
     }
 
     /// Checks that the documents have room. The events of a host are created together, those of a group one
     /// domain at a time.
     fn check_room_for_plan(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
-        let domain = |machine: &Machine| match target.pace() {
-            Pace::Single | Pace::Together => machine.update_domain,
-            Pace::ByDomain => 0,
+        let first = match target.pace() {
+            Pace::Single | Pace::Together => return self.check_room_for(machines),
+            Pace::ByDomain(_) => machines.iter().map(|machine| machine.update_domain).min(),
         };
-        let parts: BTreeSet<_> = machines.iter().map(|machine| (machine.scope, domain(machine))).collect();
+        let first_domain = machines.iter().filter(|machine| Some(machine.update_domain) == first);
+        self.check_room_for(&first_domain.cloned().collect::<Vec<_>>())
+    }
+
+    /// Checks that the documents have room for events of these machines, one per scope and update domain.
+    pub fn check_room_for(&self, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
+        let parts: BTreeSet<_> = machines.iter().map(|machine| (machine.scope, machine.update_domain)).collect();
         let mut made: BTreeMap<ScopeId, usize> = BTreeMap::new();
         for (scope, _) in parts {
             *made.entry(scope).or_default() += 1;
@@ -148,63 +174,5 @@ impl Step {
                 moves: Vec::new(),
             });
         }
-    }
-
-    // --- one update domain at a time --------------------------------------------------------------
-
-    /// Continues with the next update domain after the pause.
-    pub fn resume_domains(&mut self, id: OperationId) {
-        self.edit_operation(id, |operation| {
-            if let Some(domains) = &mut operation.domains {
-                domains.resume = None;
-            }
-        });
-        self.start_domain(id, None);
-        self.unconcluded.insert(id);
-    }
-
-    /// Creates the events of the next update domain that has machines.
-    fn start_domain(&mut self, id: OperationId, event: Option<EventId>) {
-        let Some(operation) = self.region.operations.get(&id).cloned() else { return };
-        let Request::Maintain { plan, .. } = &operation.request else { return };
-        let Some((domain, machines)) = self.find_next_domain(&operation) else {
-            self.edit_operation(id, |operation| operation.domains = None);
-            return;
-        };
-        self.edit_operation(id, |operation| {
-            operation.domains = Some(DomainProgress { next_domain: domain + 1, resume: None })
-        });
-        self.create_events(id, plan, machines, None, event);
-    }
-
-    fn find_next_domain(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
-        let next = operation.domains.as_ref()?.next_domain;
-        let Request::Maintain { target, .. } = &operation.request else { return None };
-        let mut machines = match target {
-            Target::Machines(machines) => self.find_existing(machines),
-            Target::Host(_) | Target::Group(_) => self.find_target_machines(target).ok()?,
-        };
-        let domain = machines.iter().map(|machine| machine.update_domain).filter(|domain| *domain >= next).min()?;
-        machines.retain(|machine| machine.update_domain == domain);
-        Some((domain, machines))
-    }
-
-    fn find_existing(&self, ids: &[MachineId]) -> Vec<Arc<Machine>> {
-        let ids: BTreeSet<_> = ids.iter().collect();
-        ids.into_iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
-    }
-
-    /// Pauses after the last event of a domain. Returns false if no domain is left.
-    pub fn pause_domains(&mut self, operation: &Operation) -> bool {
-        if self.find_next_domain(operation).is_none() {
-            return false;
-        }
-        let resume = self.now + self.region.settings.scaled(self.region.settings.update_domain_pause);
-        self.edit_operation(operation.id, |operation| {
-            if let Some(domains) = &mut operation.domains {
-                domains.resume = Some(resume);
-            }
-        });
-        true
     }
 }

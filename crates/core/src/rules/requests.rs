@@ -67,7 +67,6 @@ impl Step {
             asked: self.now,
             state: OperationState::Running,
             parts: Vec::new(),
-            domains: None,
             drain: None,
             rollout: None,
             canceled: None,

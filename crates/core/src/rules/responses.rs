@@ -57,8 +57,8 @@ impl Step {
 
     // --- cancellation ----------------------------------------------------------------------------
 
-    /// Cancels an operation. Scheduled events are removed, started events finish, and maintenance by update
-    /// domain stops after the current domain. A host that was draining is active again.
+    /// Cancels an operation. Scheduled events are removed, started events finish. A host that was draining is active again.
+    /// The rollout that carries out maintenance by update domain stops.
     pub fn cancel(&mut self, id: OperationId, by: &Name) -> Result<Answer, Rejection> {
         let operation = self.region.operations.get(&id).cloned().ok_or(Rejection::UnknownOperation(id))?;
         if operation.state != OperationState::Running || operation.canceled.is_some() {
@@ -76,12 +76,16 @@ impl Step {
             | Request::Drain(_)
             | Request::Fail { .. } => {}
         }
-        if scheduled.is_empty() && operation.domains.is_none() && operation.drain.is_none() {
+        let rollout = self.region.rollout_of_maintenance(&operation).filter(|rollout| rollout.is_live());
+        if let Some(rollout) = rollout.map(|rollout| rollout.id) {
+            self.stop_rollout(rollout, by)?;
+            return Ok(Answer::Operation(id));
+        }
+        if scheduled.is_empty() && operation.drain.is_none() {
             return Err(Rejection::NotCancellable("An event that has started"));
         }
         self.edit_operation(id, |operation| {
             operation.canceled = Some(by.clone());
-            operation.domains = None;
             operation.drain = None;
         });
         if let Request::Drain(plan) = &operation.request {

@@ -1,10 +1,11 @@
 //! Checks of a new rollout: its plan, its targets and their owners.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::{NewRollout, RolloutTargets};
+use crate::command::NewRollout;
+use crate::ids::MachineId;
 use crate::model::*;
 use crate::rejection::Rejection;
 use crate::rollout::*;
@@ -45,25 +46,22 @@ impl Step {
         Ok(())
     }
 
-    pub fn find_step_targets(&self, new: &NewRollout) -> Result<Vec<StepTarget>, Rejection> {
+    /// Checks that the targets exist, once each, and can have this action.
+    pub fn check_targets(&self, new: &NewRollout) -> Result<(), Rejection> {
         let is_drain = matches!(new.plan.action, RolloutAction::Drain { .. });
-        let targets: Vec<StepTarget> = match &new.targets {
-            RolloutTargets::Groups(_) | RolloutTargets::Machines(_) if is_drain => {
+        match &new.targets {
+            RolloutTargets::Groups(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_)
+                if is_drain =>
+            {
                 return Err(Rejection::DrainNeedsHosts);
             }
-            RolloutTargets::Hosts(hosts) => {
-                hosts.iter().try_for_each(|host| self.host(host).map(drop))?;
-                hosts.iter().cloned().map(StepTarget::Host).collect()
-            }
-            RolloutTargets::Groups(groups) => {
-                let groups = groups.iter().map(|id| self.group(*id)).collect::<Result<Vec<_>, _>>()?;
-                groups.iter().flat_map(|group| self.find_domains(group)).collect()
-            }
-            RolloutTargets::Machines(machines) => {
+            RolloutTargets::Hosts(hosts) => hosts.iter().try_for_each(|host| self.host(host).map(drop))?,
+            RolloutTargets::Groups(groups) => groups.iter().try_for_each(|id| self.group(*id).map(drop))?,
+            RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
                 machines.iter().try_for_each(|id| self.machine(*id).map(drop))?;
-                machines.iter().copied().map(StepTarget::Machine).collect()
             }
-        };
+        }
+        let targets = self.derive_steps(&new.targets);
         let distinct: BTreeSet<_> = targets.iter().collect();
         if targets.is_empty() {
             return Err(Rejection::NothingThere);
@@ -74,7 +72,20 @@ impl Step {
         if targets.len() > ROLLOUT_STEPS_MAX {
             return Err(Rejection::TooManySteps);
         }
-        Ok(targets)
+        Ok(())
+    }
+
+    /// The steps over these targets, as the fleet is now.
+    pub fn derive_steps(&self, targets: &RolloutTargets) -> Vec<StepTarget> {
+        match targets {
+            RolloutTargets::Hosts(hosts) => hosts.iter().cloned().map(StepTarget::Host).collect(),
+            RolloutTargets::Groups(groups) => {
+                let groups = groups.iter().filter_map(|id| self.region.groups.get(id));
+                groups.flat_map(|group| self.find_domains(group)).collect()
+            }
+            RolloutTargets::Machines(machines) => machines.iter().copied().map(StepTarget::Machine).collect(),
+            RolloutTargets::MachinesByDomain(machines) => self.split_by_domain(machines),
+        }
     }
 
     fn find_domains(&self, group: &Group) -> Vec<StepTarget> {
@@ -82,40 +93,41 @@ impl Step {
         domains.into_iter().map(|domain| StepTarget::Domain { group: group.id, domain }).collect()
     }
 
+    fn split_by_domain(&self, machines: &[MachineId]) -> Vec<StepTarget> {
+        let mut domains: BTreeMap<u32, BTreeSet<MachineId>> = BTreeMap::new();
+        for machine in machines.iter().filter_map(|id| self.region.machines.get(id)) {
+            domains.entry(machine.update_domain).or_default().insert(machine.id);
+        }
+        let step = |(domain, machines): (u32, BTreeSet<MachineId>)| StepTarget::Machines {
+            domain,
+            machines: machines.into_iter().collect(),
+        };
+        domains.into_iter().map(step).collect()
+    }
+
     /// A host or group belongs to at most one rollout that has not ended. A rollout over machines owns their groups.
-    pub fn check_owners(&self, targets: &[StepTarget]) -> Result<(), Rejection> {
-        for target in targets {
-            match target {
-                StepTarget::Host(host) => {
-                    if let Some(owner) = self.region.rollout_of_host(host) {
-                        return Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id });
-                    }
-                }
-                StepTarget::Domain { .. } | StepTarget::Machine(_) => self.check_owner_of_group(target)?,
+    pub fn check_owners(&self, targets: &RolloutTargets) -> Result<(), Rejection> {
+        if let RolloutTargets::Hosts(hosts) = targets {
+            let owned = hosts.iter().find_map(|host| Some((host, self.region.rollout_of_host(host)?)));
+            return owned
+                .map_or(Ok(()), |(host, owner)| Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id }));
+        }
+        for group in self.groups_of_targets(targets) {
+            if let Some(owner) = self.region.live_rollouts().find(|it| self.owns_group(&it.targets, group)) {
+                return Err(Rejection::GroupOwned { group: self.name_of_group(group), rollout: owner.id });
             }
         }
         Ok(())
     }
 
-    fn check_owner_of_group(&self, target: &StepTarget) -> Result<(), Rejection> {
-        let Some(group) = self.group_of_target(target) else { return Ok(()) };
-        let owns = |rollout: &&Arc<Rollout>| {
-            rollout.steps.iter().any(|step| self.group_of_target(&step.target) == Some(group))
-        };
-        match self.region.live_rollouts().find(owns) {
-            Some(owner) => Err(Rejection::GroupOwned { group: self.name_of_group(group), rollout: owner.id }),
-            None => Ok(()),
-        }
-    }
-
     /// A step that exceeds a limit by itself could never start. A drain moves machines one after the other.
-    pub fn check_step_sizes(&self, targets: &[StepTarget], plan: &RolloutPlan) -> Result<(), Rejection> {
-        if matches!(plan.action, RolloutAction::Drain { .. }) {
+    pub fn check_step_sizes(&self, rollout: &Rollout) -> Result<(), Rejection> {
+        if matches!(rollout.plan.action, RolloutAction::Drain { .. }) {
             return Ok(());
         }
-        for target in targets {
+        for RolloutStep { target, .. } in &rollout.steps {
             let machines = self.machines_of_step(target);
-            if let Some((group, max)) = self.exceeds_limit_alone(&machines, plan.unavailable_max) {
+            if let Some((group, max)) = self.exceeds_limit_alone(&machines, rollout.plan.unavailable_max) {
                 return Err(Rejection::StepTooLarge { step: self.name_of_target(target), group, max });
             }
         }
@@ -132,6 +144,7 @@ impl Step {
             StepTarget::Machine(id) => {
                 self.region.machines.get(id).map(|machine| machine.name.clone()).unwrap_or_default()
             }
+            StepTarget::Machines { domain, .. } => format!("update domain {domain}").into(),
         }
     }
 
@@ -143,6 +156,9 @@ impl Step {
                 members.filter(|machine| machine.update_domain == *domain).cloned().collect()
             }),
             StepTarget::Machine(id) => self.region.machines.get(id).cloned().into_iter().collect(),
+            StepTarget::Machines { machines, .. } => {
+                machines.iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
+            }
         }
     }
 

@@ -1,7 +1,8 @@
-//! Rollouts: maintenance in steps over hosts, the update domains of groups, or single machines.
+//! Rollouts: maintenance in steps over hosts, update domains, or single machines.
 //!
 //! A step is carried out by an ordinary operation. The rollout decides when to request it, takes its events back
-//! when a window closes, and counts failures.
+//! when a window closes, and counts failures. All steps of maintenance by update domain share its operation, which ends with
+//! the rollout.
 //!
 //! ```text
 //!  Pending ──request──▶ InProgress ──operation ends──▶ Succeeded, Failed, Skipped or Canceled
@@ -48,39 +49,44 @@ impl Step {
             return if known.plan == new.plan { Ok(Answer::Rollout(new.id)) } else { Err(Rejection::IdTaken(new.id)) };
         }
         self.check_rollout_plan(&new.plan)?;
-        let targets = self.find_step_targets(new)?;
-        self.check_owners(&targets)?;
-        self.check_step_sizes(&targets, &new.plan)?;
+        self.check_targets(new)?;
+        self.check_owners(&new.targets)?;
+        let rollout = self.draft_rollout(new)?;
+        self.check_step_sizes(&rollout)?;
+        self.open_rollout(rollout);
+        Ok(Answer::Rollout(new.id))
+    }
+
+    /// A rollout that has not begun.
+    pub fn draft_rollout(&mut self, new: &NewRollout) -> Result<Rollout, Rejection> {
         if self.region.index.live_rollouts.len() >= ROLLOUTS_MAX {
             return Err(Rejection::TooManyRollouts);
         }
-        let steps = targets.into_iter().map(|target| RolloutStep {
-            target,
-            state: StepState::Pending,
-            operation: None,
-            started: None,
-            ended: None,
-            withdrawn: false,
-            handled: Vec::new(),
-        });
-        let rollout = Arc::new(Rollout {
+        Ok(Rollout {
             id: new.id,
             seq: self.allocate_seq(),
             by: new.by.clone(),
             created: self.now,
+            targets: new.targets.clone(),
             plan: new.plan.clone(),
+            operation: None,
+            first_event: None,
             state: RolloutState::Planned,
-            steps: steps.collect(),
+            steps: self.derive_steps(&new.targets).into_iter().map(RolloutStep::new).collect(),
             waits_for: None,
             failures: 0,
             paused_until: self.first_announcement(&new.plan),
             wake: None,
             requested: 0,
-        });
+        })
+    }
+
+    /// Stores a new rollout. Its first steps start when the command settles.
+    pub fn open_rollout(&mut self, rollout: Rollout) {
+        let rollout = Arc::new(rollout);
         self.put(Entity::Rollout(rollout.clone()));
         self.record_fact(FactKind::RolloutChanged { rollout, change: RolloutChange::Started });
         self.replan = true;
-        Ok(Answer::Rollout(new.id))
     }
 
     pub fn pause_rollout(&mut self, id: RolloutId, now: bool) -> Result<Answer, Rejection> {
@@ -159,10 +165,16 @@ impl Step {
         }
     }
 
-    /// Ends a rollout whose steps have all ended.
+    /// Ends a rollout whose steps have all ended, unless there are further ones now.
     fn finish_if_over(&mut self, id: RolloutId) -> bool {
+        let has_ended =
+            |step: &Self| step.region.rollouts.get(&id).is_none_or(|it| it.steps.iter().all(RolloutStep::is_over));
+        if !has_ended(self) {
+            return false;
+        }
+        self.update_steps(id);
         let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return true };
-        let is_over = rollout.steps.iter().all(RolloutStep::is_over);
+        let is_over = has_ended(self);
         if is_over {
             let state = RolloutState::Finished { at: self.now };
             self.end_rollout(id, state, RolloutChange::Finished, &rollout.by);
@@ -174,7 +186,9 @@ impl Step {
     fn start_steps(&mut self, id: RolloutId) -> Option<Wait> {
         loop {
             let rollout = self.region.rollouts.get(&id).cloned()?;
-            let next = rollout.steps.iter().position(|step| step.state == StepState::Pending)?;
+            if !rollout.steps.iter().any(|step| step.state == StepState::Pending) {
+                return None;
+            }
             let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress).count();
             if in_progress >= rollout.plan.parallel as usize {
                 return None;
@@ -186,9 +200,28 @@ impl Step {
             if let Some(closed) = self.find_closed_window(&rollout.plan) {
                 return Some(Wait::Window { opens: closed.opens });
             }
+            self.update_steps(id);
+            let rollout = self.region.rollouts.get(&id).cloned()?;
+            let next = rollout.steps.iter().position(|step| step.state == StepState::Pending)?;
             if let Some(wait) = self.start_step(&rollout, next) {
                 return Some(wait);
             }
+        }
+    }
+
+    /// Update domains are determined when their turn comes: replaces those that have not begun by those that have machines now.
+    pub(super) fn update_steps(&mut self, id: RolloutId) {
+        let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return };
+        match rollout.targets {
+            RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => {}
+            RolloutTargets::Hosts(_) | RolloutTargets::Machines(_) => return,
+        }
+        let mut steps: Vec<RolloutStep> = rollout.steps.iter().filter(|step| step.has_begun()).cloned().collect();
+        let mut ahead = self.derive_steps(&rollout.targets);
+        ahead.retain(|target| !steps.iter().any(|step| target.is_visited_with(&step.target)));
+        steps.extend(ahead.into_iter().map(RolloutStep::new));
+        if steps != rollout.steps {
+            self.edit_rollout(id, |rollout| rollout.steps = steps);
         }
     }
 
@@ -198,7 +231,8 @@ impl Step {
         if let Some(wait) = self.find_host_obstacle(rollout, &step.target) {
             return Some(wait);
         }
-        let id = self.derive_operation_id(rollout);
+        let id = rollout.operation.unwrap_or_else(|| self.derive_operation_id(rollout));
+        let first_part = self.region.operations.get(&id).map_or(0, |operation| operation.parts.len());
         let request = match self.request_of_step(rollout, step) {
             Ok(Some(request)) => request,
             Ok(None) => {
@@ -213,10 +247,12 @@ impl Step {
         let (now, requested) = (self.now, rollout.requested + 1);
         self.change_rollout(rollout.id, RolloutChange::StepStarted { step: number }, |rollout| {
             rollout.requested = requested;
+            rollout.first_event = None;
             rollout.state = RolloutState::Running;
             let step = &mut rollout.steps[number];
             step.state = StepState::InProgress;
             step.operation = Some(id);
+            step.first_part = first_part;
             step.withdrawn = false;
             step.started = step.started.or(Some(now));
         });
@@ -259,11 +295,17 @@ impl Step {
         }
         let target = match &step.target {
             StepTarget::Host(host) => Target::Host(host.clone()),
-            StepTarget::Domain { .. } | StepTarget::Machine(_) => {
+            StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => {
                 Target::Machines(machines.iter().map(|machine| machine.id).collect())
             }
         };
-        Ok(Some(Request::Maintain { target, plan: maintenance_plan(plan, kind) }))
+        let shared =
+            rollout.operation.and_then(|id| self.region.operations.get(&id)).map(|operation| &operation.request);
+        let plan = match shared {
+            Some(Request::Maintain { plan, .. }) => plan.clone(),
+            _ => maintenance_plan(plan, kind),
+        };
+        Ok(Some(Request::Maintain { target, plan }))
     }
 
     fn request_step(&mut self, id: OperationId, rollout: &Rollout, request: Request) -> Result<(), Wait> {
@@ -274,14 +316,16 @@ impl Step {
             }
             Request::Maintain { target, plan } => {
                 let machines = self.find_target_machines(target).unwrap_or_default();
-                let full = machines.iter().find(|machine| self.check_room(machine.scope, machines.len()).is_err());
-                if let Some(machine) = full {
+                if let Some(machine) = machines.first().filter(|_| self.check_room_for(&machines).is_err()) {
                     return Err(Wait::Capacity { machine: machine.name.clone() });
                 }
                 let cohort = matches!(target, Target::Host(_)).then_some(id);
-                let subscription = machines.first().map(|it| it.home.subscription.clone()).unwrap_or_default();
-                self.open_operation(id, &rollout.by, &subscription, request.clone());
-                self.create_events(id, plan, machines, cohort, None);
+                if rollout.operation.is_none() {
+                    let subscription = machines.first().map(|it| it.home.subscription.clone()).unwrap_or_default();
+                    self.open_operation(id, &rollout.by, &subscription, request.clone());
+                }
+                let event = rollout.first_event.filter(|event| !self.region.events.contains_key(event));
+                self.create_events(id, plan, machines, cohort, event);
             }
             Request::Restart { .. }
             | Request::Redeploy { .. }
@@ -316,6 +360,19 @@ pub(super) fn maintenance_plan(plan: &RolloutPlan, kind: EventKind) -> Plan {
         notice: plan.notice,
         duration_secs: plan.duration_secs,
         description: plan.description.clone(),
+    }
+}
+
+impl StepTarget {
+    /// Whether a step over this update domain has its turn no later than a step that has begun.
+    fn is_visited_with(&self, begun: &StepTarget) -> bool {
+        match (self, begun) {
+            (StepTarget::Domain { group, domain }, StepTarget::Domain { group: of, domain: last }) => {
+                group == of && domain <= last
+            }
+            (StepTarget::Machines { domain, .. }, StepTarget::Machines { domain: last, .. }) => domain <= last,
+            _ => false,
+        }
     }
 }
 

@@ -515,24 +515,243 @@ fn a_superseded_domain_counts_as_visited() {
 }
 
 #[test]
-fn two_rollouts_are_independent() {
+fn a_group_has_one_maintenance_at_a_time() {
+    check(
+        "
+        avset s a b
+        avset t c d
+        vm x
+        vm y
+        on a
+        maintain group s freeze
+        maintain group s reboot = GroupOwned
+        maintain vms a,c reboot = GroupOwned
+        rollout groups s reboot = GroupOwned
+        rollout vms b reboot = GroupOwned
+        # A single machine is not a group, and other groups are free.
+        maintain b reboot
+        maintain vms c,x freeze
+        maintain group t reboot = GroupOwned
+        maintain vms x,y reboot = GroupOwned
+        cancel op1
+        maintain group s reboot
+    ",
+    );
+}
+
+#[test]
+fn a_group_that_belongs_to_a_rollout_is_not_maintained() {
+    check(
+        "
+        avset s a b
+        on a
+        rollout groups s freeze
+        maintain group s reboot = GroupOwned
+        maintain vms a,b reboot = GroupOwned
+        stop r1
+        maintain group s reboot
+    ",
+    );
+}
+
+#[test]
+fn a_rollout_carries_out_the_maintenance_of_a_group() {
     check(
         "
         avset s a b
         on a
         maintain group s freeze
-        maintain group s reboot
-        a> 3: e1 Freeze Scheduled a 15:00 | e2 Reboot Scheduled a 15:00
-        approve a e1 e2
-        a> 4: e1 Freeze Started a | e2 Reboot Scheduled a 15:00
-        done e1
-        a> 5: e2 Reboot Started a
+        r1> Waiting approvals | InProgress Pending
+        approve a e1
+        r1> Running | InProgress Pending
+        failed e1
+        r1> Waiting pause | Failed Pending
         wait 30m
-        a> 6: e2 Reboot Started a | e3 Freeze Scheduled b 15:00
+        r1> Waiting approvals | Failed InProgress
+        approve a e2
+        done e2
+        r1> Finished | Failed Succeeded
+        op1> failed Failed
+        history> e2 completed, rollout StepEnded { step: 1 }, rollout Finished, op1 over
+    ",
+    );
+}
+
+#[test]
+fn the_maintenance_of_a_group_can_be_paused_and_resumed() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze
+        pause r1
+        approve a e1
+        done e1
+        wait 2h
+        r1> Paused | Succeeded Pending
+        op1> running
+        a> 4: -
+        resume r1
+        a> 5: e2 Freeze Scheduled b 15:00
+        approve a e2
+        done e2
+        op1> succeeded
+    ",
+    );
+}
+
+#[test]
+fn a_domain_whose_events_were_taken_back_has_its_turn_again() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze
+        pause r1 now
+        a> 3: -
+        r1> Paused | Pending Pending
+        op1> running
+        resume r1
+        a> 4: e2 Freeze Scheduled a 15:00
+        approve a e2
         done e2
         wait 30m
-        e3> started
-        e4> scheduled
+        approve a e3
+        done e3
+        # The event that was taken back does not count.
+        op1> succeeded
+        r1> Finished | Succeeded Succeeded
+    ",
+    );
+}
+
+#[test]
+fn stopping_the_rollout_cancels_the_maintenance() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze
+        approve a e1
+        stop r1
+        op1> running
+        r1> Stopped | InProgress Canceled
+        done e1
+        op1> canceled
+        r1> Stopped | Succeeded Canceled
+        cancel op1 = OperationOver
+        wait 2h
+        a> 4: -
+    ",
+    );
+}
+
+#[test]
+fn canceling_the_maintenance_stops_the_rollout() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze
+        cancel op1
+        r1> Stopped | Canceled Canceled
+        op1> canceled
+    ",
+    );
+}
+
+#[test]
+fn steps_follow_the_machines_of_the_group() {
+    check(
+        "
+        avset s a b c
+        on a
+        rollout groups s freeze pause=10m
+        r1> Waiting approvals | InProgress Pending Pending
+        delete b
+        done e2
+        join s d ud=4
+        approve a e1
+        done e1
+        r1> Waiting pause | Succeeded Pending Pending
+        wait 10m
+        a> 5: e3 Freeze Scheduled c 15:00
+        join s f ud=0
+        approve a e3
+        done e3
+        wait 10m
+        a> 8: e4 Freeze Scheduled d 15:00
+        approve a e4
+        done e4
+        r1> Finished | Succeeded Succeeded Succeeded
+    ",
+    );
+}
+
+#[test]
+fn maintenance_waits_while_a_drain_limits_its_group() {
+    check(
+        "
+        host h3
+        avset s a b uds=2 host=h1
+        move a h2
+        on a
+        drain h1 max=1
+        a> 2: e1 Freeze Scheduled b 15:00
+        maintain group s reboot id=7
+        r1> Planned availability s 1/1 | Pending Pending
+        op2> running
+        approve a e1
+        done e1
+        e2? id=7
+        a> 4: e2 Reboot Scheduled a 15:00
+    ",
+    );
+}
+
+#[test]
+fn maintenance_does_not_limit_how_many_machines_are_unavailable() {
+    check(
+        "
+        avset s a b uds=2
+        on a
+        restart b
+        maintain group s reboot
+        a> 3: e1 Reboot Scheduled b 15:00 | e2 Reboot Scheduled a 15:00
+    ",
+    );
+}
+
+#[test]
+fn events_of_maintenance_stay_announced_while_they_are_blocked() {
+    check(
+        "
+        avset s a b
+        on a
+        restart a
+        approve a e1
+        maintain group s freeze
+        wait 50m
+        a> 4: e1 Reboot Started a | e2 Freeze Scheduled a 0:00
+    ",
+    );
+}
+
+#[test]
+fn the_id_of_ended_maintenance_is_taken_while_its_rollout_is_kept() {
+    check(
+        "
+        avset s a
+        vm b
+        vm c
+        on a
+        maintain group s freeze
+        approve a e1
+        done e1
+        wait 2h
+        op1> forgotten
+        # Its rollout is kept for longer.
+        maintain vms b,c freeze op=op1 = IdTaken
     ",
     );
 }

@@ -387,7 +387,7 @@ pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
         Status::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let operations = region.operations().filter_map(|operation| match operation.state {
-        OperationState::Running => operation.domains.as_ref().and_then(|domains| domains.resume),
+        OperationState::Running => None,
         OperationState::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let batches = region.groups().filter_map(|group| scale_set(group).and_then(|set| set.next_batch));
@@ -487,7 +487,9 @@ fn operations_and_events_agree(step: &Step<'_>, _: &Memory) -> Result<(), String
         }
     }
     for operation in region.operations().filter(|it| it.state == OperationState::Running) {
-        let resumes = operation.domains.as_ref().is_some_and(|it| it.resume.is_some()) || operation.drain.is_some();
+        let rollout = operation.rollout.and_then(|id| region.rollout(id));
+        let goes_on = rollout.is_some_and(|it| it.operation == Some(operation.id) && it.is_live());
+        let resumes = goes_on || operation.drain.is_some();
         let open = operation.parts.iter().filter(|part| part.outcome.is_none());
         let mut open = open.map(|part| region.event(part.event).is_some_and(|event| event.is_live()));
         ensure(resumes || open.any(|live| live), || format!("operation {} waits for nothing", operation.id))?;

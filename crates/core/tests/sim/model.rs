@@ -210,13 +210,6 @@ impl Model {
                 _ => {}
             }
         }
-        for asked in self.operations.clone() {
-            if let Some((domain, Some(at))) = asked.rollout
-                && at <= now
-            {
-                self.next_domain(asked.id, domain);
-            }
-        }
         for (key, seen) in self.on.clone() {
             let idle_at = (seen + self.set.idle_disable + SEEN_INTERVAL).0 + self.down_ms;
             if idle_at <= now.0 {
@@ -225,6 +218,14 @@ impl Model {
                     let again = Timestamp(now.0 - self.down_ms) - self.set.idle_disable;
                     self.on.push((key, again));
                 }
+            }
+        }
+        self.settle();
+        for asked in self.operations.clone() {
+            if let Some((domain, Some(at))) = asked.rollout
+                && at <= now
+            {
+                self.next_domain(asked.id, domain);
             }
         }
         self.settle();
@@ -497,6 +498,17 @@ impl Model {
             }
         }
         self.settle();
+    }
+
+    /// The groups that maintenance one update domain at a time owns until it ends. A standalone machine is a group of one.
+    pub fn owned(&self, request: &Request) -> Vec<Result<GroupId, MachineId>> {
+        match request {
+            Request::Maintain { target: Target::Group(group), .. } => vec![Ok(*group)],
+            Request::Maintain { target: target @ Target::Machines(all), .. } if all.len() > 1 => {
+                self.targets(target).iter().map(|it| it.membership.group().ok_or(it.id)).collect()
+            }
+            _ => vec![],
+        }
     }
 
     fn targets(&self, target: &Target) -> Vec<Arc<Machine>> {

@@ -192,12 +192,20 @@ impl Model {
                 self.refuses_spot(*machine, EventKind::SpotRebalanceRecommendation)
             }
             Request::Delete { machines, group } => self.refuses_delete(machines, *group),
-            Request::Maintain { target, plan } => self.refuses_target(target, false) || self.refuses_plan(plan),
+            Request::Maintain { target, plan } => {
+                self.refuses_target(target, false) || self.refuses_plan(plan) || self.has_owner(request)
+            }
             Request::Drain(_) => false,
             Request::Fail { target, kind } => {
                 self.refuses_target(target, true) || !matches!(kind, EventKind::Reboot | EventKind::Redeploy)
             }
         }
+    }
+
+    fn has_owner(&self, request: &Request) -> bool {
+        let wanted = self.owned(request);
+        let owners = self.operations.iter().filter(|asked| asked.rollout.is_some());
+        owners.flat_map(|asked| self.owned(&asked.request)).any(|group| wanted.contains(&group))
     }
 
     fn refuses_spot(&self, machine: MachineId, kind: EventKind) -> bool {

@@ -146,7 +146,8 @@ impl Preview<'_> {
             .collect();
         let stay: Vec<String> =
             live().filter(|event| event.status == Status::Scheduled).map(|event| event_title(event)).collect();
-        let next = operations.iter().find_map(|operation| Some(operation.domains.as_ref()?.next_domain));
+        let rollouts = operations.iter().filter_map(|operation| self.region.rollout_of_maintenance(operation));
+        let next = rollouts.filter(|rollout| rollout.is_live()).map(|rollout| rollout.next_domain()).next();
         let mut sentences = Vec::new();
         match gone.len() {
             0 => {}

@@ -29,9 +29,10 @@ impl Preview<'_> {
         let events = events_of(&trial, TRIAL);
         let together = events.len() > 1 && events.iter().all(|event| event.cohort.is_some());
         let mut steps: Vec<PlanStep> = events.iter().map(|event| self.describe_step(event, together, plan)).collect();
-        let rollout = trial.region.operation(TRIAL).and_then(|operation| operation.domains.as_ref());
+        let rollout = trial.region.operation(TRIAL).and_then(|it| trial.region.rollout_of_maintenance(it));
         if let (Some(rollout), Some(first)) = (rollout, events.first()) {
-            let ahead = machines_of(self.region, target).filter(|machine| machine.update_domain >= rollout.next_domain);
+            let ahead =
+                machines_of(self.region, target).filter(|machine| machine.update_domain >= rollout.next_domain());
             steps.extend(self.estimate_steps(ahead, first, plan));
         }
         Ok(steps)

@@ -21,14 +21,15 @@ pub struct ExpectedEvent {
 
 /// The next update domains of maintenance that is in progress.
 pub fn find_expected(region: &Region, operation: &Operation) -> Vec<ExpectedEvent> {
-    let (Some(progress), Request::Maintain { target, plan }) = (&operation.domains, &operation.request) else {
+    let rollout = region.rollout_of_maintenance(operation).filter(|rollout| rollout.is_live());
+    let (Some(rollout), Request::Maintain { target, plan }) = (rollout, &operation.request) else {
         return Vec::new();
     };
     if operation.state != OperationState::Running || operation.canceled.is_some() {
         return Vec::new();
     }
     let mut domains: BTreeMap<u32, &Machine> = BTreeMap::new();
-    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= progress.next_domain) {
+    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= rollout.next_domain()) {
         domains.entry(machine.update_domain).or_insert(machine);
     }
     let settings = region.settings();
@@ -37,7 +38,7 @@ pub fn find_expected(region: &Region, operation: &Operation) -> Vec<ExpectedEven
     let impact = Duration::from_secs(plan.duration_secs.and_then(|secs| u64::try_from(secs).ok()).unwrap_or(0));
     let live = operation.parts.iter().filter_map(|part| region.event(part.event)).filter(|event| event.is_live());
     let current = live.map(|event| event.not_before).max().unwrap_or(region.now());
-    let mut begins = progress.resume.unwrap_or(current + impact + pause);
+    let mut begins = rollout.pause_end().unwrap_or(current + impact + pause);
     let expect = |(domain, machine): (u32, &Machine)| {
         let from = begins;
         let due = (from + if region.is_on(machine.scope) { notice } else { Duration::ZERO }).round_up_to_second();

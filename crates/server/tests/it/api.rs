@@ -643,6 +643,36 @@ fn the_operation_of_a_step_is_read_from_history_after_an_hour() {
 }
 
 #[test]
+fn maintenance_of_a_group_is_a_rollout_with_the_id_of_its_operation() {
+    let server = Server::start();
+    let set = json!({"name": "set", "capacity": 2, "orchestration": "Uniform"});
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("set_0");
+    let plan = json!({"target": {"group": "set"}, "type": "Freeze"});
+    let operation = check(&server, "POST /maintenance", plan.clone(), 202, json!({"nextUpdateDomain": 1}));
+    let id = operation["rollout"].as_str().unwrap();
+    assert_eq!(operation["id"], id);
+    let of_rollout = json!({"state": "Waiting", "operation": id, "pauseSeconds": 1800});
+    let rollout = check(&server, &format!("GET /rollouts/{id}"), NONE, 200, of_rollout);
+    assert_eq!((&rollout["maxFailures"], &rollout["maxUnavailable"]), (&Value::Null, &Value::Null), "{rollout}");
+    let step = |number: usize| {
+        let step = &rollout["steps"][number];
+        (step["group"].clone(), step["updateDomain"].clone(), step["state"].clone())
+    };
+    assert_eq!(step(0), (json!("set"), json!(0), json!("InProgress")), "{rollout}");
+    assert_eq!(step(1), (json!("set"), json!(1), json!("Pending")), "{rollout}");
+    let refused = check(&server, "POST /maintenance", plan.clone(), 409, json!({"error": {"code": "GroupOwned"}}));
+    assert!(refused["error"]["message"].as_str().unwrap().contains(id), "{refused}");
+    let now = json!({"now": true});
+    check(&server, &format!("POST /rollouts/{id}/pause"), now, 200, json!({"state": "Paused"}));
+    let paused = check(&server, &format!("GET /operations/{id}"), NONE, 200, json!({"state": "Running"}));
+    assert_eq!(paused["waitsFor"][0]["reason"], "Paused", "{paused}");
+    check(&server, &format!("POST /rollouts/{id}/stop"), NONE, 200, json!({"state": "Stopped"}));
+    check(&server, &format!("GET /operations/{id}"), NONE, 200, json!({"state": "Canceled"}));
+    check(&server, "POST /maintenance", plan, 202, json!({}));
+}
+
+#[test]
 fn later_steps_of_a_running_rollout_begin_when_they_are_expected_to() {
     let server = Server::start();
     let hosts = ["n1", "n2", "n3"];

@@ -100,6 +100,9 @@ fn rollouts() -> Vec<Rollout> {
         created: at(n as i64),
         plan: plan_of_rollout(actions[n % actions.len()].clone(), n == 0),
         state,
+        targets: targets(n),
+        operation: (n == 6).then(|| operation_id(12)),
+        first_event: (n == 6).then(|| event_id(60)),
         steps: steps(n),
         waits_for: (n != 1).then_some(wait),
         failures: n as u32,
@@ -127,17 +130,29 @@ fn plan_of_rollout(action: RolloutAction, is_full: bool) -> RolloutPlan {
     }
 }
 
+fn targets(n: usize) -> RolloutTargets {
+    let machines = (1..=6).map(MachineId).collect();
+    match n {
+        7 => RolloutTargets::Machines(machines),
+        6 => RolloutTargets::MachinesByDomain(machines),
+        0 => RolloutTargets::Groups(vec![AVAILABILITY_SET]),
+        _ => RolloutTargets::Hosts((0..6).map(|k| format!("host-{n}-{k}").into()).collect()),
+    }
+}
+
 fn steps(n: usize) -> Vec<RolloutStep> {
     use StepState::{Canceled, Failed, InProgress, Pending, Skipped, Succeeded};
     let states = [Pending, InProgress, Succeeded, Failed, Skipped, Canceled];
     let step = |(k, state): (usize, StepState)| RolloutStep {
         target: match n {
             7 => StepTarget::Machine(MachineId(k as u64 + 1)),
+            6 => StepTarget::Machines { domain: k as u32, machines: vec![MachineId(k as u64 + 1), MachineId(6)] },
             0 => StepTarget::Domain { group: AVAILABILITY_SET, domain: k as u32 },
             _ => StepTarget::Host(format!("host-{n}-{k}").into()),
         },
         state,
         operation: (k == 1).then(|| operation_id(11)),
+        first_part: if (n, k) == (6, 1) { 2 } else { 0 },
         started: (k > 0).then(|| at(100 + k as i64)),
         ended: (k > 1).then(|| at(200 + k as i64)),
         withdrawn: k == 1,
@@ -419,11 +434,6 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
         asked: at(n as i64),
         state: result.map_or(OperationState::Running, |result| OperationState::Ended { at: at(550), result }),
         parts: parts.into_iter().map(|outcome| Part { event: event_id(n), outcome }).collect(),
-        domains: match n {
-            0 => Some(DomainProgress { next_domain: 2, resume: Some(at(700)) }),
-            1 => Some(DomainProgress { next_domain: 3, resume: None }),
-            _ => None,
-        },
         drain: (n == 11).then(|| DrainProgress {
             settled: vec![MachineId(2)],
             waits_for: Some(Wait::Capacity { machine: "Machine-1".into() }),

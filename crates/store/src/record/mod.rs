@@ -5,6 +5,7 @@
 //! A record omits data that can be derived: the ID, which is its key, and the live events of a scope. A body
 //! with an unknown field, word or version is an error; a record is never read partially.
 
+mod converted;
 mod event;
 mod group;
 mod host;
@@ -29,6 +30,7 @@ use machine::MachineBody;
 use operation::OperationBody;
 pub(crate) use operation::RequestBody;
 use rollout::RolloutBody;
+pub(crate) use rollout::stores_targets;
 pub(crate) use tag::Tagged;
 
 /// The version in which records are written.
@@ -95,12 +97,30 @@ pub fn decode(kind: &str, key: &str, version: u32, body: &str, interner: &mut In
              Use the version of Forewarn that wrote it."
         )));
     }
-    decode_v1(kind, key, body, interner).map_err(|reason| {
-        StoreError::Message(format!(
-            "the record {kind} '{key}' cannot be read: {reason}. \
-             Restore the data from a backup, or use the version of Forewarn that wrote it."
-        ))
-    })
+    decode_v1(kind, key, body, interner).map_err(|reason| unreadable(kind, key, &reason))
+}
+
+/// Decodes the rollout that an operation stored before format 7 contains. None: the record contains none.
+pub fn decode_rollout(
+    kind: &str,
+    key: &str,
+    body: &str,
+    interner: &mut Interner,
+) -> Result<Option<Entity>, StoreError> {
+    if kind != OPERATION || !body.contains("\"rollout\":{") {
+        return Ok(None);
+    }
+    let rollout = parse::<OperationBody<'_>>(body).and_then(|body| Ok(body.into_rollout(guid(key)?, interner)));
+    rollout
+        .map(|rollout| rollout.map(|rollout| Entity::Rollout(Arc::new(rollout))))
+        .map_err(|reason| unreadable(kind, key, &reason))
+}
+
+fn unreadable(kind: &str, key: &str, reason: &str) -> StoreError {
+    StoreError::Message(format!(
+        "the record {kind} '{key}' cannot be read: {reason}. \
+         Restore the data from a backup, or use the version of Forewarn that wrote it."
+    ))
 }
 
 const META: &str = "meta";

@@ -22,7 +22,8 @@ pub(super) struct OperationBody<'a> {
     state: StateBody<'a>,
     #[serde(borrow)]
     parts: Vec<PartBody<'a>>,
-    #[serde(rename = "rollout", skip_serializing_if = "Option::is_none")]
+    /// Progress of maintenance by update domain. Only in records before format 7; a rollout has it now.
+    #[serde(default, rename = "rollout", skip_serializing)]
     domains: Option<DomainsBody>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     drain: Option<DrainBody<'a>>,
@@ -42,7 +43,7 @@ impl<'a> From<&'a Operation> for OperationBody<'a> {
             asked: operation.asked.0,
             state: (&operation.state).into(),
             parts: operation.parts.iter().map(PartBody::from).collect(),
-            domains: operation.domains.as_ref().map(DomainsBody::from),
+            domains: None,
             drain: operation.drain.as_ref().map(DrainBody::from),
             of_rollout: operation.rollout.map(GuidText),
             canceled: operation.canceled.as_ref().map(Text::from),
@@ -51,7 +52,14 @@ impl<'a> From<&'a Operation> for OperationBody<'a> {
 }
 
 impl OperationBody<'_> {
+    /// The progress of maintenance by update domain that was stored before format 7.
+    pub fn progress_by_domain(&self) -> Option<&DomainsBody> {
+        let is_maintenance = matches!(self.request, RequestBody::Maintain { .. });
+        self.domains.as_ref().filter(|_| is_maintenance)
+    }
+
     pub fn into_operation(self, id: OperationId, interner: &mut Interner) -> Operation {
+        let of_rollout = self.of_rollout.as_ref().map(|id| id.0).or(self.progress_by_domain().map(|_| id));
         Operation {
             id,
             by: interner.name(self.by),
@@ -60,9 +68,8 @@ impl OperationBody<'_> {
             asked: Timestamp(self.asked),
             state: self.state.into_state(interner),
             parts: self.parts.into_iter().map(|part| part.into_part(interner)).collect(),
-            domains: self.domains.map(DomainProgress::from),
             drain: self.drain.map(|drain| drain.into_progress(interner)),
-            rollout: self.of_rollout.map(|id| id.0),
+            rollout: of_rollout,
             canceled: self.canceled.map(|by| interner.name(by)),
         }
     }
@@ -155,18 +162,13 @@ impl PartBody<'_> {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+/// `next_domain` is the first update domain that has not been started, `resume` the end of the pause before it.
+#[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DomainsBody {
-    next_domain: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resume: Option<i64>,
-}
-
-impl From<&DomainProgress> for DomainsBody {
-    fn from(domains: &DomainProgress) -> Self {
-        DomainsBody { next_domain: domains.next_domain, resume: domains.resume.map(|at| at.0) }
-    }
+pub(super) struct DomainsBody {
+    pub next_domain: u32,
+    #[serde(default)]
+    pub resume: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -192,12 +194,6 @@ impl DrainBody<'_> {
             settled: self.settled.into_iter().map(MachineId).collect(),
             waits_for: self.waits_for.map(|wait| wait.into_wait(interner)),
         }
-    }
-}
-
-impl From<DomainsBody> for DomainProgress {
-    fn from(body: DomainsBody) -> Self {
-        DomainProgress { next_domain: body.next_domain, resume: body.resume.map(Timestamp) }
     }
 }
 

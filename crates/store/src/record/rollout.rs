@@ -13,8 +13,15 @@ pub(super) struct RolloutBody<'a> {
     #[serde(borrow)]
     by: Text<'a>,
     created: i64,
+    /// Omitted if the steps say the same, as in records before format 7.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    targets: Option<TargetsBody<'a>>,
     #[serde(borrow)]
     plan: RolloutPlanBody<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operation: Option<GuidText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_event: Option<GuidText>,
     #[serde(borrow)]
     state: RolloutStateBody<'a>,
     #[serde(borrow)]
@@ -35,7 +42,10 @@ impl<'a> From<&'a Rollout> for RolloutBody<'a> {
             seq: rollout.seq,
             by: (&rollout.by).into(),
             created: rollout.created.0,
+            targets: stores_targets(rollout).then(|| (&rollout.targets).into()),
             plan: (&rollout.plan).into(),
+            operation: rollout.operation.map(GuidText),
+            first_event: rollout.first_event.map(GuidText),
             state: (&rollout.state).into(),
             steps: rollout.steps.iter().map(StepBody::from).collect(),
             waits_for: rollout.waits_for.as_ref().map(WaitBody::from),
@@ -49,19 +59,87 @@ impl<'a> From<&'a Rollout> for RolloutBody<'a> {
 
 impl RolloutBody<'_> {
     pub fn into_rollout(self, id: RolloutId, interner: &mut Interner) -> Rollout {
+        let steps: Vec<RolloutStep> = self.steps.into_iter().map(|step| step.into_step(interner)).collect();
+        let targets = self.targets.map(|targets| targets.into_targets(interner));
         Rollout {
             id,
             seq: self.seq,
             by: interner.name(self.by),
             created: Timestamp(self.created),
+            targets: targets.unwrap_or_else(|| targets_of(&steps)),
             plan: self.plan.into_plan(interner),
+            operation: self.operation.map(|id| id.0),
+            first_event: self.first_event.map(|id| id.0),
             state: self.state.into_state(interner),
-            steps: self.steps.into_iter().map(|step| step.into_step(interner)).collect(),
+            steps,
             waits_for: self.waits_for.map(|wait| wait.into_wait(interner)),
             failures: self.failures,
             paused_until: self.paused_until.map(Timestamp),
             wake: self.wake.map(Timestamp),
             requested: self.requested,
+        }
+    }
+}
+
+/// Whether the targets of a rollout do not follow from its steps.
+pub fn stores_targets(rollout: &Rollout) -> bool {
+    targets_of(&rollout.steps) != rollout.targets
+}
+
+/// The targets of a rollout, if they follow from its steps.
+fn targets_of(steps: &[RolloutStep]) -> RolloutTargets {
+    let (mut hosts, mut groups, mut machines) = (Vec::new(), Vec::new(), Vec::new());
+    for step in steps {
+        match &step.target {
+            StepTarget::Host(host) => hosts.push(host.clone()),
+            StepTarget::Domain { group, .. } if groups.contains(group) => {}
+            StepTarget::Domain { group, .. } => groups.push(*group),
+            StepTarget::Machine(id) => machines.push(*id),
+            StepTarget::Machines { machines: several, .. } => machines.extend(several),
+        }
+    }
+    match (groups.is_empty(), machines.is_empty()) {
+        (false, _) => RolloutTargets::Groups(groups),
+        (true, false) => RolloutTargets::Machines(machines),
+        (true, true) => RolloutTargets::Hosts(hosts),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum TargetsBody<'a> {
+    #[serde(rename = "hosts", borrow)]
+    Hosts(Vec<Text<'a>>),
+    #[serde(rename = "groups")]
+    Groups(Vec<u64>),
+    #[serde(rename = "machines")]
+    Machines(Vec<u64>),
+    #[serde(rename = "machines-by-domain")]
+    MachinesByDomain(Vec<u64>),
+}
+
+impl<'a> From<&'a RolloutTargets> for TargetsBody<'a> {
+    fn from(targets: &'a RolloutTargets) -> Self {
+        let numbers = |machines: &[MachineId]| machines.iter().map(|machine| machine.0).collect();
+        match targets {
+            RolloutTargets::Hosts(hosts) => TargetsBody::Hosts(hosts.iter().map(Text::from).collect()),
+            RolloutTargets::Groups(groups) => TargetsBody::Groups(groups.iter().map(|group| group.0).collect()),
+            RolloutTargets::Machines(machines) => TargetsBody::Machines(numbers(machines)),
+            RolloutTargets::MachinesByDomain(machines) => TargetsBody::MachinesByDomain(numbers(machines)),
+        }
+    }
+}
+
+impl TargetsBody<'_> {
+    fn into_targets(self, interner: &mut Interner) -> RolloutTargets {
+        let ids = |numbers: Vec<u64>| numbers.into_iter().map(MachineId).collect();
+        match self {
+            TargetsBody::Hosts(hosts) => {
+                RolloutTargets::Hosts(hosts.into_iter().map(|host| interner.name(host)).collect())
+            }
+            TargetsBody::Groups(groups) => RolloutTargets::Groups(groups.into_iter().map(GroupId).collect()),
+            TargetsBody::Machines(machines) => RolloutTargets::Machines(ids(machines)),
+            TargetsBody::MachinesByDomain(machines) => RolloutTargets::MachinesByDomain(ids(machines)),
         }
     }
 }
@@ -328,6 +406,8 @@ struct StepBody<'a> {
     state: Tag<StepState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<GuidText>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    first_part: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,6 +424,7 @@ impl<'a> From<&'a RolloutStep> for StepBody<'a> {
             target: (&step.target).into(),
             state: Tag(step.state),
             operation: step.operation.map(GuidText),
+            first_part: step.first_part,
             started: step.started.map(|at| at.0),
             ended: step.ended.map(|at| at.0),
             withdrawn: step.withdrawn,
@@ -358,6 +439,7 @@ impl StepBody<'_> {
             target: self.target.into_target(interner),
             state: self.state.0,
             operation: self.operation.map(|id| id.0),
+            first_part: self.first_part,
             started: self.started.map(Timestamp),
             ended: self.ended.map(Timestamp),
             withdrawn: self.withdrawn,
@@ -375,6 +457,12 @@ enum StepTargetBody<'a> {
     Domain { group: u64, domain: u32 },
     #[serde(rename = "machine")]
     Machine(u64),
+    #[serde(rename = "machines")]
+    Machines { domain: u32, machines: Vec<u64> },
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl<'a> From<&'a StepTarget> for StepTargetBody<'a> {
@@ -383,6 +471,10 @@ impl<'a> From<&'a StepTarget> for StepTargetBody<'a> {
             StepTarget::Host(host) => StepTargetBody::Host(host.into()),
             StepTarget::Domain { group, domain } => StepTargetBody::Domain { group: group.0, domain: *domain },
             StepTarget::Machine(id) => StepTargetBody::Machine(id.0),
+            StepTarget::Machines { domain, machines } => {
+                let machines = machines.iter().map(|machine| machine.0).collect();
+                StepTargetBody::Machines { domain: *domain, machines }
+            }
         }
     }
 }
@@ -393,6 +485,9 @@ impl StepTargetBody<'_> {
             StepTargetBody::Host(host) => StepTarget::Host(interner.name(host)),
             StepTargetBody::Domain { group, domain } => StepTarget::Domain { group: GroupId(group), domain },
             StepTargetBody::Machine(id) => StepTarget::Machine(MachineId(id)),
+            StepTargetBody::Machines { domain, machines } => {
+                StepTarget::Machines { domain, machines: machines.into_iter().map(MachineId).collect() }
+            }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The tables. `meta` contains the properties of the whole store: `format`, `revision`, `clock` and `clock_stamp`.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::read_error;
-use super::query_one;
+use super::{query_one, write};
 use crate::StoreError;
+use crate::record::{self, Interner};
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 6;
+pub(super) const FORMAT: u32 = 7;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -138,10 +139,10 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     let format = read_meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
-        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]).map_err(read_error),
+        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]),
         // Formats 3 to 6 allow records with more content. Older records are still valid.
-        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]).map_err(read_error),
-        Ok(4 | 5) => upgrade(connection, &[]).map_err(read_error),
+        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]),
+        Ok(4..=6) => upgrade(connection, &[]),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."
@@ -152,13 +153,29 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn upgrade(connection: &Connection, missing: &[&str]) -> rusqlite::Result<()> {
-    let missing = missing.concat();
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {missing}
-         UPDATE meta SET value = '{FORMAT}' WHERE key = 'format';
-         COMMIT;"
-    ))
+fn upgrade(connection: &Connection, missing: &[&str]) -> Result<(), StoreError> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(read_error)?;
+    transaction.execute_batch(&missing.concat()).map_err(read_error)?;
+    convert_maintenance(&transaction)?;
+    set_meta(&transaction, "format", &FORMAT.to_string()).map_err(read_error)?;
+    transaction.commit().map_err(read_error)
+}
+
+/// Before format 7, the operation of maintenance by update domain had the progress that its rollout has now.
+fn convert_maintenance(connection: &Connection) -> Result<(), StoreError> {
+    let mut interner = Interner::default();
+    let sql = "SELECT key, version, body FROM records WHERE kind = 'operation'";
+    let mut statement = connection.prepare(sql).map_err(read_error)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(read_error)?;
+    let rows: Vec<(String, u32, String)> = rows.collect::<rusqlite::Result<_>>().map_err(read_error)?;
+    for (key, version, body) in rows {
+        if let Some(rollout) = record::decode_rollout("operation", &key, &body, &mut interner)? {
+            let operation = record::decode("operation", &key, version, &body, &mut interner)?;
+            write::put_entity(connection, &operation).map_err(read_error)?;
+            write::put_entity(connection, &rollout).map_err(read_error)?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a commit durable: when it returns, it is in the log on disk.

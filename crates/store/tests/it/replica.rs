@@ -60,17 +60,21 @@ fn a_payload_has_the_oldest_format_that_can_express_it() {
         change.encode().unwrap()[0]
     };
     for entity in &entities {
-        let is_newer = match entity {
+        let expected = match entity {
             Entity::Rollout(rollout) => {
-                rollout.plan.at.is_some()
-                    || rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)))
+                let has = |is_such: fn(&StepTarget) -> bool| rollout.steps.iter().any(|step| is_such(&step.target));
+                match rollout.operation {
+                    Some(_) => 3,
+                    None if rollout.plan.at.is_some() || has(|it| matches!(it, StepTarget::Machine(_))) => 2,
+                    None => 1,
+                }
             }
-            _ => false,
+            _ => 1,
         };
-        assert_eq!(format_of(entity), if is_newer { 2 } else { 1 }, "{entity:?}");
+        assert_eq!(format_of(entity), expected, "{entity:?}");
     }
     assert_eq!(Change::default().encode().unwrap(), [1]);
-    assert_eq!(full_change().encode().unwrap()[0], 2, "one newer entity decides");
+    assert_eq!(full_change().encode().unwrap()[0], 3, "one newer entity decides");
 }
 
 #[test]

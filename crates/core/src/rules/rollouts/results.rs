@@ -15,7 +15,7 @@ impl Step {
         let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return };
         for (number, step) in rollout.steps.iter().enumerate().filter(|(_, it)| it.state == StepState::InProgress) {
             let operation = step.operation.and_then(|id| self.region.operations.get(&id).cloned());
-            if operation.as_ref().is_some_and(|operation| operation.state == OperationState::Running) {
+            if operation.as_ref().is_some_and(|operation| rollout.is_step_running(step, operation)) {
                 continue;
             }
             match (&rollout.plan.action, &step.target, operation) {
@@ -29,8 +29,10 @@ impl Step {
     }
 
     fn take_result(&mut self, id: RolloutId, number: usize, step: &RolloutStep, operation: &Operation) {
-        let (failed, handled) = self.count_failed(operation);
-        let canceled = operation.parts.iter().any(|part| matches!(part.outcome, Some(Outcome::Canceled { .. })));
+        let rollout = self.region.rollouts.get(&id);
+        let parts = rollout.map_or(&[][..], |rollout| rollout.parts_of(step, operation));
+        let (failed, handled) = self.count_failed(parts);
+        let canceled = parts.iter().any(|part| matches!(part.outcome, Some(Outcome::Canceled { .. })));
         if step.withdrawn && canceled {
             self.edit_rollout(id, |rollout| {
                 rollout.failures += failed;
@@ -40,8 +42,9 @@ impl Step {
             });
             return;
         }
-        let end = StepEnd { failed, has_failures: operation.has_failures(), canceled: operation.result_is_canceled() };
-        self.finish_step_with(id, number, end);
+        let is_failure = |part: &Part| part.outcome.as_ref().is_some_and(Outcome::is_failure);
+        let canceled = canceled && !parts.iter().any(is_failure);
+        self.finish_step_with(id, number, StepEnd { failed, has_failures: has_failures(parts), canceled });
     }
 
     /// Forgets an event some time after its end. A step can last longer than that, so the result of the event is counted
@@ -61,13 +64,18 @@ impl Step {
         else {
             return;
         };
-        let parts = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
-        let (failed, handled) = self.count_failed(&Operation { parts, ..(*operation).clone() });
+        // The results of the events of earlier steps were counted when those ended.
+        let Some(known) = self.region.rollouts.get(&rollout) else { return };
+        let is_of = |step: &RolloutStep| {
+            let has_event = || known.parts_of(step, &operation).iter().any(|part| part.event == event);
+            step.operation == Some(operation.id) && step.state == StepState::InProgress && has_event()
+        };
+        let Some(number) = known.steps.iter().position(is_of) else { return };
+        let parts: Vec<Part> = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
+        let (failed, handled) = self.count_failed(&parts);
         self.edit_rollout(rollout, |rollout| {
             rollout.failures += failed;
-            if let Some(step) = rollout.steps.iter_mut().find(|step| step.operation == Some(operation.id)) {
-                step.handled.extend(handled);
-            }
+            rollout.steps[number].handled.extend(handled);
         });
         self.replan = true;
     }
@@ -114,9 +122,9 @@ impl Step {
     }
 
     /// The number of machines whose events failed or timed out, and the machines whose events were not canceled.
-    fn count_failed(&self, operation: &Operation) -> (u32, Vec<MachineId>) {
+    fn count_failed(&self, parts: &[Part]) -> (u32, Vec<MachineId>) {
         let (mut failed, mut handled) = (0, Vec::new());
-        for part in &operation.parts {
+        for part in parts {
             let event = self.region.events.get(&part.event);
             let machines = event.map_or(&[][..], |event| &event.resources[..]);
             match part.outcome {
@@ -144,9 +152,13 @@ impl Step {
                 rollout.paused_until = Some(resume);
             }
         });
+        if self.region.rollouts.get(&id).is_some_and(|rollout| rollout.is_live()) {
+            self.update_steps(id);
+        }
     }
 
     pub(super) fn end_rollout(&mut self, id: RolloutId, state: RolloutState, change: RolloutChange, by: &Name) {
+        let is_stopped = matches!(state, RolloutState::Stopped { .. });
         let rollout = self.edit_rollout(id, |rollout| {
             rollout.state = state;
             rollout.waits_for = None;
@@ -156,6 +168,12 @@ impl Step {
             }
         });
         let Some(rollout) = rollout else { return };
+        if let Some(operation) = rollout.operation {
+            if is_stopped {
+                self.edit_operation(operation, |operation| operation.canceled = Some(by.clone()));
+            }
+            self.unconcluded.insert(operation);
+        }
         for step in rollout.steps.iter().filter(|step| step.state == StepState::InProgress) {
             let Some(operation) = step.operation.and_then(|id| self.region.operations.get(&id).cloned()) else {
                 continue;
@@ -189,13 +207,22 @@ struct StepEnd {
     canceled: bool,
 }
 
-impl Operation {
-    /// Whether an event failed or timed out, remembered or not.
-    fn has_failures(&self) -> bool {
-        let failed = |part: &Part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut));
-        self.parts.iter().any(failed)
-    }
+/// Whether an event failed or timed out, remembered or not.
+fn has_failures(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut)))
+}
 
+impl Rollout {
+    /// Whether the operation of a step has not ended yet. A shared operation goes on with the next step.
+    fn is_step_running(&self, step: &RolloutStep, operation: &Operation) -> bool {
+        match self.operation {
+            Some(_) => self.parts_of(step, operation).iter().any(|part| part.outcome.is_none()),
+            None => operation.state == OperationState::Running,
+        }
+    }
+}
+
+impl Operation {
     fn result_is_canceled(&self) -> bool {
         matches!(self.state, OperationState::Ended { result: OperationResult::Canceled { .. }, .. })
     }

@@ -77,8 +77,12 @@ impl Step {
         self.take_results(id);
     }
 
-    /// When the events of a step have been ready for as long as their notice. None: they are not all ready.
+    /// When the events of a step have been ready for as long as their notice. None: they are not all ready, or belong to an
+    /// operation that lasts for longer than the step: like those of any request, they stay announced however long they wait.
     pub(super) fn blocked_until(&self, rollout: &Rollout, number: usize) -> Option<Timestamp> {
+        if rollout.operation.is_some() {
+            return None;
+        }
         let step = &rollout.steps[number];
         let operation = self.region.operations.get(&step.operation?).filter(|_| step.state == StepState::InProgress)?;
         let scheduled = self.scheduled_events(operation);

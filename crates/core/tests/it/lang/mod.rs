@@ -10,7 +10,7 @@
 //! host h1 · host h1 pool=p mem=4096|- · unhost h1 · activate h1 · fence h1 · confirm h1 [revision] · lose h1
 //! drain h1 [to=pool] [parallel=2] [max=1] [notice=30m] [in-place]
 //! rollout hosts h1,h2|groups s,t freeze|reboot|redeploy|drain [parallel=2] [pause=10m] [window=22:00-04:00] [max=1]
-//!   [failures=1] [notice=30m] [at=1h] · pause r1 [now] · resume r1 · stop r1
+//!   [failures=1] [notice=30m] [at=1h] · pause r1 [now] · resume r1 · stop r1 (also of `maintain vms` and `maintain group`)
 //! report e1 a h1 done|failed|gone|moved=h2      a host's report on a machine · claim a h1 · leave a h1
 //! move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a requests its document
@@ -217,7 +217,7 @@ impl World {
         Ok(())
     }
 
-    /// Assigns labels to new events and operations.
+    /// Assigns labels to new events, operations and rollouts.
     fn learn_names(&mut self) {
         let mut events: Vec<_> = self.region.events().filter(|event| !self.events.contains(&event.id)).collect();
         events.sort_by_key(|event| event.seq);
@@ -227,6 +227,10 @@ impl World {
         let operations: Vec<_> =
             self.region.operations().map(|operation| operation.id).filter(|id| !known.contains(id)).collect();
         self.operations.extend(operations);
+        let mut rollouts: Vec<_> = self.region.rollouts().filter(|it| !self.rollouts.contains(&it.id)).collect();
+        rollouts.sort_by_key(|rollout| rollout.seq);
+        let rollouts: Vec<_> = rollouts.into_iter().map(|rollout| rollout.id).collect();
+        self.rollouts.extend(rollouts);
         for machine in self.region.machines() {
             if let Membership::Instance { set, number: None } = machine.membership
                 && !self.made_up.contains_key(&machine.id)

@@ -44,6 +44,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("a repeated request changes nothing", repeats_change_nothing),
     ("failures end a rollout", failures_end_rollouts),
     ("a machine goes through a step once", once_per_machine),
+    ("maintenance ends with its rollout", maintenance_ends_with_its_rollout),
+    ("a step fails by its own events", steps_fail_alone),
     ("notice counts from the confirmation by every agent", contact::notice_is_confirmed),
     ("nothing starts on an unreachable host", contact::unreachable_waits),
     ("nothing times out on an unreachable host", contact::unreachable_never_times_out),
@@ -140,13 +142,15 @@ fn limits_on<'a>(step: &'a Step<'_>, group: &'a Group) -> impl Iterator<Item = O
     });
     let known = |rollout: &&Arc<Rollout>| step.before.rollout(rollout.id).is_some();
     let rollouts = step.after.live_rollouts().filter(known).filter(move |rollout| {
-        rollout.steps.iter().any(|it| match &it.target {
-            StepTarget::Host(host) => stays_on(host),
-            StepTarget::Domain { group: of, .. } => *of == group.id,
-            StepTarget::Machine(id) => {
-                step.after.machine(*id).is_some_and(|it| it.membership.group() == Some(group.id))
+        let is_member =
+            |id: &MachineId| step.after.machine(*id).is_some_and(|it| it.membership.group() == Some(group.id));
+        match &rollout.targets {
+            RolloutTargets::Hosts(hosts) => hosts.iter().any(stays_on),
+            RolloutTargets::Groups(groups) => groups.contains(&group.id),
+            RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+                machines.iter().any(is_member)
             }
-        })
+        }
     });
     drains.chain(rollouts.map(|rollout| rollout.plan.unavailable_max))
 }
@@ -251,6 +255,10 @@ fn announced_within_windows(_: &PlanMemory, step: &Step<'_>) -> Result<(), Strin
 fn announced_in_time(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for event in new_events(step) {
         let Some((rollout, at)) = planned_start(step, event) else { continue };
+        // Maintenance of one group is announced at once.
+        if rollout.operation.is_some() {
+            continue;
+        }
         let is_drain = matches!(rollout.plan.action, RolloutAction::Drain { .. });
         let notice = if is_drain { Duration::ZERO } else { step.after.settings().notice_min(event.kind) };
         ensure(step.after.now() + notice >= at, || format!("{} of {} came too early", event.id, rollout.id))?;
@@ -312,21 +320,24 @@ fn paused_stays_paused(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 fn one_owner(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let mut owners: BTreeMap<String, RolloutId> = BTreeMap::new();
     for rollout in step.after.live_rollouts() {
-        for it in &rollout.steps {
-            let owner = *owners.entry(name_owned(step.after, &it.target)).or_insert(rollout.id);
-            ensure(owner == rollout.id, || format!("{:?} has two owners", it.target))?;
+        for owned in list_owned(step.after, &rollout.targets) {
+            let owner = *owners.entry(owned.clone()).or_insert(rollout.id);
+            ensure(owner == rollout.id, || format!("{owned} has two owners"))?;
         }
     }
     Ok(())
 }
 
-/// The host or group that belongs to the rollout with this step.
-fn name_owned(region: &Region, target: &StepTarget) -> String {
+/// The hosts or groups that belong to a rollout.
+fn list_owned(region: &Region, targets: &RolloutTargets) -> Vec<String> {
     let group_of = |machine: &MachineId| region.machine(*machine).and_then(|machine| machine.membership.group());
-    match target {
-        StepTarget::Host(host) => format!("host {host}"),
-        StepTarget::Domain { group, .. } => format!("{group:?}"),
-        StepTarget::Machine(id) => group_of(id).map_or_else(|| format!("{id:?}"), |group| format!("{group:?}")),
+    match targets {
+        RolloutTargets::Hosts(hosts) => hosts.iter().map(|host| format!("host {host}")).collect(),
+        RolloutTargets::Groups(groups) => groups.iter().map(|group| format!("{group:?}")).collect(),
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+            let owned = |id| group_of(id).map_or_else(|| format!("{id:?}"), |group| format!("{group:?}"));
+            machines.iter().map(owned).collect()
+        }
     }
 }
 
@@ -370,7 +381,7 @@ fn steps_are_in_order(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for rollout in step.after.live_rollouts() {
         let Some(before) = step.before.rollout(rollout.id) else { continue };
         for (n, now) in rollout.steps.iter().enumerate() {
-            let begins = now.started.is_some() && before.steps[n].started.is_none();
+            let begins = now.started.is_some() && before.steps.get(n).is_none_or(|it| it.started.is_none());
             let skipped = rollout.steps[..n].iter().any(|it| it.state == StepState::Pending && it.started.is_none());
             ensure(!begins || !skipped, || format!("step {n} of {} began before an earlier one", rollout.id))?;
         }
@@ -382,7 +393,8 @@ fn pause_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for rollout in step.after.live_rollouts() {
         let Some(before) = step.before.rollout(rollout.id) else { continue };
         let steps = || rollout.steps.iter().zip(&before.steps);
-        if !steps().any(|(it, before)| it.started.is_some() && before.started.is_none()) {
+        let count_begun = |steps: &[RolloutStep]| steps.iter().filter(|it| it.started.is_some()).count();
+        if count_begun(&rollout.steps) == count_begun(&before.steps) {
             continue;
         }
         // Steps that both begin and end now do not count: those that begin together with them do not wait for them.
@@ -455,6 +467,37 @@ fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
     Ok(())
 }
 
+/// Operations of maintenance by update domain, with their rollouts.
+fn maintenance<'a>(region: &'a Region) -> impl Iterator<Item = (&'a Arc<Operation>, &'a Arc<Rollout>)> {
+    let rollouts = region.rollouts().filter_map(|rollout| Some((region.operation(rollout.operation?)?, rollout)));
+    rollouts.filter(|(operation, rollout)| operation.rollout == Some(rollout.id))
+}
+
+fn maintenance_ends_with_its_rollout(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for (operation, rollout) in maintenance(step.after) {
+        let is_open = operation.parts.iter().any(|part| part.outcome.is_none());
+        let is_running = operation.state == OperationState::Running;
+        ensure(is_running == (rollout.is_live() || is_open), || {
+            format!("{} is {}, but its operation is {:?}", rollout.id, rollout.state.as_str(), operation.state)
+        })?;
+        let OperationState::Ended { result, .. } = &operation.state else { continue };
+        let is_canceled = matches!(result, OperationResult::Canceled { .. });
+        let is_stopped = matches!(rollout.state, RolloutState::Stopped { .. });
+        ensure(is_canceled == is_stopped, || format!("{} is {}: {result:?}", rollout.id, rollout.state.as_str()))?;
+    }
+    Ok(())
+}
+
+fn steps_fail_alone(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for (operation, rollout) in maintenance(step.after) {
+        let failed = |part: &&Part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut));
+        let events = operation.parts.iter().filter(failed).count();
+        let steps = rollout.steps.iter().filter(|it| it.state == StepState::Failed).count();
+        ensure(steps <= events, || format!("{steps} steps of {} failed by {events} events", rollout.id))?;
+    }
+    Ok(())
+}
+
 /// Machines on which a step of a rollout over update domains or machines was completed in this step.
 fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
     let mut completions = Vec::new();
@@ -463,10 +506,7 @@ fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
         let done = matches!(&event.status, Status::Ended { outcome: Outcome::Completed, .. });
         let operation = operation_of(step.after, event).filter(|_| done);
         let Some(rollout) = operation.and_then(|operation| step.after.rollout(operation.rollout?)) else { continue };
-        if matches!(
-            rollout.steps.first().map(|it| &it.target),
-            Some(StepTarget::Domain { .. } | StepTarget::Machine(_))
-        ) {
+        if !matches!(rollout.targets, RolloutTargets::Hosts(_)) {
             completions.extend(event.resources.iter().map(|resource| (rollout.id, resource.machine)));
         }
     }

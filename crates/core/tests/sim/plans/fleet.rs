@@ -105,7 +105,8 @@ impl PlanRun {
             0..6 => self.request(|run| Request::Drain(run.drain_plan())),
             6..15 => self.start_rollout(),
             15..17 => Command::PauseRollout { rollout: self.rollout(), now: self.rng.percent(50) },
-            17..21 => Command::ResumeRollout { rollout: self.rollout() },
+            17..19 => Command::ResumeRollout { rollout: self.rollout() },
+            19..21 => self.request(PlanRun::maintenance),
             21..22 => Command::StopRollout { rollout: self.rollout(), by: "operator".into() },
             22..27 => Command::ActivateHost { name: self.host(), by: "operator".into() },
             27..28 => Command::FenceHost { name: self.host() },
@@ -148,25 +149,30 @@ impl PlanRun {
     fn repeat_rollout(&mut self) -> Command {
         let known: Vec<Arc<Rollout>> = self.region.rollouts().cloned().collect();
         let Some(known) = self.rng.pick(&known) else { return Command::Tick };
-        let mut targets = RolloutTargets::Hosts(vec![]);
-        let mut machines = vec![];
-        for step in &known.steps {
-            match (&step.target, &mut targets) {
-                (StepTarget::Host(host), RolloutTargets::Hosts(hosts)) => hosts.push(host.clone()),
-                (StepTarget::Domain { group, .. }, _) => targets = RolloutTargets::Groups(vec![*group]),
-                (StepTarget::Machine(id), _) => machines.push(*id),
-                (StepTarget::Host(_), RolloutTargets::Groups(_) | RolloutTargets::Machines(_)) => {}
-            }
-        }
-        if !machines.is_empty() {
-            targets = RolloutTargets::Machines(machines);
-        }
         Command::StartRollout(Box::new(NewRollout {
             id: known.id,
             by: "operator".into(),
-            targets,
+            targets: known.targets.clone(),
             plan: known.plan.clone(),
         }))
+    }
+
+    /// Maintenance of a group or of several machines, one update domain at a time.
+    fn maintenance(&mut self) -> Request {
+        let groups: Vec<GroupId> = self.region.groups().map(|group| group.id).collect();
+        let target = match self.rng.pick(&groups) {
+            Some(group) if self.rng.percent(60) => Target::Group(group),
+            _ => Target::Machines(self.some_machines()),
+        };
+        let plan = Plan {
+            kind: self.rng.one(&[EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy]),
+            cause: self.rng.one(&[Cause::HostMaintenance, Cause::LiveMigration]),
+            at: self.start_time(),
+            notice: None,
+            duration_secs: None,
+            description: None,
+        };
+        Request::Maintain { target, plan }
     }
 
     fn drain_plan(&mut self) -> DrainPlan {
