@@ -66,7 +66,7 @@ impl Outages {
         for event in region.events() {
             let Some(operation) = event.operations.first().copied() else { continue };
             let machines = match (&event.status, event.kind) {
-                (Status::Ended { .. }, _) => continue,
+                (Status::Ended { .. }, _) | (_, EventKind::SpotRebalanceRecommendation) => continue,
                 (Status::Scheduled, _) if event.not_before > now + SOON => continue,
                 (Status::Scheduled | Status::Started { .. }, EventKind::Terminate) => &mut outages.deleted,
                 (Status::Scheduled, _) => &mut outages.soon,
@@ -166,10 +166,12 @@ impl CauseKind {
     fn of(operation: &Operation) -> CauseKind {
         match &operation.request {
             Request::Fail { .. } => CauseKind::HostFailure,
-            Request::Evict { .. } | Request::RecommendRebalance { .. } => CauseKind::Eviction,
+            Request::Evict { .. } => CauseKind::Eviction,
             Request::Drain(_) => CauseKind::Drain,
             Request::Maintain { .. } | Request::PerformMaintenance { .. } => CauseKind::Maintenance,
-            Request::Restart { .. } | Request::Redeploy { .. } => CauseKind::Request,
+            Request::Restart { .. } | Request::Redeploy { .. } | Request::RecommendRebalance { .. } => {
+                CauseKind::Request
+            }
             Request::Delete { .. } => CauseKind::Deletion,
         }
     }

@@ -92,6 +92,18 @@ fn a_deletion_is_not_an_outage() {
 }
 
 #[test]
+fn a_recommendation_takes_no_machine_down() {
+    let server = Server::with_preview_version();
+    check(&server, "POST /machines", json!({ "name": "spot", "priority": "Spot" }), 201, json!({}));
+    server.listen_as("spot");
+    check(&server, "POST /machines/spot/recommend-rebalance", NONE, 202, json!({}));
+    advance(&server, 6 * 60);
+    let status = status(&Browser::at_once(&server).page("/"));
+    assert_has(&status, &["No machines are down. Next:", "Rebalance recommendation"]);
+    assert!(!status.contains("Within 10 minutes"), "{status}");
+}
+
+#[test]
 fn a_deletion_says_why_it_cannot_be_canceled() {
     let (server, operation) = deleting();
     let browser = Browser::at_once(&server);
