@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use crate::collections::IdMap;
+use crate::collections::{IdMap, IdSet};
 use crate::entity::{Entity, Meta};
 use crate::group_type::GroupType;
 use crate::ids::*;
@@ -260,10 +260,12 @@ impl Region {
 
     /// The machines that see this scope's document, in order of registration.
     pub fn members(&self, scope: ScopeId) -> impl Iterator<Item = &Arc<Machine>> {
-        self.index
-            .members
-            .range((scope, MachineId(0))..=(scope, MachineId(u64::MAX)))
-            .filter_map(|(_, id)| self.machines.get(id))
+        let owner = match self.scopes.get(&scope).map(|scope| scope.owner) {
+            Some(ScopeOwner::Machine(machine)) => Some(machine),
+            Some(ScopeOwner::Group { .. }) | None => None,
+        };
+        let members = self.index.members.get(&scope).into_iter().flat_map(IdSet::iter);
+        owner.into_iter().chain(members).filter_map(|id| self.machines.get(&id))
     }
 
     pub fn hosts(&self) -> impl Iterator<Item = &Arc<Host>> {
@@ -275,8 +277,8 @@ impl Region {
     }
 
     pub fn machines_on(&self, host: &Name) -> impl Iterator<Item = &Arc<Machine>> {
-        let last = (host.clone(), MachineId(u64::MAX));
-        self.index.on_host.range((host.clone(), MachineId(0))..=last).filter_map(|(_, id)| self.machines.get(id))
+        let machines = self.index.on_host.get(host).into_iter().flat_map(IdSet::iter);
+        machines.filter_map(|id| self.machines.get(&id))
     }
 
     pub fn event(&self, id: EventId) -> Option<&Arc<Event>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use crate::collections::HashIndex;
+use crate::collections::{HashIndex, IdMap, IdSet};
 use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
@@ -21,12 +21,11 @@ pub(crate) struct Index {
     pub by_vm_id: HashIndex,
     pub by_address: HashIndex,
     pub groups_by_name: OrdMap<NameKey, GroupId>,
-    pub members: OrdSet<(ScopeId, MachineId)>,
-    pub on_host: OrdSet<(Name, MachineId)>,
+    /// Members of groups by scope. The scope of a standalone machine names its only member.
+    pub members: IdMap<IdSet>,
+    pub on_host: OrdMap<Name, IdSet>,
     /// Machines between two hosts or two orders.
     pub in_transit: OrdSet<MachineId>,
-    /// Number of machines by host.
-    pub host_load: OrdMap<Name, u32>,
     /// Machines that are moving to a host.
     pub inbound: OrdSet<(Name, MachineId, EventId)>,
     /// Drains in progress, by host.
@@ -81,13 +80,20 @@ impl Region {
     }
 
     /// Inserts machines into a region that has none. Builds the indexes of all of them at once.
-    pub(super) fn load_machines(&mut self, machines: Vec<Arc<Machine>>) {
+    pub(super) fn load_machines(&mut self, mut machines: Vec<Arc<Machine>>) {
+        machines.sort_unstable_by_key(|machine| machine.id);
         let (mut by_name, mut by_vm_id, mut by_address) = (Vec::new(), Vec::new(), Vec::new());
-        for machine in machines {
-            by_name.push((self.name_hash(&machine).0, machine.id));
+        for machine in &machines {
+            by_name.push((self.name_hash(machine).0, machine.id));
             by_vm_id.push((hash_guid(machine.vm_id), machine.id));
             by_address.extend(machine.addresses.iter().map(|address| (hash_address(address), machine.id)));
-            self.index.place(&machine);
+            if machine.transit.is_some() {
+                self.index.in_transit.insert(machine.id);
+            }
+        }
+        for_each_run(&machines, |one, next| one.scope == next.scope, |first, ids| self.index.add_members(first, ids));
+        for_each_run(&machines, |one, next| one.host == next.host, |first, ids| self.index.add_to_host(first, ids));
+        for machine in machines {
             self.machines.insert(machine.id, machine);
         }
         self.index.by_name = HashIndex::build(by_name);
@@ -178,7 +184,7 @@ impl Region {
         let index = &mut self.index;
         index.by_name.insert(hash.0, machine.id);
         index.by_vm_id.insert(hash_guid(machine.vm_id), machine.id);
-        for address in &machine.addresses {
+        for address in machine.addresses.iter() {
             index.by_address.insert(hash_address(address), machine.id);
         }
         index.place(machine);
@@ -189,15 +195,11 @@ impl Region {
         let index = &mut self.index;
         index.by_name.remove(hash.0, machine.id);
         index.by_vm_id.remove(hash_guid(machine.vm_id), machine.id);
-        index.members.remove(&(machine.scope, machine.id));
         index.in_transit.remove(&machine.id);
-        for address in &machine.addresses {
+        for address in machine.addresses.iter() {
             index.by_address.remove(hash_address(address), machine.id);
         }
-        if let Some(host) = &machine.host {
-            index.on_host.remove(&(host.clone(), machine.id));
-            index.change_load(host, |load| load - 1);
-        }
+        index.take_away(machine);
     }
 
     fn index_event(&mut self, event: &Event) {
@@ -324,22 +326,45 @@ impl Operation {
 impl Index {
     /// Adds a machine to its scope and its host.
     fn place(&mut self, machine: &Machine) {
-        self.members.insert((machine.scope, machine.id));
+        self.add_members(machine, &[machine.id]);
+        self.add_to_host(machine, &[machine.id]);
         if machine.transit.is_some() {
             self.in_transit.insert(machine.id);
         }
-        if let Some(host) = &machine.host {
-            self.on_host.insert((host.clone(), machine.id));
-            self.change_load(host, |load| load + 1);
+    }
+
+    /// Adds machines to the scope of this one. Their IDs are sorted.
+    fn add_members(&mut self, machine: &Machine, ids: &[MachineId]) {
+        if machine.membership.group().is_some() {
+            let members = self.members.get(&machine.scope).map(|members| members.with(ids));
+            self.members.insert(machine.scope, members.unwrap_or_else(|| IdSet::from_sorted(ids)));
         }
     }
 
-    fn change_load(&mut self, host: &Name, change: fn(u32) -> u32) {
-        let load = change(self.host_load.get(host).copied().unwrap_or(0));
-        match load {
-            0 => self.host_load.remove(host),
-            _ => self.host_load.insert(host.clone(), load),
-        };
+    /// Adds machines to the host of this one. Their IDs are sorted.
+    fn add_to_host(&mut self, machine: &Machine, ids: &[MachineId]) {
+        let Some(host) = &machine.host else { return };
+        match self.on_host.get_mut(host) {
+            Some(machines) => *machines = machines.with(ids),
+            None => drop(self.on_host.insert(host.clone(), IdSet::from_sorted(ids))),
+        }
+    }
+
+    /// Removes a machine from its scope and its host.
+    fn take_away(&mut self, machine: &Machine) {
+        if let Some(members) = self.members.get(&machine.scope) {
+            match members.without(machine.id) {
+                rest if rest.is_empty() => drop(self.members.remove(&machine.scope)),
+                rest => drop(self.members.insert(machine.scope, rest)),
+            }
+        }
+        let Some(host) = &machine.host else { return };
+        if let Some(machines) = self.on_host.get(host) {
+            match machines.without(machine.id) {
+                rest if rest.is_empty() => drop(self.on_host.remove(host)),
+                rest => drop(self.on_host.insert(host.clone(), rest)),
+            }
+        }
     }
 
     fn change_user_events(&mut self, key: (Name, OperationId), change: fn(u32) -> u32) {
@@ -356,6 +381,22 @@ impl Index {
             0 => self.user_events.remove(&key),
             _ => self.user_events.insert(key, after),
         };
+    }
+}
+
+/// Calls `add` for each run of machines that have something in common, with the first machine and the IDs of all. Machines of one
+/// scope or host are often registered together.
+fn for_each_run(
+    machines: &[Arc<Machine>],
+    have_common: fn(&Machine, &Machine) -> bool,
+    mut add: impl FnMut(&Machine, &[MachineId]),
+) {
+    let ids: Vec<MachineId> = machines.iter().map(|machine| machine.id).collect();
+    let mut rest = &ids[..];
+    for run in machines.chunk_by(|one, next| have_common(one, next)) {
+        let (ids, after) = rest.split_at(run.len());
+        add(&run[0], ids);
+        rest = after;
     }
 }
 

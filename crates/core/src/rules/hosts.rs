@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use crate::collections::IdSet;
 use crate::command::HostChange;
 use crate::entity::{Entity, Key};
 use crate::ids::*;
@@ -276,7 +277,7 @@ impl Step {
     }
 
     fn load(&self, host: &Name) -> u32 {
-        self.region.index.host_load.get(host).copied().unwrap_or(0) + self.inbound(host).count() as u32
+        (self.region.index.on_host.get(host).map_or(0, IdSet::len) + self.inbound(host).count()) as u32
     }
 
     /// Machines that are moving to this host.
