@@ -11,6 +11,9 @@ use forewarn_store::{Batch, Contents, SqliteStore, Store};
 use crate::fleet::{self, Fleet};
 use crate::region::somewhere;
 
+/// A clock tick in /proc, the same on all supported systems.
+const TICK_MILLIS: u64 = 10;
+
 /// Events start long after the measurement.
 const AHEAD: Duration = Duration::from_secs(10 * 24 * 3600);
 
@@ -91,11 +94,12 @@ pub fn load(directory: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this process so far, in milliseconds. The process has only one thread.
+/// CPU time of all threads of this process so far, in milliseconds.
 fn cpu_millis() -> Result<u64, Box<dyn Error>> {
-    let line = std::fs::read_to_string("/proc/self/schedstat")?;
-    let nanos: u64 = line.split_whitespace().next().ok_or("no schedstat")?.parse()?;
-    Ok(nanos / 1_000_000)
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit_once(')').ok_or("no stat")?.1.split_whitespace().collect();
+    let (user, system): (u64, u64) = (fields[11].parse()?, fields[12].parse()?);
+    Ok((user + system) * TICK_MILLIS)
 }
 
 /// Median time of one command with its durable commit, in microseconds, alternating between two fleets:

@@ -5,6 +5,7 @@
 //! attachments.
 
 mod error;
+mod load;
 mod open;
 mod read;
 mod replica;
@@ -15,10 +16,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use forewarn_core::{Entity, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
+use forewarn_core::Timestamp;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use crate::record::{self, Interner};
 use crate::*;
 use error::{commit_refused, is_certainly_unwritten, read_error};
 use read::SqliteReader;
@@ -71,14 +71,7 @@ impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {
         let view = self.connection.transaction().map_err(read_error)?;
         let revision = write::read_revision(&view)?;
-        let mut interner = Interner::default();
-        let mut entities = Vec::new();
-        let mut statement = view.prepare("SELECT kind, key, version, body FROM records").map_err(read_error)?;
-        let mut rows = statement.query([]).map_err(read_error)?;
-        while let Some(row) = rows.next().map_err(read_error)? {
-            entities.push(decode_row(row, &mut interner)?);
-        }
-        entities.sort_by_cached_key(|entity| entity.key());
+        let entities = load::read_entities(&view)?;
         Ok(Loaded { revision, entities })
     }
 
@@ -160,18 +153,6 @@ impl SqliteStore {
             CommitError::Doubt(error.into())
         }
     }
-}
-
-fn decode_row(row: &Row<'_>, interner: &mut Interner) -> Result<Entity, StoreError> {
-    let text = |column| row.get_ref(column).ok().and_then(|value| value.as_str().ok());
-    let (kind, key) = (text(0).unwrap_or("?"), text(1).unwrap_or("?"));
-    let (Ok(version), Some(body)) = (row.get(2), text(3)) else {
-        return Err(StoreError::Message(format!(
-            "the record {kind} '{key}' cannot be read: its version is not a number or its body is not text. \
-             Restore forewarn.db from a backup."
-        )));
-    };
-    record::decode(kind, key, version, body, interner)
 }
 
 /// The first column of the only row.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use forewarn_core::{Host, MachineId, Write};
+use forewarn_core::{Entity, Host, MachineId, Name, Write};
 use rusqlite::ffi;
 use tempfile::TempDir;
 
@@ -285,6 +285,22 @@ fn loaded_machines_share_names() {
     assert!(Arc::ptr_eq(&one.home.resource_group, &other.home.resource_group));
     assert!(Arc::ptr_eq(one.host.as_ref().unwrap(), other.host.as_ref().unwrap()));
     assert!(Arc::ptr_eq(&one.addresses[0].network, &other.addresses[0].network));
+}
+
+/// More records than wait for decoding at once.
+#[test]
+fn many_records_are_read_in_order_and_a_damaged_one_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Name::from("p".repeat(2000));
+    let host = |n: u32| Entity::Host(Arc::new(Host { pool: pool.clone(), ..Host::new(format!("host-{n:04}").into()) }));
+    let hosts: Vec<Entity> = (0..2000).map(host).collect();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    let batch = Batch { writes: hosts.iter().cloned().map(Write::Put).collect(), ..Batch::default() };
+    store.commit(0, &batch).unwrap();
+    assert_eq!(store.load().unwrap().entities, hosts);
+    drop(store);
+    sql(&database(&directory), "UPDATE records SET body = body || '}' WHERE key >= 'host-0500'");
+    check_opening(directory.path(), "cannot be read: trailing characters");
 }
 
 #[test]
