@@ -1,6 +1,7 @@
 //! Conversions between the types of the API and those of the rules. Both are defined in other crates, so `From` cannot be
 //! implemented here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_api_types::{
@@ -169,19 +170,19 @@ impl Convert<TerminateNotification> for &TerminateProfile {
 }
 
 /// Refuses malformed durations; the rules check the range.
-pub fn terminate_profile(given: &TerminateNotification) -> Result<TerminateProfile, ApiError> {
+pub fn terminate_profile(given: &TerminateNotification) -> Result<Arc<TerminateProfile>, ApiError> {
     let text = given.not_before_timeout.as_str();
     let secs = duration::parse_secs(text).map_err(|why| {
         let reason = format!("'{text}': {why}");
         let reason = reason.trim_end_matches('.');
         ApiError::field("terminateNotification.notBeforeTimeout", format!("is not valid: {reason}"))
     })?;
-    Ok(TerminateProfile { timeout: Duration::from_secs(secs), text: text.into() })
+    Ok(Arc::new(TerminateProfile { timeout: Duration::from_secs(secs), text: text.into() }))
 }
 
 /// The details and tags of a machine or model.
 pub fn render_details(details: &core::Details) -> (Details, Tags) {
-    let text = |text: &String| (!text.is_empty()).then(|| Text(text.clone()));
+    let text = |text: &Name| (!text.is_empty()).then(|| Text(text.to_string()));
     let shown = Details {
         location: text(&details.location),
         size: text(&details.size),
@@ -193,7 +194,8 @@ pub fn render_details(details: &core::Details) -> (Details, Tags) {
         image_version: text(&details.image_version),
         mac: text(&details.mac),
     };
-    (shown, Tags(details.tags.iter().cloned().collect()))
+    let tags = details.tags.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+    (shown, Tags(tags.collect()))
 }
 
 /// Replaces the given details and keeps the others. Given tags replace all tags.
@@ -210,11 +212,11 @@ pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Det
         (given.mac, &mut details.mac),
     ] {
         if let Some(Text(given)) = given {
-            *current = given;
+            *current = given.into();
         }
     }
     if let Some(Tags(tags)) = tags {
-        details.tags = tags.into_iter().collect();
+        details.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     }
 }
 

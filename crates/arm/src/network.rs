@@ -230,7 +230,7 @@ fn render_machine(region: &Region, interface: &mut Value) {
 /// The MAC address in Azure's form, `00-0D-3A-…`.
 fn format_mac(machine: &Machine) -> String {
     let digits =
-        if machine.details.mac.is_empty() { mac_address(machine.vm_id.0) } else { machine.details.mac.clone() };
+        if machine.details.mac.is_empty() { mac_address(machine.vm_id.0) } else { machine.details.mac.to_string() };
     let digits: Vec<char> = digits.chars().filter(char::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| pair.iter().collect::<String>()).collect::<Vec<_>>().join("-")
 }

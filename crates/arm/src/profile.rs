@@ -59,7 +59,7 @@ pub fn check_version(version: &str, profile: Option<&Value>, object: &str) -> Re
 }
 
 /// Reads terminate notification from `profile`: the properties of a VM, or `virtualMachineProfile` of a set.
-pub fn terminate(profile: &Value) -> Result<Option<TerminateProfile>, ApiError> {
+pub fn terminate(profile: &Value) -> Result<Option<Arc<TerminateProfile>>, ApiError> {
     check_os_image(profile)?;
     const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
     let timeout = text(profile, &format!("{PLACE}.notBeforeTimeout"))?;
@@ -67,7 +67,7 @@ pub fn terminate(profile: &Value) -> Result<Option<TerminateProfile>, ApiError> 
     let timeout = timeout.unwrap_or(TERMINATE_DEFAULT);
     let Ok(secs) = duration::parse_secs(timeout) else { return Err(Rejection::TerminateRange.into()) };
     let profile = TerminateProfile { timeout: Duration::from_secs(secs), text: timeout.into() };
-    Ok(enabled.then_some(profile))
+    Ok(enabled.then(|| Arc::new(profile)))
 }
 
 fn check_os_image(profile: &Value) -> Result<(), ApiError> {
@@ -144,11 +144,11 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
         (text(profile, &format!("{image}.version"))?, &mut details.image_version),
     ] {
         if let Some(given) = given {
-            *current = given.to_owned();
+            *current = given.into();
         }
     }
     if let Some(tags) = fields::tags(body)? {
-        details.tags = tags;
+        details.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     }
     Ok(details)
 }

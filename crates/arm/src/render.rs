@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use forewarn_core::{
-    Event, EventKind, Group, GroupId, GroupKind, Machine, Membership, Orchestration, Priority, Region, ScaleSet,
+    Event, EventKind, Group, GroupId, GroupKind, Machine, Membership, Name, Orchestration, Priority, Region, ScaleSet,
     Source, Status,
 };
 use forewarn_store::{Owner, Reader, StoreError};
@@ -147,11 +147,11 @@ fn render_machine(region: &Region, machine: &Machine, mut body: Value, form: Res
         put(properties, "evictionPolicy", name_of(EVICTIONS, machine.eviction));
     }
     if !details.os_type.is_empty() {
-        put(properties, "storageProfile.osDisk.osType", details.os_type.as_str());
+        put(properties, "storageProfile.osDisk.osType", &*details.os_type);
     }
     render_image(properties, details);
     render_disks(properties, &machine.name);
-    render_terminate(properties, machine.terminate.as_ref());
+    render_terminate(properties, machine.terminate.as_deref());
     if let Some(policy) = &machine.policy {
         render_policy(properties, policy);
     }
@@ -173,7 +173,7 @@ fn render_image(properties: &mut Value, details: &forewarn_core::Details) {
         ("version", &details.image_version),
     ] {
         if !text.is_empty() {
-            put(properties, &format!("storageProfile.imageReference.{key}"), text.as_str());
+            put(properties, &format!("storageProfile.imageReference.{key}"), &**text);
         }
     }
 }
@@ -346,7 +346,7 @@ pub fn scale_set(
     }
     let profile = &mut properties["virtualMachineProfile"];
     render_image(profile, details);
-    render_terminate(profile, set.model.terminate.as_ref());
+    render_terminate(profile, set.model.terminate.as_deref());
     overlay_group(group, &mut body);
     render_identity(&mut body, identity);
     body
@@ -385,8 +385,8 @@ pub fn set_view(region: &Region, group: &Group) -> Value {
     })
 }
 
-fn render_tags(tags: &[(String, String)]) -> Value {
-    Value::Object(tags.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>())
+fn render_tags(tags: &[(Name, Name)]) -> Value {
+    Value::Object(tags.iter().map(|(key, value)| (key.to_string(), Value::from(&**value))).collect::<Map<_, _>>())
 }
 
 fn or_default<'a>(text: &'a str, default: &'a str) -> &'a str {

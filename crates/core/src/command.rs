@@ -238,7 +238,7 @@ pub struct NewMachine {
     pub priority: Priority,
     pub eviction: EvictionPolicy,
     pub addresses: AddressRequest,
-    pub terminate: Option<TerminateProfile>,
+    pub terminate: Option<Arc<TerminateProfile>>,
     pub policy: Option<EventsPolicy>,
     pub memory_mib: u64,
     pub live_migratable: bool,
@@ -299,7 +299,7 @@ pub struct MachineChange {
     pub protected: Option<bool>,
     pub memory_mib: Option<u64>,
     pub live_migratable: Option<bool>,
-    pub terminate: Option<Option<TerminateProfile>>,
+    pub terminate: Option<Option<Arc<TerminateProfile>>>,
     pub policy: Option<Option<EventsPolicy>>,
     pub details: Option<Arc<Details>>,
 }

@@ -8,9 +8,11 @@
 //!                 Event ─────────────┘ ◀──owns── Operation
 //! ```
 
+mod addresses;
 mod event;
 mod operation;
 
+pub use addresses::Addresses;
 pub use event::*;
 pub use operation::*;
 
@@ -42,9 +44,9 @@ pub struct Machine {
     pub priority: Priority,
     pub eviction: EvictionPolicy,
     pub power: Power,
-    pub addresses: Vec<Address>,
+    pub addresses: Addresses,
     /// The terminate notification applied to this machine. None: the machine is deleted without notice.
-    pub terminate: Option<TerminateProfile>,
+    pub terminate: Option<Arc<TerminateProfile>>,
     /// The version of the scale set model that was last applied.
     pub model: u64,
     /// Protected from scale-in.
@@ -163,20 +165,23 @@ pub struct Address {
     pub ip: IpAddr,
 }
 
-/// Properties that instance metadata shows. No rule reads them.
+/// Properties that instance metadata shows. No rule reads them. Texts are names, because most machines share them with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    pub location: String,
-    pub size: String,
-    pub os_type: String,
-    pub computer_name: String,
-    pub publisher: String,
-    pub offer: String,
-    pub sku: String,
-    pub image_version: String,
-    pub mac: String,
-    pub tags: Vec<(String, String)>,
+    pub location: Name,
+    pub size: Name,
+    pub os_type: Name,
+    pub computer_name: Name,
+    pub publisher: Name,
+    pub offer: Name,
+    pub sku: Name,
+    pub image_version: Name,
+    pub mac: Name,
+    pub tags: Tags,
 }
+
+/// Keys and values, in the order given.
+pub type Tags = Arc<[(Name, Name)]>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminateProfile {
@@ -246,7 +251,7 @@ pub struct ScaleSet {
 pub struct SetModel {
     pub priority: Priority,
     pub eviction: EvictionPolicy,
-    pub terminate: Option<TerminateProfile>,
+    pub terminate: Option<Arc<TerminateProfile>>,
     pub details: Arc<Details>,
 }
 

@@ -56,8 +56,8 @@ fn answer(
     let ipv6: Vec<_> = ipv6.iter().map(String::as_str).collect();
     let subnet = subnet(machine);
     let subnets: Vec<_> = subnet.iter().map(|address| Subnet { address, prefix: "24" }).collect();
-    let mac = if details.mac.is_empty() { mac_address(machine.vm_id.0) } else { details.mac.clone() };
-    let tags: Vec<_> = details.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let mac = if details.mac.is_empty() { mac_address(machine.vm_id.0) } else { details.mac.to_string() };
+    let tags: Vec<_> = details.tags.iter().map(|(name, value)| (&**name, &**value)).collect();
     let (priority, eviction_policy) = priority(machine);
     let view = InstanceView {
         name: &machine.name,

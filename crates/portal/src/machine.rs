@@ -111,7 +111,7 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
                 Priority::Spot => "Spot".into(),
             },
         ),
-        ("Terminate notification", plain(&words::notification(machine.terminate.as_ref()))),
+        ("Terminate notification", plain(&words::notification(machine.terminate.as_deref()))),
     ];
     facts.extend(machine.host.as_ref().map(|host| ("Host", words::host_link(host))));
     facts.extend(machine.zone.as_ref().map(|zone| ("Zone", plain(zone))));

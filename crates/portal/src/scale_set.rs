@@ -217,7 +217,7 @@ pub fn outdated<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl 
 
 /// The terminate notification of the latest model.
 pub fn latest_notification(set: &ScaleSet) -> String {
-    words::notification(set.model.terminate.as_ref())
+    words::notification(set.model.terminate.as_deref())
 }
 
 pub fn mode_name(mode: UpgradeMode) -> &'static str {

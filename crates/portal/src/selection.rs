@@ -222,7 +222,7 @@ impl BulkAction {
             GroupKind::ScaleSet(set) => (set.model_version, scale_set::latest_notification(set)),
             GroupKind::AvailabilitySet | GroupKind::CloudService => return String::new(),
         };
-        let current = words::notification(machine.terminate.as_ref());
+        let current = words::notification(machine.terminate.as_deref());
         match self {
             BulkAction::Upgrade if machine.model == version => "It already has the latest model.".into(),
             BulkAction::Upgrade => format!(

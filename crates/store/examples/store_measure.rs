@@ -82,7 +82,8 @@ fn machine(n: u64) -> Entity {
         addresses: vec![Address {
             network: "default".into(),
             ip: std::net::Ipv4Addr::from(0x0a40_0004 + n as u32).into(),
-        }],
+        }]
+        .into(),
         details: Arc::new(Details { location: "nowhere".into(), size: "Standard_D2s_v5".into(), ..Details::default() }),
         ..(*plain).clone()
     }))

@@ -39,7 +39,7 @@ pub fn render_scale_set(region: &Region, group: &core::Group, set: &core::ScaleS
         model: Model {
             priority: set.model.priority.convert(),
             eviction_policy: set.model.eviction.convert(),
-            terminate_notification: set.model.terminate.as_ref().map(Convert::convert),
+            terminate_notification: set.model.terminate.as_deref().map(Convert::convert),
             details,
             tags,
         },

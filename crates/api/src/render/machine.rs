@@ -43,7 +43,7 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         eviction_policy: machine.eviction.convert(),
         power: machine.power.convert(),
         addresses: render_addresses(&machine.addresses),
-        terminate_notification: machine.terminate.as_ref().map(Convert::convert),
+        terminate_notification: machine.terminate.as_deref().map(Convert::convert),
         protected: machine.protected,
         memory_mib: machine.memory_mib,
         live_migratable: machine.live_migratable,

@@ -185,7 +185,7 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
         }
     });
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
-        let mut located = region.members(scope.id).map(|machine| machine.details.location.clone());
+        let mut located = region.members(scope.id).map(|machine| machine.details.location.to_string());
         let location = located.find(|location| !location.is_empty());
         return Ok(Place {
             resource_id,

@@ -60,7 +60,7 @@ impl Step {
             priority: new.priority,
             eviction: new.eviction,
             power: Power::Running,
-            addresses: self.resolve_addresses(&new.addresses)?,
+            addresses: self.resolve_addresses(&new.addresses)?.into(),
             terminate: new.terminate.clone(),
             model,
             protected: false,
@@ -112,7 +112,7 @@ impl Step {
         if let Some(group) = group.filter(|group| group.leaving) {
             return Err(Rejection::GroupLeaving(group.name.clone()));
         }
-        check_terminate(machine.terminate.as_ref(), machine.priority)?;
+        check_terminate(machine.terminate.as_deref(), machine.priority)?;
         let (updates, faults) =
             group.map_or((DOMAINS_MAX, DOMAINS_MAX), |group| (group.update_domains, group.fault_domains));
         if machine.update_domain >= updates {
@@ -177,7 +177,7 @@ impl Step {
             machine.zone = zone.clone();
         }
         if let Some(addresses) = &change.addresses {
-            machine.addresses = addresses.clone();
+            machine.addresses = addresses.clone().into();
         }
         machine.protected = change.protected.unwrap_or(machine.protected);
         machine.memory_mib = change.memory_mib.unwrap_or(machine.memory_mib);

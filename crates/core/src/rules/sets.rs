@@ -98,7 +98,7 @@ impl Step {
     // --- scale set model -------------------------------------------------------------------------
 
     fn change_model(&mut self, id: GroupId, model: &SetModel) -> Result<(), Rejection> {
-        check_terminate(model.terminate.as_ref(), model.priority)?;
+        check_terminate(model.terminate.as_deref(), model.priority)?;
         let (_, set) = self.scale_set(id)?;
         if set.model == *model {
             return Ok(());
@@ -233,7 +233,7 @@ impl Step {
             priority: set.model.priority,
             eviction: set.model.eviction,
             power: Power::Running,
-            addresses,
+            addresses: addresses.into(),
             terminate: set.model.terminate.clone(),
             model: set.model_version,
             protected: false,
@@ -318,7 +318,7 @@ fn build_group_kind(new: &NewGroupKind) -> Result<(GroupKind, u32), Rejection> {
         NewGroupKind::AvailabilitySet => Ok((GroupKind::AvailabilitySet, 0)),
         NewGroupKind::CloudService => Ok((GroupKind::CloudService, 0)),
         NewGroupKind::ScaleSet { orchestration, upgrade_mode, capacity, placement_group_max, zones, model } => {
-            check_terminate(model.terminate.as_ref(), model.priority)?;
+            check_terminate(model.terminate.as_deref(), model.priority)?;
             if *placement_group_max == Some(0) {
                 return Err(Rejection::DomainsRange { what: "instances in a placement group" });
             }

@@ -371,7 +371,7 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
     let is_role_instance = matches!(machine.membership, Membership::RoleInstance { .. });
     ensure(is_role_instance || here == Some(machine.id), || format!("{} is not found at home", machine.name))?;
     ensure(region.machine_by_vm_id(machine.vm_id) == Some(machine.id), || format!("vmId of {}", machine.name))?;
-    for address in &machine.addresses {
+    for address in machine.addresses.iter() {
         let found = region.machine_by_address(address).map(|it| it.id);
         ensure(found == Some(machine.id), || format!("address of {}", machine.name))?;
     }

@@ -111,7 +111,7 @@ impl Model {
         !placed
             || bad_name(&new.name)
             || self.machines.iter().any(|other| other.vm_id == new.vm_id || same_name(other, new, service))
-            || bad_terminate(new.priority, new.terminate.as_ref())
+            || bad_terminate(new.priority, new.terminate.as_deref())
             || match &new.addresses {
                 AddressRequest::Given(given) => given.iter().any(|address| self.has_address(address)),
                 AddressRequest::None | AddressRequest::FromPool => false,
@@ -128,7 +128,7 @@ impl Model {
         let domain_bad = change.update_domain.is_some_and(|domain| {
             (busy && domain != machine.update_domain) || group.is_some_and(|group| domain >= group.update_domains)
         });
-        let terminate = change.terminate.as_ref().and_then(Option::as_ref);
+        let terminate = change.terminate.as_ref().and_then(Option::as_deref);
         let taken = |address: &Address| {
             self.machines.iter().any(|other| other.id != machine.id && other.addresses.contains(address))
         };
@@ -140,7 +140,7 @@ impl Model {
 
     fn refuses_new_group(&self, new: &NewGroup) -> bool {
         let model_bad = match &new.kind {
-            NewGroupKind::ScaleSet { model, .. } => bad_terminate(model.priority, model.terminate.as_ref()),
+            NewGroupKind::ScaleSet { model, .. } => bad_terminate(model.priority, model.terminate.as_deref()),
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => false,
         };
         let domains_bad = |n: Option<u32>| n.is_some_and(|n| n == 0 || n > DOMAINS_MAX);
@@ -161,7 +161,7 @@ impl Model {
         let taken = |id: OperationId| self.operations.iter().any(|asked| asked.id == id);
         group.leaving
             || (for_sets && scale_set(group).is_none())
-            || change.model.as_ref().is_some_and(|model| bad_terminate(model.priority, model.terminate.as_ref()))
+            || change.model.as_ref().is_some_and(|model| bad_terminate(model.priority, model.terminate.as_deref()))
             || change
                 .capacity
                 .as_ref()
@@ -594,7 +594,7 @@ fn change_machine(machine: &mut Machine, change: &MachineChange) {
         machine.update_domain = domain;
     }
     if let Some(addresses) = &change.addresses {
-        machine.addresses = addresses.clone();
+        machine.addresses = addresses.clone().into();
     }
     if let Some(protected) = change.protected {
         machine.protected = protected;

@@ -186,12 +186,12 @@ impl Run {
     }
 
     /// Mostly valid: from 5 to 15 minutes, and not for Spot machines.
-    fn terminate(&mut self, priority: Priority) -> Option<TerminateProfile> {
+    fn terminate(&mut self, priority: Priority) -> Option<Arc<TerminateProfile>> {
         if priority == Priority::Spot && self.rng.percent(95) || self.rng.percent(25) {
             return None;
         }
         let secs = self.rng.one(&[300, 450, 600, 900]);
-        Some(TerminateProfile { timeout: Duration::from_secs(secs), text: format!("PT{secs}S").into() })
+        Some(Arc::new(TerminateProfile { timeout: Duration::from_secs(secs), text: format!("PT{secs}S").into() }))
     }
 
     fn new_machine(&mut self) -> NewMachine {
@@ -306,7 +306,7 @@ impl Run {
             3 => new.place = NewMembership::CloudService { service: self.group(), role: "role".into() },
             4 => new.policy = Some(self.policy()),
             5 => new.terminate = Some(profile(self.rng.one(&[299, 300, 900, 901]))),
-            6 => new.addresses = AddressRequest::Given(other.addresses.clone()),
+            6 => new.addresses = AddressRequest::Given(other.addresses.to_vec()),
             7 => new.addresses = AddressRequest::Given(vec![self.address()]),
             8 => new.name = self.rng.one(&["".into(), "x".repeat(NAME_BYTES_MAX + 1)]).into(),
             9 => new.place = NewMembership::FlexibleSet(self.group()),
@@ -606,6 +606,6 @@ impl Run {
     }
 }
 
-fn profile(secs: u64) -> TerminateProfile {
-    TerminateProfile { timeout: Duration::from_secs(secs), text: "as given".into() }
+fn profile(secs: u64) -> Arc<TerminateProfile> {
+    Arc::new(TerminateProfile { timeout: Duration::from_secs(secs), text: "as given".into() })
 }

@@ -115,9 +115,9 @@ impl World {
     }
 
     fn set(&mut self, name: &str, count: &str, notify: Option<&str>, policy: EventsPolicy) {
-        let terminate = notify.map(|minutes| TerminateProfile {
-            timeout: Duration::from_secs(60 * minutes.parse::<u64>().unwrap()),
-            text: format!("PT{minutes}M").into(),
+        let terminate = notify.map(|minutes| {
+            let timeout = Duration::from_secs(60 * minutes.parse::<u64>().unwrap());
+            Arc::new(TerminateProfile { timeout, text: format!("PT{minutes}M").into() })
         });
         let model = SetModel {
             priority: Priority::Regular,

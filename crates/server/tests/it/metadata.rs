@@ -157,7 +157,7 @@ async fn a_deletion_is_not_shown_in_old_versions_but_can_be_approved_there() {
     let doomed = world
         .register_with("doomed", |machine| {
             let timeout = std::time::Duration::from_secs(300);
-            machine.terminate = Some(TerminateProfile { timeout, text: "PT5M".into() });
+            machine.terminate = Some(std::sync::Arc::new(TerminateProfile { timeout, text: "PT5M".into() }));
         })
         .await;
     world.ask(&format!("GET /vm/doomed{EVENTS}")).await;

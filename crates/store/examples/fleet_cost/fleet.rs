@@ -101,8 +101,9 @@ impl Fleet {
     }
 
     fn machine(self, n: u64, common: &Common, host: Name) -> Machine {
+        let name = Name::from(Fleet::name(n));
         let (scope, membership, details) = match self.shape {
-            Shape::Alone => (self.scope_id(n), Membership::Standalone, Arc::new(own_details(n))),
+            Shape::Alone => (self.scope_id(n), Membership::Standalone, Arc::new(common.own_details(n, &name))),
             Shape::Sets { size } => {
                 let set = n / size;
                 (self.scope_id(set), Membership::AvailabilitySet(self.group_id(set)), common.details.clone())
@@ -112,7 +113,7 @@ impl Fleet {
         Machine {
             id: self.machine_id(n),
             vm_id: SEED.derive(n),
-            name: Fleet::name(n).into(),
+            name,
             home: common.home.clone(),
             scope,
             membership,
@@ -123,7 +124,7 @@ impl Fleet {
             priority: Priority::Regular,
             eviction: EvictionPolicy::Deallocate,
             power: Power::Running,
-            addresses: vec![Address { network: common.network.clone(), ip }],
+            addresses: vec![Address { network: common.network.clone(), ip }].into(),
             terminate: None,
             model: 0,
             protected: false,
@@ -145,7 +146,12 @@ struct Common {
 
 impl Common {
     fn new() -> Common {
-        Common { home: home(), network: "default".into(), details: Arc::new(details("", "")) }
+        Common { home: home(), network: "default".into(), details: Arc::new(details()) }
+    }
+
+    /// Details of one machine: its name, which it shares, and its own MAC address.
+    fn own_details(&self, n: u64, name: &Name) -> Details {
+        Details { computer_name: name.clone(), mac: format!("000D3A{n:06X}").into(), ..(*self.details).clone() }
     }
 }
 
@@ -157,23 +163,17 @@ fn host(n: u64) -> Name {
     format!("host-{n:06}").into()
 }
 
-fn own_details(n: u64) -> Details {
-    let mac = format!("000D3A{n:06X}");
-    details(&Fleet::name(n), &mac)
-}
-
-fn details(computer_name: &str, mac: &str) -> Details {
+fn details() -> Details {
     Details {
         location: "westeurope".into(),
         size: "Standard_D2s_v5".into(),
         os_type: "Linux".into(),
-        computer_name: computer_name.into(),
         publisher: "Debian".into(),
         offer: "debian-12".into(),
         sku: "12".into(),
         image_version: "latest".into(),
-        mac: mac.into(),
-        tags: vec![("team".into(), "web".into())],
+        tags: [("team".into(), "web".into())].into(),
+        ..Details::default()
     }
 }
 

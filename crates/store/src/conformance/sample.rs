@@ -191,7 +191,7 @@ pub fn machine(n: u64) -> Entity {
         priority: if n == 4 { Priority::Spot } else { Priority::Regular },
         eviction: if n == 4 { EvictionPolicy::Delete } else { EvictionPolicy::Deallocate },
         power: [Power::Running, Power::Stopped, Power::Deallocated][n as usize % 3],
-        addresses: if plain { Vec::new() } else { addresses(n as u8) },
+        addresses: if plain { Addresses::default() } else { addresses(n as u8).into() },
         terminate: (!plain).then(terminate),
         model: n,
         protected: n == 5,
@@ -229,8 +229,8 @@ fn addresses(n: u8) -> Vec<Address> {
     ]
 }
 
-fn terminate() -> TerminateProfile {
-    TerminateProfile { timeout: Duration::from_secs(300), text: "PT5M".into() }
+fn terminate() -> Arc<TerminateProfile> {
+    Arc::new(TerminateProfile { timeout: Duration::from_secs(300), text: "PT5M".into() })
 }
 
 fn policy(all: bool) -> EventsPolicy {
@@ -242,13 +242,13 @@ fn details(n: u64) -> Arc<Details> {
         location: "nowhere".into(),
         size: "Standard_D2s_v5".into(),
         os_type: "Linux".into(),
-        computer_name: format!("machine-{n}"),
+        computer_name: format!("machine-{n}").into(),
         publisher: "somebody".into(),
         offer: "something".into(),
         sku: "22_04".into(),
         image_version: "1.2.3".into(),
-        mac: format!("00224800000{n}"),
-        tags: vec![("env".into(), "täst".into()), ("empty".into(), String::new())],
+        mac: format!("00224800000{n}").into(),
+        tags: [("env".into(), "täst".into()), ("empty".into(), "".into())].into(),
     })
 }
 

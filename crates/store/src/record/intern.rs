@@ -5,17 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use forewarn_core::{Details, Name};
+use forewarn_core::{Details, Name, Tags};
 
 use super::tag::Text;
 
 #[derive(Default)]
 pub struct Interner {
     names: HashSet<Name>,
+    tags: HashSet<Tags>,
     details: HashMap<u64, Arc<Details>>,
 }
 
-/// Maximum number of details to remember before starting over. Details are often unique to one machine, but
+/// Maximum number of details, and of lists of tags, to remember before starting over. Details are often unique to one machine, but
 /// machines of one set, which share them, are adjacent.
 const DETAILS_MAX: usize = 4096;
 
@@ -27,6 +28,17 @@ impl Interner {
         let name = Name::from(&*text.0);
         self.names.insert(name.clone());
         name
+    }
+
+    pub(crate) fn tags(&mut self, tags: Tags) -> Tags {
+        if let Some(known) = self.tags.get(&tags) {
+            return known.clone();
+        }
+        if self.tags.len() >= DETAILS_MAX {
+            self.tags.clear();
+        }
+        self.tags.insert(tags.clone());
+        tags
     }
 
     pub(crate) fn details(&mut self, details: Details) -> Arc<Details> {
@@ -62,6 +74,8 @@ mod tests {
         let first = interner.details(made("1"));
         assert!(Arc::ptr_eq(&first, &interner.details(made("1"))));
         assert_eq!(*interner.details(made("2")), made("2"));
+        let tags = || Tags::from([("env".into(), "test".into())]);
+        assert!(Arc::ptr_eq(&interner.tags(tags()), &interner.tags(tags())));
         for n in 0..DETAILS_MAX {
             interner.details(made(&n.to_string()));
         }

@@ -1,6 +1,7 @@
 //! Record body of a machine, and the parts that it shares with groups.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use forewarn_core::*;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             eviction: Tag(machine.eviction),
             power: Tag(machine.power),
             addresses: machine.addresses.iter().map(AddressBody::from).collect(),
-            terminate: machine.terminate.as_ref().map(TerminateBody::from),
+            terminate: machine.terminate.as_deref().map(TerminateBody::from),
             model: machine.model,
             protected: machine.protected,
             memory_mib: machine.memory_mib,
@@ -93,10 +94,10 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
 
 impl MachineBody<'_> {
     pub fn into_machine(self, id: MachineId, interner: &mut Interner) -> Machine {
+        let name = Name::from(&*self.name.0);
         Machine {
             id,
             vm_id: self.vm_id.0,
-            name: Name::from(&*self.name.0),
             home: home(self.subscription, self.resource_group, interner),
             scope: ScopeId(self.scope),
             membership: self.membership.into_membership(interner),
@@ -114,8 +115,9 @@ impl MachineBody<'_> {
             memory_mib: self.memory_mib,
             live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
-            details: interner.details(self.details.into_details()),
+            details: self.details.into_details(Some(&name), interner),
             transit: into_transit(self.withdrawn, self.arriving, self.claims, interner),
+            name,
         }
     }
 }
@@ -216,8 +218,8 @@ impl<'a> From<&'a TerminateProfile> for TerminateBody<'a> {
 }
 
 impl TerminateBody<'_> {
-    pub fn into_profile(self, interner: &mut Interner) -> TerminateProfile {
-        TerminateProfile { timeout: self.timeout_ms.into(), text: interner.name(self.text) }
+    pub fn into_profile(self, interner: &mut Interner) -> Arc<TerminateProfile> {
+        Arc::new(TerminateProfile { timeout: self.timeout_ms.into(), text: interner.name(self.text) })
     }
 }
 
@@ -292,18 +294,25 @@ impl<'a> From<&'a Details> for DetailsBody<'a> {
 }
 
 impl DetailsBody<'_> {
-    pub fn into_details(self) -> Details {
-        Details {
-            location: self.location.into_string(),
-            size: self.size.into_string(),
-            os_type: self.os_type.into_string(),
-            computer_name: self.computer_name.into_string(),
-            publisher: self.publisher.into_string(),
-            offer: self.offer.into_string(),
-            sku: self.sku.into_string(),
-            image_version: self.image_version.into_string(),
-            mac: self.mac.into_string(),
-            tags: self.tags.into_iter().map(|(key, value)| (key.into_string(), value.into_string())).collect(),
-        }
+    /// `machine`: the name of the machine that the details belong to, which is often its computer name.
+    pub fn into_details(self, machine: Option<&Name>, interner: &mut Interner) -> Arc<Details> {
+        let computer_name = match machine {
+            Some(name) if **name == *self.computer_name.0 => name.clone(),
+            Some(_) | None => Name::from(&*self.computer_name.0),
+        };
+        let tags = self.tags.into_iter().map(|(key, value)| (interner.name(key), interner.name(value))).collect();
+        let details = Details {
+            location: interner.name(self.location),
+            size: interner.name(self.size),
+            os_type: interner.name(self.os_type),
+            computer_name,
+            publisher: interner.name(self.publisher),
+            offer: interner.name(self.offer),
+            sku: interner.name(self.sku),
+            image_version: interner.name(self.image_version),
+            mac: Name::from(&*self.mac.0),
+            tags: interner.tags(tags),
+        };
+        interner.details(details)
     }
 }

@@ -125,10 +125,6 @@ impl Text<'_> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    pub fn into_string(self) -> String {
-        self.0.into_owned()
-    }
 }
 
 impl Default for Text<'_> {

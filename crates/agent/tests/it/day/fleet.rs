@@ -1,6 +1,7 @@
 //! The machines, their agents, and the service with its faults.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_core::{
@@ -196,7 +197,8 @@ impl Fleet {
                 new.place = NewMembership::AvailabilitySet(set);
                 new.host = Some(name(HOST));
                 new.update_domain = Some(0);
-                new.terminate = Some(TerminateProfile { timeout: Duration::from_secs(300), text: name("PT5M") });
+                new.terminate =
+                    Some(Arc::new(TerminateProfile { timeout: Duration::from_secs(300), text: name("PT5M") }));
             }
         });
         self.machines.insert(who, machine);

@@ -1,5 +1,7 @@
 //! The commands of the script language.
 
+use std::sync::Arc;
+
 use forewarn_core::*;
 
 use super::{Line, World, duration, numbered};
@@ -327,8 +329,8 @@ fn mode(word: &str) -> Result<UpgradeMode, String> {
     })
 }
 
-fn profile(text: &str) -> Result<TerminateProfile, String> {
-    Ok(TerminateProfile { timeout: duration(text)?, text: text.into() })
+fn profile(text: &str) -> Result<Arc<TerminateProfile>, String> {
+    Ok(Arc::new(TerminateProfile { timeout: duration(text)?, text: text.into() }))
 }
 
 fn kind(word: &str) -> Result<EventKind, String> {

@@ -61,7 +61,7 @@ impl PlanRun {
             _ => NewMembership::Standalone,
         };
         let terminate = self.rng.percent(30);
-        let profile = TerminateProfile { timeout: Duration::from_secs(300), text: "PT5M".into() };
+        let profile = Arc::new(TerminateProfile { timeout: Duration::from_secs(300), text: "PT5M".into() });
         NewMachine {
             place,
             host: Some(self.host()),
