@@ -1,7 +1,7 @@
 //! The metadata endpoint: what machines see.
 //!
 //! ```text
-//!  listener ─▶ limits ─▶ connection (hyper) ─▶ request: the checks ─▶ Visit { caller, outcome }
+//!  listener ─▶ limits ─▶ connection (hyper) ─▶ conversation ─▶ request: the checks ─▶ Visit { caller, outcome }
 //!                                                  │ at once: documents, instance metadata
 //!                                                  └ later: respond (turn on, hold, approve), token, attested, spoil (faults)
 //! ```
@@ -14,6 +14,7 @@ mod activation;
 mod attested;
 mod caller;
 mod connection;
+mod conversation;
 mod documents;
 pub mod faults;
 mod faulty_response;

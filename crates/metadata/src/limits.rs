@@ -162,6 +162,8 @@ pub struct Activity {
     pub evicted: Notify,
     /// The socket must be reset instead of closed.
     pub reset: AtomicBool,
+    /// hyper waits for input, has sent everything it had, and has not begun to close the connection.
+    pub is_quiet: AtomicBool,
 }
 
 impl Activity {

@@ -92,7 +92,7 @@ pub struct DocumentRequest {
     pub machine: MachineId,
     pub scope: ScopeId,
     pub version: Version,
-    /// The values of `If-None-Match`.
+    /// The values of `If-None-Match`, copied: those of the request would keep hyper's read buffer while the request is held.
     pub known: Vec<HeaderValue>,
     pub wait_secs: u64,
     pub alter: DocumentFault,
@@ -301,7 +301,7 @@ impl Endpoint {
             machine: machine.id,
             scope: scope.id,
             version,
-            known: request.headers().get_all(IF_NONE_MATCH).iter().cloned().collect(),
+            known: request.headers().get_all(IF_NONE_MATCH).iter().filter_map(copy).collect(),
             wait_secs,
             alter: alter.unwrap_or_default(),
             source: client.source_for(machine.id),
@@ -534,6 +534,10 @@ fn check_resource(query: &Query<'_>, issuer: &TokenIssuer) -> Result<String, Met
 fn check_wait(query: &Query<'_>) -> Result<u64, MetadataError> {
     let Some(given) = query.wait.as_deref() else { return Ok(0) };
     query::wait_secs(given).ok_or_else(|| MetadataError::BadWait { given: given.to_owned() })
+}
+
+fn copy(value: &HeaderValue) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(value.as_bytes()).ok()
 }
 
 /// Whether one of the values of `If-None-Match` is this incarnation.

@@ -79,29 +79,41 @@ async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
     let mut watch = endpoint.source.watch(get.scope);
     let mut slot = None;
+    let mut is_over = get.wait_secs == 0;
     loop {
-        let unchanged = match endpoint.try_respond(get)? {
-            Ok(response) => return Ok(response),
-            Err(unchanged) => unchanged,
-        };
-        if endpoint.source.is_leaving(get.machine) {
-            return Ok(endpoint.responses.closing(unchanged));
-        }
-        // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
-        if get.wait_secs == 0 || activity.has_more_input() {
-            return Ok(unchanged);
+        // A 304 takes a kilobyte, so none is kept while the request waits.
+        if let Some(response) = respond_or_wait(endpoint, activity, get, is_over)? {
+            return Ok(response);
         }
         if slot.is_none() {
             slot = Some(begin_hold(endpoint, get)?);
         }
-        tokio::select! {
+        is_over = tokio::select! {
             biased;
-            () = endpoint.stop.cancelled() => return Ok(unchanged),
-            () = watch.changed() => {}
-            () = activity.input.notified() => {}
-            () = sleep_until(until) => return Ok(unchanged),
+            () = endpoint.stop.cancelled() => true,
+            () = watch.changed() => false,
+            () = activity.input.notified() => false,
+            () = sleep_until(until) => true,
         }
     }
+}
+
+/// The response to send now, if there is one.
+fn respond_or_wait(
+    endpoint: &Endpoint,
+    activity: &Activity,
+    get: &DocumentRequest,
+    is_over: bool,
+) -> Result<Option<Response>, MetadataError> {
+    let unchanged = match endpoint.try_respond(get)? {
+        Ok(response) => return Ok(Some(response)),
+        Err(unchanged) => unchanged,
+    };
+    if endpoint.source.is_leaving(get.machine) {
+        return Ok(Some(endpoint.responses.closing(unchanged)));
+    }
+    // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
+    Ok((is_over || activity.has_more_input()).then_some(unchanged))
 }
 
 /// Counts a held request for its source and in the metrics, for as long as the result lives.

@@ -2,7 +2,8 @@
 //!
 //! hyper answers a head that it cannot read with a bare status; here such a response gets a body like every other error. A
 //! socket that is closed while the client still sends would discard the response, so late input is read and dropped for a
-//! moment. The socket also counts the heads that arrive, so that no request is held while the client sends more.
+//! moment. The socket also counts the heads that arrive, so that no request is held while the client sends more, and notes
+//! when hyper has nothing to do.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -27,17 +28,28 @@ const LATE_BYTES_MAX: usize = 1024 * 1024;
 pub trait Transport: AsyncRead + AsyncWrite + Unpin {
     /// Makes closing the socket reset the connection.
     fn reset_on_close(&self);
+
+    /// Ready when there is input, or the end of it.
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
 impl Transport for TcpStream {
     fn reset_on_close(&self) {
         let _ = self.set_zero_linger();
     }
+
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_read_ready(context).map(drop)
+    }
 }
 
 /// A Unix socket cannot be reset; it is closed without a response.
 impl Transport for UnixStream {
     fn reset_on_close(&self) {}
+
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_read_ready(context).map(drop)
+    }
 }
 
 pub struct GuestSocket<S: Transport> {
@@ -45,6 +57,10 @@ pub struct GuestSocket<S: Transport> {
     stop: CancellationToken,
     activity: Arc<Activity>,
     heads: HeadCounter,
+    /// Read before what the client sends, and not counted.
+    replay: Bytes,
+    /// hyper wants to read, and there is no input.
+    is_read_blocked: bool,
     /// The client has closed its side.
     at_end: bool,
     /// Sent in place of the bare status that hyper wrote.
@@ -102,10 +118,25 @@ impl<S: Transport> GuestSocket<S> {
             stop,
             activity,
             heads: HeadCounter::default(),
+            replay: Bytes::new(),
+            is_read_blocked: false,
             at_end: false,
             replacement: Bytes::new(),
             late: None,
         }
+    }
+
+    /// Lets these bytes be read before what the client sends.
+    pub fn replay(&mut self, bytes: Bytes) {
+        self.replay = bytes;
+    }
+
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.socket.poll_readable(context)
+    }
+
+    fn set_quiet(&self, is_quiet: bool) {
+        self.activity.is_quiet.store(is_quiet, Ordering::Relaxed);
     }
 
     fn poll_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -145,8 +176,16 @@ impl<S: Transport> AsyncRead for GuestSocket<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.replay.is_empty() {
+            let count = self.replay.len().min(buffer.remaining());
+            buffer.put_slice(&self.replay.split_to(count));
+            self.is_read_blocked = false;
+            return Poll::Ready(Ok(()));
+        }
         let (before, room) = (buffer.filled().len(), buffer.remaining());
-        let read = ready!(pin!(&mut self.socket).poll_read(context, buffer));
+        let read = pin!(&mut self.socket).poll_read(context, buffer);
+        self.is_read_blocked = read.is_pending();
+        let read = ready!(read);
         let input = &buffer.filled()[before..];
         if !input.is_empty() {
             self.heads.read(input);
@@ -160,6 +199,7 @@ impl<S: Transport> AsyncRead for GuestSocket<S> {
 
 impl<S: Transport> AsyncWrite for GuestSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.set_quiet(false);
         ready!(self.poll_replacement(context))?;
         if let Some(answer) = with_body(bytes) {
             self.replacement = answer;
@@ -173,6 +213,7 @@ impl<S: Transport> AsyncWrite for GuestSocket<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.set_quiet(false);
         ready!(self.poll_replacement(context))?;
         if let Some(first) = parts.iter().find(|part| !part.is_empty())
             && let Some(answer) = with_body(first)
@@ -189,10 +230,13 @@ impl<S: Transport> AsyncWrite for GuestSocket<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_replacement(context))?;
+        // hyper flushes at the end of each turn, and only if it has nothing left to write.
+        self.set_quiet(self.is_read_blocked);
         pin!(&mut self.socket).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.set_quiet(false);
         ready!(self.poll_replacement(context))?;
         if self.late.is_none() {
             ready!(pin!(&mut self.socket).poll_shutdown(context))?;

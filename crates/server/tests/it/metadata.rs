@@ -300,6 +300,62 @@ async fn a_get_with_wait_is_held_until_its_own_document_changes() {
     assert_eq!(read_reply(&mut held).await.unwrap().status, 200);
 }
 
+/// The response to a held request keeps or closes its connection, as the version and the headers of the request say.
+#[tokio::test]
+async fn a_held_get_is_answered_in_its_version_and_keeps_its_connection_as_asked() {
+    let cases = [
+        ("HTTP/1.1", "", "HTTP/1.1", None, true),
+        ("HTTP/1.1", "Connection: close\r\n", "HTTP/1.1", Some("close"), false),
+        ("HTTP/1.0", "", "HTTP/1.0", None, false),
+        ("HTTP/1.0", "Connection: keep-alive\r\n", "HTTP/1.0", Some("keep-alive"), true),
+        ("HTTP/1.1", "Content-Length: 0\r\n", "HTTP/1.1", None, true),
+    ];
+    for (n, (version, header, answered, connection, stays_open)) in (1..).zip(cases) {
+        let world = World::new().await;
+        world.ask(&format!("GET {EVENTS}")).await;
+        let mut held = world.connect().await;
+        // Twice on one connection, if it stays open: the second request finds a connection that held one before.
+        for turn in 1..=(if stays_open { 2 } else { 1 }) {
+            let head = format!(
+                "GET {EVENTS}&wait=300 {version}\r\nHost: 127.0.0.1\r\nMetadata: true\r\nIf-None-Match: {turn}\r\n{header}\r\n"
+            );
+            held.write_all(head.as_bytes()).await.unwrap();
+            until(|| world.running.endpoint.metrics.held.get() == 1).await;
+            let machines = vec![FIRST];
+            let request = if turn == 1 { Request::Restart { machines } } else { Request::Redeploy { machines } };
+            world.request(request, 0xE00 + n * 10 + turn).await;
+            let reply = read_reply(&mut held).await.unwrap();
+            assert_eq!(reply.status, 200, "{version} {header}");
+            assert!(reply.head.starts_with(answered), "{version} {header}: {}", reply.head);
+            assert_eq!(reply.header("connection"), connection, "{version} {header}");
+        }
+        if stays_open {
+            held.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+            assert_eq!(read_reply(&mut held).await.unwrap().status, 200);
+            assert_eq!(world.running.endpoint.metrics.held.get(), 0);
+        } else {
+            assert!(read_reply(&mut held).await.is_none(), "{version} {header}: the connection is closed");
+        }
+    }
+}
+
+/// A held request whose client disconnects is recorded as one without a response, and a new one can be held.
+#[tokio::test]
+async fn a_held_get_ends_when_its_client_disconnects() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    for _ in 0..2 {
+        let mut held = world.connect().await;
+        held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
+        until(|| world.running.endpoint.metrics.held.get() == 1).await;
+        drop(held);
+        until(|| world.running.endpoint.metrics.held.get() == 0).await;
+    }
+    let log = world.running.endpoint.requests.log_of(FIRST, 0);
+    let statuses: Vec<_> = log.requests.iter().map(|request| request.status).collect();
+    assert_eq!(statuses, [Some(200), None, None]);
+}
+
 #[tokio::test]
 async fn a_held_get_ends_with_304_when_its_time_is_over_or_the_server_stops() {
     let world = World::new().await;
