@@ -78,6 +78,7 @@ fn run() -> Result<ExitCode> {
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
         ["bench", arguments @ ..] => bench::run(arguments),
+        [bench::bare::COMMAND, address, response] => bench::bare::serve(address, response),
         ["fuzz", arguments @ ..] => fuzz::run(arguments),
         ["deny"] => {
             sh::cargo(&["deny", "check"]).run().context("install cargo-deny with `cargo install --locked cargo-deny`")

@@ -1,9 +1,10 @@
-//! Reads: the document with one event, and its 304, compared with nginx.
+//! Reads: the document with one event, and its 304, compared with nginx and with the least that a server can do.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use super::bare;
 use super::client::{Client, Reply};
 use super::process::{Process, SERVER_CORE, Server};
 use super::table::{Table, Target};
@@ -19,9 +20,11 @@ pub fn run(built: &Built) -> Result<Table> {
     let etag = reply.header("etag").context("no ETag")?.to_owned();
     let nginx = nginx(&built.scratch("nginx")?, &reply.body, &etag)?;
     compare_answers(&server.metadata, &nginx.1)?;
+    let bare = bare::start(&built.scratch("bare")?, &(reply.head + &reply.body))?;
 
     let ours = format!("http://{}{DOCUMENT}", server.metadata);
     let theirs = format!("http://{}{DOCUMENT}", nginx.1);
+    let least = format!("http://{}{DOCUMENT}", bare.1);
     let condition = format!("If-None-Match: {etag}");
     let secs = secs(built);
     let runs = rounds(
@@ -30,9 +33,10 @@ pub fn run(built: &Built) -> Result<Table> {
             &mut || wrk::run(&server.process, secs, &["-H", METADATA, &ours]),
             &mut || wrk::run(&nginx.0, secs, &["-H", METADATA, &theirs]),
             &mut || wrk::run(&server.process, secs, &["-H", METADATA, "-H", &condition, &ours]),
+            &mut || wrk::run(&bare.0, secs, &["-H", METADATA, &least]),
         ],
     )?;
-    let [ours, theirs, unchanged] = [&runs[0], &runs[1], &runs[2]];
+    let [ours, theirs, unchanged, least] = [&runs[0], &runs[1], &runs[2], &runs[3]];
     let mut table = Table::new("GET of a document with one event (64 connections, one core each)");
     describe(&mut table, "forewarn", ours);
     describe(&mut table, "nginx", theirs);
@@ -42,6 +46,11 @@ pub fn run(built: &Built) -> Result<Table> {
     let cpu = against_nginx(|r| r.cpu_us);
     table.judge("get_cpu_ratio", "CPU time per request, forewarn : nginx", cpu, " x", Target::AtMost(0.8));
     table.judge("get_p99_ratio", "p99, forewarn : nginx", against_nginx(|r| r.p99_us), " x", Target::AtMost(1.0));
+    describe(&mut table, "bare epoll loop", least);
+    let label = "requests/s, bare epoll loop : nginx";
+    table.note("bare_ratio", label, ratio(least, theirs, |r| r.per_second), " x");
+    let label = "CPU time per request, bare epoll loop : nginx";
+    table.note("bare_cpu_ratio", label, ratio(least, theirs, |r| r.cpu_us), " x");
     describe(&mut table, "forewarn, 304", unchanged);
     let per_second = ratio(unchanged, ours, |r| r.per_second);
     table.judge("get_304_ratio", "requests/s, 304 : 200", per_second, " x", Target::AtLeast(1.0));

@@ -5,7 +5,7 @@
 //!   core       the rules alone: instructions by size of fleet, memory per machine
 //!   commit     one command with its durable commit, by size of fleet; time to load
 //!   start      a server with 1,000,000 machines: time to the first response, resident memory
-//!   get        GET of a document with one event, and 304, compared with nginx
+//!   get        GET of a document with one event, and 304, compared with nginx and with a bare epoll loop
 //!   paths      one caller compared with 100,000 and 1,000,000, by path and by source address
 //!   approve    durable approvals by 64 clients, compared with one commit per approval
 //!   hold       10,000 held requests in one event group; 15,000 in 150 groups
@@ -32,6 +32,7 @@ mod addresses;
 mod agent;
 mod approve;
 mod arm;
+pub mod bare;
 mod client;
 mod cluster;
 mod core;
