@@ -6,6 +6,7 @@
 //! when hyper has nothing to do.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
@@ -33,13 +35,29 @@ pub trait Transport: AsyncRead + AsyncWrite + Unpin {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
+/// Looks at the input before it says that there is some: tokio takes a new connection for readable until a read has failed.
+macro_rules! poll_readable {
+    ($socket:ident, $context:ident) => {
+        loop {
+            if ready!($socket.poll_read_ready($context)).is_err() {
+                return Poll::Ready(());
+            }
+            let peek = || SockRef::from($socket).peek(&mut [MaybeUninit::uninit()]);
+            match $socket.try_io(Interest::READABLE, peek) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    };
+}
+
 impl Transport for TcpStream {
     fn reset_on_close(&self) {
         let _ = self.set_zero_linger();
     }
 
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.poll_read_ready(context).map(drop)
+        poll_readable!(self, context)
     }
 }
 
@@ -48,7 +66,7 @@ impl Transport for UnixStream {
     fn reset_on_close(&self) {}
 
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.poll_read_ready(context).map(drop)
+        poll_readable!(self, context)
     }
 }
 
