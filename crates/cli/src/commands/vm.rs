@@ -80,7 +80,7 @@ fn start_operation(api: &Api, vm: &VmOperationArgs, action: &str, output: Output
 
 impl TableRow for Machine {
     const HEADER: &'static [&'static str] =
-        &["NAME", "GROUP", "SET", "POWER", "HANDLER", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
+        &["NAME", "GROUP", "SET", "POWER", "HANDLER", "UD", "HOST", "ADDRESSES", "VM ID"];
     const EMPTY: &'static str = "There are no machines.";
 
     fn cells(&self) -> Vec<Cell> {

@@ -219,7 +219,7 @@ fn set_facts(set: &ScaleSet) -> Vec<String> {
 
 impl TableRow for ScaleSet {
     const HEADER: &'static [&'static str] =
-        &["NAME", "RESOURCE GROUP", "CAPACITY", "INSTANCES", "MODE", "UPGRADE", "PRIORITY", "NOTICE", "HANDLER"];
+        &["NAME", "GROUP", "CAPACITY", "COUNT", "HANDLER", "MODE", "UPGRADE", "PRIORITY", "NOTICE"];
     const EMPTY: &'static str = "There are no scale sets.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -228,11 +228,11 @@ impl TableRow for ScaleSet {
             Cell::new(&self.group.resource_group),
             Cell::new(self.capacity.to_string()),
             Cell::new(self.group.machines.to_string()),
+            Cell::new(vm::yes_or_no(has_handler(&self.group))),
             Cell::new(self.orchestration.as_str()),
             Cell::new(self.upgrade_mode.as_str()),
             Cell::new(self.model.priority.as_str()),
             Cell::new(notice(self)),
-            Cell::new(vm::yes_or_no(has_handler(&self.group))),
         ]
     }
 }

@@ -43,7 +43,8 @@ pub fn print_table(head: &[&str], rows: &[Vec<Cell>], nothing: &str) -> Result<(
     print_line(&table_lines(head, rows).join("\n"))
 }
 
-/// The lines of a table: the header, then one line per row. On a terminal, long cells are shortened to fit it.
+/// The lines of a table: the header, then one line per row. On a terminal, long cells are shortened to fit it, and the last
+/// columns are omitted if that is not enough. Put the least important columns last.
 pub fn table_lines(head: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
     render_table(head, rows, use_color(&io::stdout()), stdout_columns())
 }
@@ -73,12 +74,17 @@ fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool, columns: Optio
     all.iter().map(row_text).collect()
 }
 
-/// Narrows the widest column, again and again, until the table fits or no column can be narrower.
-fn fit(widths: &mut [usize], head: &[Cell], columns: usize) {
-    let gaps = GAP.len() * widths.len().saturating_sub(1);
-    let least: Vec<usize> = head.iter().map(|cell| cell.text.chars().count().max(CELL_CHARS_MIN)).collect();
-    while widths.iter().sum::<usize>() + gaps > columns {
-        let narrowable = (0..widths.len()).filter(|&column| widths[column] > least[column]);
+/// Omits the last columns until the others fit at their narrowest, then narrows the widest column until the table fits.
+fn fit(widths: &mut Vec<usize>, head: &[Cell], columns: usize) {
+    let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
+    let least = |cell: &Cell| cell.text.chars().count().max(CELL_CHARS_MIN);
+    let mut narrowest: Vec<usize> = widths.iter().zip(head).map(|(width, cell)| least(cell).min(*width)).collect();
+    while narrowest.len() > 1 && total(&narrowest) > columns {
+        narrowest.pop();
+    }
+    widths.truncate(narrowest.len());
+    while total(widths) > columns {
+        let narrowable = (0..widths.len()).filter(|&column| widths[column] > narrowest[column]);
         let Some(widest) = narrowable.max_by_key(|&column| widths[column]) else { return };
         widths[widest] -= 1;
     }
@@ -125,7 +131,13 @@ mod tests {
         let rows = [vec![Cell::new(id), Cell::new("Reboot"), Cell::new("web_0, web_1, web_2, web_3")]];
         let lines = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(40));
         assert_eq!(lines, ["ID               TYPE    RESOURCES", "602D9444-D2CD-…  Reboot  web_0, web_1, …"]);
-        let narrow = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(10));
+        let narrow = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(28));
         assert_eq!(narrow[1], "602D9444…  Reboot  web_0, w…", "an ID stays long enough to be used");
+        let narrower = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(27));
+        assert_eq!(
+            narrower,
+            ["ID                   TYPE", "602D9444-D2CD-49C7…  Reboot"],
+            "the last column is omitted"
+        );
     }
 }

@@ -22,7 +22,7 @@ const SCREEN_BACK: &str = "\x1b[?1049l";
 
 pub struct Terminal {
     ours: File,
-    theirs: OwnedFd,
+    theirs: Option<OwnedFd>,
     child: Child,
     shown: Receiver<String>,
     seen: String,
@@ -31,19 +31,29 @@ pub struct Terminal {
 /// Time limit for expected output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Width of most terminals in these tests.
+const COLUMNS: u16 = 100;
+
+/// Width of a terminal that every list must fit.
+const COLUMNS_FEW: u16 = 80;
+
 impl Terminal {
-    pub fn start(mut command: Command) -> Terminal {
+    pub fn start(command: Command) -> Terminal {
+        Terminal::with_columns(command, COLUMNS)
+    }
+
+    pub fn with_columns(mut command: Command, columns: u16) -> Terminal {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap();
         let theirs: OwnedFd = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap().into();
-        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let end = || Stdio::from(theirs.try_clone().unwrap());
         let child = command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let ours = File::from(ours);
         let shown = read_on(ours.try_clone().unwrap());
-        Terminal { ours, theirs, child, shown, seen: String::new() }
+        Terminal { ours, theirs: Some(theirs), child, shown, seen: String::new() }
     }
 
     /// Reads until the text appears.
@@ -66,7 +76,7 @@ impl Terminal {
     }
 
     fn is_raw(&self) -> bool {
-        !tcgetattr(&self.theirs).unwrap().local_modes.contains(LocalModes::ECHO)
+        !tcgetattr(self.theirs.as_ref().unwrap()).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
     fn signal(&self, name: &str) {
@@ -76,6 +86,17 @@ impl Terminal {
 
     pub fn exit_code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
+    }
+
+    /// The exit code, and all output that was not read yet.
+    pub fn rest(&mut self) -> (Option<i32>, String) {
+        let code = self.exit_code();
+        // The reading end gets its last bytes, then an error, once no writing end is left.
+        self.theirs = None;
+        while let Ok(more) = self.shown.recv_timeout(PATIENCE) {
+            self.seen += &more;
+        }
+        (code, std::mem::take(&mut self.seen))
     }
 }
 
@@ -262,4 +283,72 @@ fn an_interrupted_command_says_what_continues() {
     terminal.signal("INT");
     terminal.until("Stopped waiting; the Redeploy of web_1 continues. Show it with `forewarn operation show ");
     assert_eq!(terminal.exit_code(), Some(130));
+}
+
+/// Names that are longer than their columns.
+fn server_with_long_names() -> Server {
+    let server = Server::start();
+    for line in [
+        "vmss create -g production-of-the-shop -n workers-of-the-shop --instance-count 2 --orchestration-mode Flexible",
+        "vmss update -g production-of-the-shop -n workers-of-the-shop --terminate-notification-time 7m30s",
+        "vmss update-instances -g production-of-the-shop -n workers-of-the-shop",
+        "vmss create -g production-of-the-shop -n uniform-of-the-shop --instance-count 1 --orchestration-mode Uniform",
+        "vm create -g production-of-the-shop -n database-of-the-shop --spot --host host-number-01-of-the-shop --zone zone-1-of-the-shop",
+        "vm create -g production-of-the-shop -n frontend-of-the-shop --vmss workers-of-the-shop --host host-number-01-of-the-shop --zone zone-1-of-the-shop",
+        "vm create -g production-of-the-shop -n database-on-two-networks --address 10.1.2.100 --address storage-network=10.1.2.101",
+        "availability-set create -g production-of-the-shop -n availability-of-the-shop",
+        "cloud-service create -g production-of-the-shop -n service-of-the-shop",
+        "host update host-number-01-of-the-shop --pool pool-number-01-of-the-shop",
+        "webhook create notifications-of-the-shop --url http://127.0.0.1:1/a/long/path/of/a/receiver/of/messages/of/the/shop",
+        "fault add --vm production-of-the-shop/database-of-the-shop --status 503 --retry-after 30s --count 1000 --for 10m",
+        "maintenance start --vm frontend-of-the-shop --type Redeploy --description maintenance-of-the-shop --no-wait",
+        "rollout start --vm database-on-two-networks --type Reboot --no-wait",
+        "scenario run user-reboot --handler --no-wait",
+    ] {
+        let output = server.run(line);
+        assert!(output.status.success(), "{line}: {}", support::text(&output.stderr));
+        if line.contains("-n frontend") {
+            server.document("production-of-the-shop/frontend-of-the-shop");
+        }
+    }
+    server
+}
+
+#[test]
+fn lists_fit_80_columns() {
+    let server = server_with_long_names();
+    for (list, columns) in [
+        ("vm list", "NAME GROUP SET POWER HANDLER UD HOST ADDRESSES"),
+        ("vm requests frontend-of-the-shop", "NO TIME METHOD PATH VERSION STATUS NOTES"),
+        ("vmss list", "NAME GROUP CAPACITY COUNT HANDLER MODE UPGRADE PRIORITY"),
+        ("vmss list-instances workers-of-the-shop", "ID NAME POWER HANDLER UD ZONE LATEST PROTECTED NOTICE"),
+        ("vmss list-instances uniform-of-the-shop", "ID NAME POWER HANDLER UD ZONE LATEST PROTECTED NOTICE"),
+        ("availability-set list", "NAME RESOURCE GROUP MACHINES HANDLER UPDATE DOMAINS FAULT DOMAINS"),
+        ("cloud-service list", "NAME RESOURCE GROUP MACHINES HANDLER UPDATE DOMAINS FAULT DOMAINS"),
+        ("host list", "NAME STATE POOL COUNT MACHINES"),
+        ("host drain host-number-01-of-the-shop --dry-run", "MACHINE EVENT TO HANDLER"),
+        ("events list", "ID TYPE STATUS NOT BEFORE RESOURCES APPROVED"),
+        ("events list --all", "ID TYPE STATUS NOT BEFORE RESOURCES APPROVED"),
+        ("operation list", "ID OPERATION STATE WAITS FOR REQUESTED REQUESTED BY"),
+        ("rollout list", "ID TYPE STATE STEPS FAILED CREATED REQUESTED BY"),
+        (
+            "rollout start --vm database-of-the-shop --type Reboot --dry-run",
+            "STEP STATE STARTED ENDED WAITING MACHINES",
+        ),
+        ("history", "TIME CHANGE MACHINES ACTOR EVENT"),
+        ("fault list", "ID MACHINE FAULT LIFE MET"),
+        ("webhook list", "NAME URL STATE DELIVERED BEHIND GIVEN UP"),
+        ("scenario list", "NAME MACHINE TITLE"),
+        ("scenario runs", "RUN SCENARIO STATE STEPS STARTED"),
+    ] {
+        let mut command = server.command(list);
+        command.env("NO_COLOR", "1");
+        let (code, shown) = Terminal::with_columns(command, COLUMNS_FEW).rest();
+        assert_eq!(code, Some(0), "{list}: {shown}");
+        let head = shown.lines().next().unwrap_or_default();
+        assert_eq!(head.split_whitespace().collect::<Vec<_>>().join(" "), columns, "{list}: {shown}");
+        for line in shown.lines() {
+            assert!(line.trim_end().chars().count() <= usize::from(COLUMNS_FEW), "{list}: {line:?}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ struct Instance(Machine);
 
 impl TableRow for Instance {
     const HEADER: &'static [&'static str] =
-        &["ID", "NAME", "POWER", "HANDLER", "DOMAIN", "ZONE", "LATEST MODEL", "NOTICE", "PROTECTED"];
+        &["ID", "NAME", "POWER", "HANDLER", "UD", "ZONE", "LATEST", "PROTECTED", "NOTICE"];
     const EMPTY: &'static str = "There are no instances.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -42,8 +42,8 @@ impl TableRow for Instance {
             Cell::new(machine.update_domain.to_string()),
             Cell::new(machine.zone.clone().unwrap_or_default()),
             Cell::new(yes_or_no(machine.latest_model_applied.unwrap_or(true))),
-            Cell::new(notice.unwrap_or_default()),
             Cell::new(yes_or_no(machine.protected)),
+            Cell::new(notice.unwrap_or_default()),
         ]
     }
 }
