@@ -1,5 +1,6 @@
 //! Ctrl-C while a command waits: says what continues without it, and exits with 130.
 
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -16,11 +17,14 @@ static EXPLANATION: OnceLock<Mutex<Option<String>>> = OnceLock::new();
 /// Explains an interruption until dropped.
 pub struct Explained;
 
+/// Returns once Ctrl-C has the explanation.
 pub fn explain(text: impl Into<String>) -> Explained {
     let first = EXPLANATION.get().is_none();
     *explanation() = Some(text.into());
     if first {
-        thread::spawn(listen);
+        let (listening, is_listening) = channel();
+        thread::spawn(move || listen(listening));
+        let _ = is_listening.recv();
     }
     Explained
 }
@@ -36,10 +40,11 @@ fn explanation() -> MutexGuard<'static, Option<String>> {
 }
 
 /// Without a runtime, the signal keeps its default action, and only the explanation is missing.
-fn listen() {
+fn listen(listening: Sender<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return };
+        drop(listening);
         interrupt.recv().await;
         if let Some(text) = explanation().take() {
             output::clear_status();

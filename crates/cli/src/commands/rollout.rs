@@ -14,6 +14,7 @@ use crate::args::{Output, RolloutArgs, RolloutCommand, RolloutId};
 use crate::client::{Api, Call, Changes, Next, clock_advice, format_time, join_few};
 use crate::decode::decode;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Cell, Color, StatusLine, TableRow};
 
 /// Interval at which the status line is rewritten.
@@ -134,6 +135,10 @@ fn describe_preview(preview: &RolloutPreview) -> Vec<String> {
 /// Follows a rollout until it has ended. The stream of changes is opened first, so that no change is missed.
 fn watch(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
+    let _interrupt = interrupt::explain(format!(
+        "Stopped watching; the rollout continues. Show it with `forewarn rollout show {id}`, or stop it with `forewarn rollout \
+         stop {id}`."
+    ));
     let mut status = StatusLine::new();
     let mut shown: Vec<RolloutStepPhase> = Vec::new();
     let mut is_clock_mentioned = false;
@@ -151,7 +156,7 @@ fn watch(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
             mention_manual_clock(api)?;
             is_clock_mentioned = true;
         }
-        status.show(&format!("{} (Ctrl-C leaves the rollout running)", describe_progress(&rollout)));
+        status.show(&format!("{} (Ctrl-C: stop watching)", describe_progress(&rollout)));
         wait_for_change(&mut changes, &rollout, &mut status)?;
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use forewarn_api_types::{
-    NewRun, Page, ResourceName, Run, RunPreview, RunStatus, RunStepStatus, ScenarioFile, ScenarioSummary,
+    NewRun, Page, ResourceName, Run, RunPreview, RunStatus, RunStep, RunStepStatus, ScenarioFile, ScenarioSummary,
 };
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ use crate::args::{Output, ScenarioCommand};
 use crate::client::{self, Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Color, TableRow};
+use crate::interrupt;
+use crate::output::{self, Cell, Color, StatusLine, TableRow};
 
 /// How long the server may hold a request for a run; less than the timeout of an answer.
 const WAIT_SECS: &str = "30";
@@ -100,17 +101,31 @@ fn print_started(started: &Value, output: Output) -> Result<(), Failure> {
 
 /// Prints each step when it is done, until the run has finished.
 fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
+    let id = decode::<Run>(&value)?.id;
+    let _interrupt = interrupt::explain(format!(
+        "Stopped waiting; run {id} continues. List runs with `forewarn scenario runs`, or stop it with `forewarn scenario stop \
+         {id}`."
+    ));
+    let mut status = StatusLine::new();
     let mut printed = 0;
     loop {
         let run: Run = decode(&value)?;
+        status.clear();
         if output == Output::Table {
             printed = print_steps(&run, printed)?;
         }
         if run.state != RunStatus::Running {
             return finish(&run, &value, output);
         }
-        value = api.get(&Call::api(&["scenario-runs", &run.id.to_string()]).with("wait", Some(WAIT_SECS)))?;
+        status.show(&describe_progress(&run));
+        value = api.get(&Call::api(&["scenario-runs", &id.to_string()]).with("wait", Some(WAIT_SECS)))?;
     }
+}
+
+fn describe_progress(run: &Run) -> String {
+    let is_over = |step: &&RunStep| matches!(step.state, RunStepStatus::Done | RunStepStatus::Failed);
+    let (ended, all) = (run.steps.iter().filter(is_over).count(), run.steps.len());
+    format!("Run {}: {ended} of {all} steps (Ctrl-C: stop waiting)", run.id)
 }
 
 fn print_steps(run: &Run, printed: usize) -> Result<usize, Failure> {

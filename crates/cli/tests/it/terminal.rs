@@ -285,6 +285,33 @@ fn an_interrupted_command_says_what_continues() {
     assert_eq!(terminal.exit_code(), Some(130));
 }
 
+#[test]
+fn an_interrupted_rollout_or_scenario_says_what_continues() {
+    let server = server_with_event();
+    let mut rollout = Terminal::start(server.command("rollout start --vm web_1 --type Redeploy"));
+    rollout.until("0 of 1 steps");
+    rollout.signal("INT");
+    rollout.until("Stopped watching; the rollout continues. Show it with `forewarn rollout show ");
+    let id = rollout.until("`").replace('`', "");
+    rollout.until(&format!("stop it with `forewarn rollout stop {id}`."));
+    assert_eq!(rollout.exit_code(), Some(130));
+    let mut watch = Terminal::start(server.command(&format!("rollout watch {id}")));
+    watch.until("0 of 1 steps");
+    watch.signal("INT");
+    watch.until(&format!("`forewarn rollout show {id}`"));
+    assert_eq!(watch.exit_code(), Some(130));
+    check(&server, &format!("rollout stop {id}"), 0, "…", "");
+
+    let mut scenario = Terminal::start(server.command("scenario run user-reboot --handler"));
+    scenario.until("Ctrl-C: stop waiting");
+    scenario.signal("INT");
+    scenario.until("Stopped waiting; run 1 continues. List runs with `forewarn scenario runs`, or stop it with ");
+    scenario.until("`forewarn scenario stop 1`.");
+    assert_eq!(scenario.exit_code(), Some(130));
+    check(&server, "scenario runs", 0, "RUN[..]\n1    user-reboot  Running  [..]", "");
+    check(&server, "scenario stop 1", 0, "Stopped run 1", "");
+}
+
 /// Names that are longer than their columns.
 fn server_with_long_names() -> Server {
     let server = Server::start();
