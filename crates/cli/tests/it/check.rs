@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::support::{clean_command, text};
+use crate::terminal::Terminal;
 use forewarn_test_support::{Need, can_run};
 
 /// The handler is a Python script.
@@ -216,4 +217,23 @@ fn a_check_that_cannot_work_fails_early() {
         let err = text(&output.stderr);
         assert!(output.status.code() == Some(code) && err.contains(part), "{line}: {}\n{err}", output.status);
     }
+}
+
+#[test]
+fn a_check_shows_its_progress_and_fits_80_columns() {
+    if !can_run(PYTHON) {
+        return;
+    }
+    let mut command = clean_command();
+    let line = format!("check --only user-reboot --only someone-else -- {}", handler());
+    command.env("NO_COLOR", "1").args(line.split_whitespace());
+    let mut terminal = Terminal::with_columns(command, 80);
+    terminal.until("0 of 2 cases finished");
+    terminal.until("running: user-reboot, someone-else");
+    terminal.until("\r\x1b[KCASE");
+    let (code, report) = terminal.rest();
+    assert_eq!(code, Some(0), "{report}");
+    assert!(report.contains("left another machine's Reboot alone") && report.contains("Use --mark"), "{report}");
+    let long: Vec<&str> = report.lines().filter(|line| line.trim_end().chars().count() > 80).collect();
+    assert!(long.is_empty(), "{long:?}");
 }

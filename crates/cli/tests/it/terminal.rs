@@ -312,6 +312,23 @@ fn an_interrupted_rollout_or_scenario_says_what_continues() {
     check(&server, "scenario stop 1", 0, "Stopped run 1", "");
 }
 
+#[test]
+fn a_restart_shows_its_steps_while_it_waits() {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    let mut restart = Terminal::start(server.command("vm restart web_1"));
+    restart.until("Reboot of web_1: event ");
+    let id = restart.until(",").replace(',', "");
+    restart.until("Reboot of web_1: 15:00 left, waiting for approval");
+    check(&server, &format!("events approve {id}"), 0, "…", "");
+    restart.until("10:00:00  Reboot of web_1 approved by owner");
+    restart.until("10:00:00  Reboot of web_1 started");
+    check(&server, "clock advance 1h", 0, "…", "");
+    restart.until("Scheduled 10:00:00 · approved by owner 10:00:00 · Started 10:00:00 · Completed 10:10:00");
+    assert_eq!(restart.exit_code(), Some(0));
+}
+
 /// Names that are longer than their columns.
 fn server_with_long_names() -> Server {
     let server = Server::start();
