@@ -11,7 +11,8 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("memoryMib", &["--memory"]),
     ("liveMigratable", &["--live-migration"]),
     ("terminateNotification", &["--terminate-notification-time"]),
-    ("notBeforeTimeout", &["--terminate-notification-time"]),
+    ("notBeforeTimeout", &["--terminate-notification-time", "--terminate-notice"]),
+    ("scheduledEventsPolicy", &POLICY_OPTIONS),
     ("scaleSet", &["--vmss"]),
     ("addresses", &["--address"]),
     ("windows", &["--window"]),
@@ -36,6 +37,15 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("withMachines", &["--with-machines"]),
 ];
 
+/// The options of a policy, with their names in the Azure CLI.
+const POLICY_OPTIONS: [&str; 5] = [
+    "--approve-user-reboot",
+    "--approve-user-redeploy",
+    "--approve-all-instances-down",
+    "--enable-user-reboot-scheduled-events",
+    "--enable-user-redeploy-scheduled-events",
+];
+
 pub fn cli_message(message: &str) -> String {
     let words: Vec<String> = std::env::args().collect();
     reword(message, |option| words.iter().any(|word| word == option || word.starts_with(&format!("{option}="))))
@@ -51,8 +61,21 @@ fn reword(message: &str, is_typed: impl Fn(&str) -> bool) -> String {
             Some(option) => format!("{option} {what}"),
             None => message.to_owned(),
         },
-        None => reword_quoted(message),
+        None => reword_plain(&reword_quoted(message), &is_typed),
     }
+}
+
+/// Replaces fields that a message names without quotes. Only names that users choose are quoted at this point.
+fn reword_plain(message: &str, is_typed: &impl Fn(&str) -> bool) -> String {
+    let outside = |part: &str| part.split(' ').map(|word| plain_word(word, is_typed)).collect::<Vec<_>>().join(" ");
+    let parts = message.split('\'').enumerate();
+    let parts = parts.map(|(index, part)| if index % 2 == 0 { outside(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("'")
+}
+
+fn plain_word(word: &str, is_typed: &impl Fn(&str) -> bool) -> String {
+    let is_field = word.contains(|letter: char| letter.is_ascii_uppercase()) && lookup(word).is_some();
+    find_option(word, is_typed).filter(|_| is_field).unwrap_or_else(|| word.to_owned())
 }
 
 /// A message of the form `field: problem`.
@@ -72,6 +95,8 @@ fn reword_body(rest: &str, is_typed: &impl Fn(&str) -> bool) -> String {
 /// Replaces the fields that a message quotes, if one of them can only be a field: names that users choose are quoted too.
 fn reword_quoted(message: &str) -> String {
     let message = message.replace("withMachines=true (--with-machines)", "--with-machines");
+    // The command line has no option for the role.
+    let message = message.replace(", or set 'role'.", ".");
     let is_field = |word: &str| word.contains(|letter: char| letter.is_ascii_uppercase()) && lookup(word).is_some();
     let mut parts: Vec<String> = message.split('\'').map(str::to_owned).collect();
     let is_quoted = |index: usize, count: usize| index % 2 == 1 && index + 1 < count;
@@ -117,7 +142,16 @@ mod tests {
 
     #[test]
     fn messages_about_a_request_name_the_typed_option() {
-        let typed = ["--update-domain", "--notice", "--window", "--instance-count", "--group", "--zones", "--kind"];
+        let typed = [
+            "--update-domain",
+            "--notice",
+            "--window",
+            "--instance-count",
+            "--group",
+            "--zones",
+            "--kind",
+            "--terminate-notice",
+        ];
         for (message, expected) in [
             ("The body: updateDomain: '9' is too large. Use 0 to 4.", "--update-domain: '9' is too large. Use 0 to 4."),
             ("The body: noticeSeconds: too short", "--notice: too short"),
@@ -137,6 +171,12 @@ mod tests {
             ),
             ("Include them with withMachines=true (--with-machines).", "Include them with --with-machines."),
             ("There is no machine 'group'.", "There is no machine 'group'."),
+            ("notBeforeTimeout must be from 5 to 15 minutes.", "--terminate-notice must be from 5 to 15 minutes."),
+            (
+                "Machine 'capacity' is in a group, so its own scheduledEventsPolicy has no effect.",
+                "Machine 'capacity' is in a group, so its own --approve-user-reboot has no effect.",
+            ),
+            ("There is no machine 'my notBeforeTimeout b'.", "There is no machine 'my notBeforeTimeout b'."),
         ] {
             assert_eq!(reword(message, |option| typed.contains(&option)), expected);
         }

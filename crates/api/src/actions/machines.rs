@@ -253,7 +253,11 @@ fn place_of(new: &NewMachine, region: &Region) -> Result<NewMembership, ApiError
             let in_name = new.name.0.rsplit_once("_IN_").map(|(role, _)| role);
             match new.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
                 Some(role) => Ok(NewMembership::CloudService { service, role: role.into() }),
-                None => conflict("role", "is required unless the name has the form FrontEnd_IN_0"),
+                None => {
+                    let message =
+                        "A machine of a cloud service needs a role. Use a name such as FrontEnd_IN_0, or set 'role'.";
+                    Err(ApiError::new(ErrorCode::ConflictingPlace, message).with_target("role"))
+                }
             }
         }
     }

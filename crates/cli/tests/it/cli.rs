@@ -244,7 +244,22 @@ fn notice_and_duration_are_durations_or_seconds() {
 fn a_deletion_is_announced_with_a_terminate_notification() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address --terminate-notice 10m", 0, "…", "");
-    check(&server, "vm register web_2 --no-address --terminate-notice 1m", 1, "", "forewarn: [..]notBeforeTimeout[..]");
+    for option in ["--terminate-notice 1m", "--terminate-notification-time 1"] {
+        let name = option.split(' ').next().unwrap();
+        let error = format!("forewarn: {name} must be from 5 to 15 minutes[..]");
+        check(&server, &format!("vm register web_2 --no-address {option}"), 1, "", &error);
+    }
+    check(&server, "cloud-service create service", 0, "…", "");
+    let role = "forewarn: A machine of a cloud service needs a role. Use a name such as FrontEnd_IN_0.";
+    check(&server, "vm create web_2 --cloud-service service", 1, "", role);
+    check(&server, "availability-set create shop", 0, "…", "");
+    check(
+        &server,
+        "vm create web_2 --no-address --availability-set shop --approve-user-redeploy true",
+        1,
+        "",
+        "forewarn: Machine 'web_2' is in a group, so its own --approve-user-redeploy has no effect. [..]",
+    );
     server.document("web_1");
     check(
         &server,
