@@ -49,9 +49,9 @@ pub struct OperationFilterArgs {
     /// List only operations that concern this host.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// List only operations that concern this group.
-    #[arg(long, value_name = "NAME")]
-    pub group: Option<String>,
+    /// List only operations that concern this availability set, cloud service or scale set.
+    #[arg(long, value_name = "NAME", alias = "group")]
+    pub set: Option<String>,
     /// List only operations of this rollout.
     #[arg(long, value_name = "ID")]
     pub rollout: Option<String>,

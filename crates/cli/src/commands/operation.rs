@@ -27,7 +27,7 @@ fn listing(filter: &OperationFilterArgs) -> Call {
         .with("kind", filter.kind)
         .with("machine", filter.vm.as_ref())
         .with("host", filter.host.as_ref())
-        .with("group", filter.group.as_ref())
+        .with("group", filter.set.as_ref())
         .with("rollout", filter.rollout.as_ref())
 }
 

@@ -498,7 +498,7 @@ fn an_operation_shows_what_it_waits_for_and_is_approved_as_a_whole() {
     check(&server, "vmss create web --instance-count 3 --orchestration-mode Uniform", 0, "…", "");
     server.document("web_0");
     check(&server, "vmss restart web --no-wait", 0, "…", "…");
-    let operations = json(&server, "operation list --state Running --group web");
+    let operations = json(&server, "operation list --state Running --set web");
     let id = operations[0]["id"].as_str().unwrap().to_owned();
     let waiting = "…\nprogress      0 of 3 events finished\nwaits for     3 of 3 approvals: web_0, web_1, web_2; [..]\n\nweb (handler connected)\n  [..]  Reboot  Scheduled  web_0\n…";
     check(&server, &format!("operation show {id}"), 0, waiting, "");
