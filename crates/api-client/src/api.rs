@@ -5,9 +5,9 @@ mod suggest;
 mod wording;
 
 use std::borrow::Borrow;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 
+use forewarn_access::random_token;
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
 use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error, is_connection_failure};
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl Call {
     /// Marks a request that creates events. If its answer is lost, it is repeated at the next server, where it does not create
     /// them again.
     pub fn creates_events(self) -> Call {
-        Call { idempotency_key: Some(random_key()), ..self }
+        Call { idempotency_key: Some(random_token()), ..self }
     }
 
     fn url(&self, server: &str) -> String {
@@ -341,12 +341,6 @@ fn describe_error(error: &ureq::Error) -> String {
     }
 }
 
-/// A key that no other request has: the hash keys of the standard library are random.
-fn random_key() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
-}
-
 fn percent_encode(text: &str) -> String {
     forewarn_wire::percent::encode_component(text)
 }
@@ -447,7 +441,7 @@ mod tests {
             request.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned)).unwrap()
         };
         let (first, second) = (key(&lost), key(&repeated));
-        assert_eq!((first.len(), &first), (32, &second));
+        assert_eq!((first.len(), &first), (64, &second));
         let other = Call::api(&["machines", "web", "restart"]).creates_events();
         assert_ne!(other.idempotency_key.as_ref(), Some(&first), "each request has a key of its own");
     }
