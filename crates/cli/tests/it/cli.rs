@@ -647,7 +647,29 @@ fn the_first_characters_of_an_id_and_printed_times_are_accepted() {
     }
     let output = server.run("events show abcd");
     assert!(text(&output.stderr).contains("no ID of a current event begins with 'abcd'"), "{output:?}");
-    check(&server, "maintenance start --vm web_1 --at +2h --no-wait", 0, "…", "");
+    let planned = "Freeze of web_1: event [..], Scheduled, NotBefore 2026-07-28 12:00:00\n…";
+    check(&server, "maintenance start --vm web_1 --at +2h --no-wait", 0, planned, "");
+}
+
+#[test]
+fn a_rebalance_is_recommended_only_in_the_preview_version() {
+    let document = |server: &Server, version: &str| {
+        let url = format!("{}/vm/spot_1/metadata/scheduledevents?api-version={version}", server.metadata);
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let mut response = agent.get(url).header("Metadata", "true").call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    let server = Server::start();
+    check(&server, "vm create spot_1 --no-address --spot", 0, "…", "");
+    assert_eq!(document(&server, "2024-07-09").0, 404);
+    check(&server, "vm simulate-rebalance spot_1", 1, "", "forewarn: [..]Start it with --preview-version.");
+    let server = Server::start_with(&format!("{} --preview-version", support::THROW_AWAY));
+    check(&server, "vm create spot_1 --no-address --spot", 0, "…", "");
+    assert_eq!(document(&server, "2024-07-09").0, 200);
+    check(&server, "vm simulate-rebalance spot_1 --no-wait", 0, "…", "");
+    let (_, shown) = document(&server, "2024-07-09");
+    assert!(shown.contains("\"EventType\":\"SpotRebalanceRecommendation\""), "{shown}");
+    assert!(server.document("spot_1").contains("\"Events\":[]"));
 }
 
 #[test]

@@ -355,10 +355,22 @@ fn instance_metadata_shows_what_the_machine_was_given() {
     let server = server();
     let body = json!({ "location": "x", "tags": { "a": "b" }, "properties": {
         "userData": "c2g=",
-        "osProfile": { "computerName": "one", "adminUsername": "me", "adminPassword": "secret" } } });
+        "storageProfile": { "dataDisks": [{ "lun": 3, "name": "data", "diskSizeGB": 64, "createOption": "Empty" }] },
+        "osProfile": { "computerName": "one", "adminUsername": "me", "adminPassword": "secret", "linuxConfiguration": {
+            "disablePasswordAuthentication": true,
+            "ssh": { "publicKeys": [{ "path": "/home/me/.ssh/authorized_keys", "keyData": "ssh-rsa AAAA" }] } } } } });
     arm(&server, "PUT VM/one", body, 201, json!({}));
     let compute = server.instance("one", "/compute");
     assert_eq!(compute["osProfile"]["adminUsername"], "me", "{compute}");
+    assert_eq!(compute["osProfile"]["disablePasswordAuthentication"], "true", "{compute}");
+    let keys = json!([{ "keyData": "ssh-rsa AAAA", "path": "/home/me/.ssh/authorized_keys" }]);
+    assert_eq!(compute["publicKeys"], keys, "{compute}");
+    let disk = &compute["storageProfile"]["dataDisks"][0];
+    assert_eq!(
+        (&disk["lun"], &disk["name"], &disk["diskSizeGB"]),
+        (&json!("3"), &json!("data"), &json!("64")),
+        "{disk}"
+    );
     assert_eq!((&compute["userData"], &compute["tags"]), (&json!("c2g="), &json!("a:b")));
     let mut set = set_body(1, "Manual", None);
     set["properties"]["virtualMachineProfile"]["osProfile"] = json!({ "adminUsername": "we" });
