@@ -15,10 +15,6 @@ use crate::needs::{Need, can_run};
 /// Names the directory with the hosts.
 const HOSTS: &str = "XTASK_HOSTS";
 
-/// The network interface of a guest with an address. libvirt makes the MAC address.
-const INTERFACE: &str =
-    "<interface type='bridge'><source bridge='guests'/><model type='virtio'/><rom enabled='no'/></interface>";
-
 /// Names the network namespace in which a server is reached at the metadata address.
 const CLOUD: &str = "XTASK_CLOUD";
 
@@ -138,7 +134,7 @@ impl Guest {
     pub fn xml(&self) -> String {
         let Guest { name, uuid, dir, disks, address } = self;
         let options = self.kernel_options();
-        let interface = address.as_ref().map(|_| INTERFACE).unwrap_or_default();
+        let interface = address.as_ref().map(|_| self.interface()).unwrap_or_default();
         let (dir, console) = (dir.display(), self.console().display().to_string());
         let disk = |(letter, path): (char, &PathBuf)| {
             let path = path.display();
@@ -168,6 +164,21 @@ impl Guest {
     <memballoon model='none'/>
   </devices>
 </domain>"
+        )
+    }
+
+    /// The MAC address of a guest with an address.
+    pub fn mac(&self) -> String {
+        let digits: String = self.uuid.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
+        format!("52:54:00:ab:{}:{}", &digits[..2], &digits[2..])
+    }
+
+    /// The network interface of a guest with an address.
+    fn interface(&self) -> String {
+        let mac = self.mac();
+        format!(
+            "<interface type='bridge'><mac address='{mac}'/><source bridge='guests'/><model type='virtio'/>\
+             <rom enabled='no'/></interface>"
         )
     }
 

@@ -101,7 +101,7 @@ fn describe_qemu(machine: &QemuMachine) -> DomainRow {
         vm_id: machine.vm_id.to_string(),
         power: if is_listening(machine) { "Running" } else { "Stopped" }.into(),
         memory_mib: machine.memory_mib,
-        macs: Vec::new(),
+        macs: machine.mac.iter().cloned().collect(),
         addresses: machine.addresses.iter().map(ToString::to_string).collect(),
         state: "found".into(),
     }
@@ -132,4 +132,25 @@ fn adopt(row: &DomainRow, host: &str) -> Value {
         "addresses": addresses,
         "details": details,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adopted_domain_keeps_its_first_mac_address() {
+        let domain = |macs: &[&str]| DomainRow {
+            name: "web".into(),
+            vm_id: "5c4e4f50-0000-4000-8000-000000000001".into(),
+            power: "Running".into(),
+            memory_mib: 128,
+            macs: macs.iter().map(ToString::to_string).collect(),
+            addresses: Vec::new(),
+            state: "found".into(),
+        };
+        let adopted = adopt(&domain(&["52:54:00:ab:34:56", "52:54:00:ab:34:57"]), "host1");
+        assert_eq!(adopted["details"]["mac"], "525400AB3456");
+        assert_eq!(adopt(&domain(&[]), "host1")["details"], json!({}));
+    }
 }

@@ -673,6 +673,16 @@ fn a_rebalance_is_recommended_only_in_the_preview_version() {
 }
 
 #[test]
+fn instance_metadata_shows_the_given_mac_address() {
+    let server = Server::start();
+    check(&server, "vm create web --no-address --mac 52:54:00:ab:34:56", 0, "…", "");
+    let interface = "metadata/instance/network/interface/0";
+    let url = format!("{}/vm/web/{interface}/macAddress?api-version=2021-02-01&format=text", server.metadata);
+    let mac = ureq::get(url).header("Metadata", "true").call().unwrap().body_mut().read_to_string().unwrap();
+    assert_eq!(mac, "525400AB3456");
+}
+
+#[test]
 fn a_running_server_is_backed_up_and_restored() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");

@@ -127,7 +127,8 @@ async fn all_events(hosts: Hosts) {
 
 /// A domain that is not running is found, and adopted because of its label. Its power state follows libvirt.
 async fn import_by_label(bench: &Bench, hosts: &Hosts) {
-    let idle = hosts.guest("idle", 23);
+    let mut idle = hosts.guest("idle", 23);
+    idle.address = Some("10.99.0.23".into());
     let connection = connect(hosts, 1).await;
     let domain = connection.define(&idle.xml(), DefineFlags::NONE).await.unwrap();
     let (label, uri) = (Some("<labels tier=\"idle\"/>"), "https://forewarn.dev/labels");
@@ -143,5 +144,7 @@ async fn import_by_label(bench: &Bench, hosts: &Hosts) {
     assert_eq!(states("--adopt --selector tier=idle"), [row("idle", "adopted")]);
     assert_eq!(states("--adopt --selector tier=idle"), [row("idle", "managed")]);
     wait_until("the power state", || bench.show("vm show idle")["power"] == "Stopped");
-    assert_eq!(bench.show("vm show idle")["host"], "host1");
+    let shown = bench.show("vm show idle");
+    assert_eq!(shown["host"], "host1");
+    assert_eq!(shown["details"]["mac"], idle.mac().replace(':', "").to_uppercase());
 }

@@ -9,7 +9,8 @@
 //! environment = { QEMU_AUDIO_DRV = "none" }          # added to PATH, the only inherited variable
 //! cleanup = ["/usr/local/bin/remove-vm", "web1"]     # run after the machine was deleted
 //! delete_disks = ["/var/lib/vms/web1.qcow2"]         # deleted with the machine; default: none
-//! addresses = ["10.0.0.4"]                           # for `forewarn host import`
+//! addresses = ["10.0.0.4"]                           # for `forewarn host import`, like the next two keys
+//! mac = "52:54:00:12:34:56"
 //! memory_mib = 2048
 //! ```
 
@@ -46,6 +47,8 @@ pub struct QemuMachine {
     pub cleanup: Option<Vec<String>>,
     pub delete_disks: Vec<PathBuf>,
     pub addresses: Vec<IpAddr>,
+    /// MAC address of the first interface.
+    pub mac: Option<String>,
     pub memory_mib: u64,
 }
 
@@ -63,6 +66,7 @@ struct Table {
     delete_disks: Vec<PathBuf>,
     #[serde(default)]
     addresses: Vec<IpAddr>,
+    mac: Option<String>,
     #[serde(default)]
     memory_mib: u64,
 }
@@ -123,9 +127,30 @@ fn check_table(name: &str, table: Table) -> Result<QemuMachine, String> {
             return Err(format!("{key} does not begin with the absolute path of a program"));
         }
     }
-    let Table { qmp, start, directory, environment, cleanup, delete_disks, addresses, memory_mib, .. } = table;
+    if let Some(mac) = table.mac.as_ref().filter(|mac| !is_mac(mac)) {
+        return Err(format!("mac '{mac}' is not a MAC address such as 52:54:00:12:34:56"));
+    }
+    let Table { qmp, start, directory, environment, cleanup, delete_disks, addresses, mac, memory_mib, .. } = table;
     let name = name.to_owned();
-    Ok(QemuMachine { name, vm_id, qmp, start, directory, environment, cleanup, delete_disks, addresses, memory_mib })
+    Ok(QemuMachine {
+        name,
+        vm_id,
+        qmp,
+        start,
+        directory,
+        environment,
+        cleanup,
+        delete_disks,
+        addresses,
+        mac,
+        memory_mib,
+    })
+}
+
+/// Whether a text is a MAC address as QEMU takes it.
+fn is_mac(text: &str) -> bool {
+    let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+    text.split(':').count() == 6 && text.split(':').all(is_byte)
 }
 
 /// The file, read again when it changes. A file that has become invalid is reported, and the last valid one stays in use.
@@ -182,6 +207,7 @@ mod tests {
         let [machine] = machines.as_slice() else { panic!("{machines:?}") };
         assert_eq!(machine.vm_id.to_string(), "5c4e4f50-0000-4000-8000-000000000001");
         assert_eq!((machine.start.len(), machine.delete_disks.len(), &machine.cleanup), (2, 0, &None));
+        assert_eq!(machine.mac, None);
     }
 
     #[test]
@@ -195,6 +221,7 @@ mod tests {
             (WEB1.replace("[\"/bin/start\", \"web1\"]", "[]"), "start does not begin with the absolute path"),
             (WEB1.replace("/run/web1", &"/x".repeat(60)), "longer than 107 bytes"),
             (format!("{WEB1}delete_disks = [\"disk\"]\n"), "'disk' is not an absolute path"),
+            (format!("{WEB1}mac = \"52:54:00:12:34\"\n"), "mac '52:54:00:12:34' is not a MAC address"),
             (format!("{WEB1}{other}"), "two machines have the vm_id"),
             (format!("{WEB1}{}", other.replace("0001", "0002").replace("/run/web2", "/run/web1")), "the socket"),
         ] {

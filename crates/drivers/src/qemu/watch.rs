@@ -86,7 +86,7 @@ async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<DomainDescrip
             true
         }
     };
-    let QemuMachine { vm_id, name, memory_mib, addresses, .. } = machine;
-    let (macs, labels) = (Vec::new(), BTreeMap::new());
+    let QemuMachine { vm_id, name, memory_mib, addresses, mac, .. } = machine;
+    let (macs, labels) = (Vec::from_iter(mac), BTreeMap::new());
     Ok(DomainDescription { vm_id, name, is_active, memory_mib, macs, addresses, labels })
 }
