@@ -18,6 +18,7 @@ pub mod paths {
     pub const REPORT: &str = "/link/v1/report";
     pub const RENEW: &str = "/link/v1/renew";
     pub const TOKEN: &str = "/link/v1/token";
+    pub const PROPERTIES: &str = "/link/v1/properties";
     pub const DOMAINS: &str = "/link/v1/domains";
 }
 
@@ -118,6 +119,19 @@ pub struct GuestToken {
 pub struct IssuedToken {
     /// The response to the machine.
     pub body: Value,
+}
+
+/// A machine on this host asks for its instance metadata.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestProperties {
+    pub machine: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundProperties {
+    /// The properties that the machine was given through the ARM API, if any.
+    pub properties: Option<Value>,
 }
 
 /// All domains of the host, as they were when the agent's copy had this revision.

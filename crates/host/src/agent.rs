@@ -63,7 +63,7 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
 
     let listeners = bind(&config)?;
     let metadata = listeners.iter().map(BoundListener::address).collect::<io::Result<_>>()?;
-    let source = Arc::new(LocalSource { status: status.clone(), upstream: upstream.clone() });
+    let source = Arc::new(LocalSource::new(status.clone(), upstream.clone()));
     let listeners = match config.taps.clone() {
         Some(settings) => forewarn_taps::start(settings, listeners, &stop, &tasks).await?,
         None => listeners,

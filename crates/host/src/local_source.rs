@@ -2,12 +2,15 @@
 //!
 //! A command is answered only when the copy shows its result, so that the guest's next request does too.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::Guard;
 use forewarn_access::MachineIdentity;
-use forewarn_api_types::host_link::{Committed, GuestApproval, GuestToken, IssuedToken, LinkRefusal, TurnOn, paths};
+use forewarn_api_types::host_link::{
+    Committed, FoundProperties, GuestApproval, GuestProperties, GuestToken, IssuedToken, LinkRefusal, TurnOn, paths,
+};
 use forewarn_core::{EventId, Guid, Machine, MachineId, ScopeId, Snapshot, Timestamp};
 use forewarn_metadata::{BoxFuture, Coverage, DocumentWatch, Source, SourceError, TokenError, TokenRequest};
 use forewarn_wire::guid;
@@ -22,8 +25,10 @@ use crate::upstream::{Upstream, UpstreamError};
 const COPY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct LocalSource {
-    pub status: Arc<Status>,
-    pub upstream: Arc<Upstream>,
+    status: Arc<Status>,
+    upstream: Arc<Upstream>,
+    /// The last known properties of the machines, for the time without contact.
+    properties: Mutex<HashMap<MachineId, Option<Value>>>,
 }
 
 impl Source for LocalSource {
@@ -60,6 +65,20 @@ impl Source for LocalSource {
         })
     }
 
+    /// Properties are not in the copy: they would take most of it, and guests ask for them rarely.
+    fn properties(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<Value>, SourceError>> {
+        Box::pin(async move {
+            let found = self.upstream.post(paths::PROPERTIES, &GuestProperties { machine: machine.0 }).await;
+            Ok(match found {
+                Ok(FoundProperties { properties }) => self.keep_properties(machine, properties),
+                Err(error) => {
+                    tracing::debug!(%error, "instance metadata has the last known properties");
+                    self.known_properties().get(&machine).cloned().flatten()
+                }
+            })
+        })
+    }
+
     /// Identities are not in the copy: the server issues tokens.
     fn identity(&self, _: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {
         Box::pin(async { Ok(None) })
@@ -91,6 +110,23 @@ impl Source for LocalSource {
 }
 
 impl LocalSource {
+    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>) -> LocalSource {
+        LocalSource { status, upstream, properties: Mutex::default() }
+    }
+
+    fn known_properties(&self) -> MutexGuard<'_, HashMap<MachineId, Option<Value>>> {
+        self.properties.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the properties of the machines in the copy, and forgets those of others.
+    fn keep_properties(&self, machine: MachineId, properties: Option<Value>) -> Option<Value> {
+        let snapshot = self.status.snapshot();
+        let mut known = self.known_properties();
+        known.retain(|id, _| snapshot.region.machine(*id).is_some());
+        known.insert(machine, properties.clone());
+        properties
+    }
+
     async fn command(&self, path: &str, body: impl serde::Serialize) -> Result<(), SourceError> {
         let Committed { revision } = self.upstream.post(path, &body).await.map_err(source_error)?;
         let mut revisions = self.status.revisions();

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use given::select_shown;
 pub use navigate::{Answer, Format, Media, navigate, root_listing, versions_body};
 
 use crate::guid;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forewarn_api_types::host_link::{GuestApproval, GuestToken, LinkRefusal, TurnOn, paths};
+use forewarn_api_types::host_link::{GuestApproval, GuestProperties, GuestToken, LinkRefusal, TurnOn, paths};
 use forewarn_host::{Identity, OpenDriver};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -131,6 +131,8 @@ async fn a_host_cannot_act_for_machines_of_another_host() {
     assert_eq!(turned_on.0, 403, "{turned_on:?}");
     let token = GuestToken { machine: machine.0, resource: "https://management.azure.com/".into(), client_id: None };
     assert_eq!(call(&two, paths::TOKEN, &token).await.unwrap().0, 403);
+    let properties = GuestProperties { machine: machine.0 };
+    assert_eq!(call(&two, paths::PROPERTIES, &properties).await.unwrap().0, 403);
     let approval = GuestApproval { machine: machine.0, events: vec![] };
     let approved = call(&two, paths::APPROVE, &approval).await.unwrap();
     assert!(matches!(&approved.1, LinkRefusal::OtherHost { message } if message.contains("web1")), "{approved:?}");

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use forewarn_access::{MachineIdentity, TokenIssuer, is_known_audience};
 use forewarn_api::HostDomains;
-use forewarn_api_types::host_link::{DomainReport, DomainReportAnswer, GuestToken, IssuedToken, LinkRefusal};
+use forewarn_api_types::host_link::{
+    DomainReport, DomainReportAnswer, FoundProperties, GuestToken, IssuedToken, LinkRefusal,
+};
 use forewarn_core::{Guid, Machine, MachineId, Name, Region};
 use forewarn_drivers::FoundDomain;
 use forewarn_engine::Engine;
 use forewarn_metadata::{TokenRequest, issue_token};
 use forewarn_wire::error::MetadataError;
-use forewarn_wire::guid;
+use forewarn_wire::{guid, instance};
 
 use crate::drift::{find_drift, record_drift};
 
@@ -48,6 +50,16 @@ impl GuestServices {
             Err(MetadataError::IdentityNotFound) => Err(LinkRefusal::IdentityNotFound),
             Err(_) => Err(LinkRefusal::Internal),
         }
+    }
+
+    /// The properties of a machine of the agent's host that instance metadata shows.
+    pub async fn find_properties(&self, machine: Arc<Machine>) -> Result<FoundProperties, LinkRefusal> {
+        let found = self.engine.read(move |reader| forewarn_arm::machine_properties(reader, &machine)).await;
+        let found = found.map_err(|error| {
+            tracing::error!(%error, "cannot read the properties of a machine");
+            LinkRefusal::Internal
+        })?;
+        Ok(FoundProperties { properties: found.as_ref().map(instance::select_shown) })
     }
 
     /// Compares the domains of a host with its machines. A machine that has changed since the agent's copy is left for the

@@ -12,8 +12,9 @@ use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, Committed, DomainReportAnswer, GuestApproval, GuestToken, IssuedToken, LinkRefusal, OpenStream,
-    OrderReport, Renewal, Renewed, SeenMachines, TurnOn, USER_AGENT_PREFIX, paths,
+    Beat, BeatAnswer, Committed, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
+    IssuedToken, LinkRefusal, OpenStream, OrderReport, Renewal, Renewed, SeenMachines, TurnOn, USER_AGENT_PREFIX,
+    paths,
 };
 use forewarn_core::{ApprovalScope, Approver, Command, Guid, MachineId, Name, Rejection};
 use forewarn_drivers::message::decode_outcome;
@@ -79,6 +80,7 @@ fn requests() -> Router<Arc<Links>> {
         .route(paths::REPORT, post(report))
         .route(paths::RENEW, post(renew))
         .route(paths::TOKEN, post(issue_token))
+        .route(paths::PROPERTIES, post(find_properties))
         .route(paths::DOMAINS, post(report_domains).layer(DefaultBodyLimit::max(DOMAINS_BYTES_MAX)))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -212,6 +214,16 @@ async fn issue_token(State(links): State<Arc<Links>>, Caller(host): Caller, body
     let request: GuestToken = parse(&body)?;
     let machine = links.machine_of(&host, MachineId(request.machine)).map_err(Refused)?;
     links.guests.issue(machine, request).await.map(Json).map_err(Refused)
+}
+
+async fn find_properties(
+    State(links): State<Arc<Links>>,
+    Caller(host): Caller,
+    body: Bytes,
+) -> Answer<FoundProperties> {
+    let GuestProperties { machine } = parse(&body)?;
+    let machine = links.machine_of(&host, MachineId(machine)).map_err(Refused)?;
+    links.guests.find_properties(machine).await.map(Json).map_err(Refused)
 }
 
 async fn report_domains(

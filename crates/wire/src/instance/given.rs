@@ -1,9 +1,37 @@
 //! Properties that a machine was given through the ARM API, converted for its instance document, where every value is a
 //! string.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{InstanceView, texts};
+
+/// The properties that the instance document shows.
+const SHOWN: [&str; 6] = [
+    "licenseType",
+    "osProfile.adminUsername",
+    "osProfile.linuxConfiguration",
+    "storageProfile.dataDisks",
+    "storageProfile.osDisk",
+    "userData",
+];
+
+/// The part of a machine's properties that its instance document shows, for another program that renders it.
+pub fn select_shown(properties: &Value) -> Value {
+    let mut shown = Map::new();
+    for place in SHOWN {
+        let Some(value) = at(properties, place) else { continue };
+        match place.split_once('.') {
+            Some((section, key)) => {
+                let section = shown.entry(section).or_insert_with(|| Value::Object(Map::new()));
+                section[key] = value.clone();
+            }
+            None => {
+                shown.insert(place.to_owned(), value.clone());
+            }
+        }
+    }
+    Value::Object(shown)
+}
 
 /// The text at a place of the properties, such as `osProfile.adminUsername`; empty if there is none.
 pub(super) fn text(view: &InstanceView<'_>, place: &str) -> String {

@@ -3,7 +3,8 @@
 use crate::support::check_golden;
 use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{
-    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree, versions_body,
+    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, select_shown, tree,
+    versions_body,
 };
 use forewarn_wire::version::InstanceVersion;
 use serde_json::{Value, json};
@@ -244,4 +245,24 @@ fn disable_password_authentication_is_never_empty() {
         let view = InstanceView { os_type, ..MACHINE };
         assert_eq!(tree(version, &view)["compute"]["osProfile"]["disablePasswordAuthentication"], expected);
     }
+}
+
+#[test]
+fn the_selected_properties_give_the_same_document() {
+    let disk = json!({ "lun": 3, "name": "data", "diskSizeGB": 64, "caching": "None", "createOption": "Empty" });
+    let all = json!({
+        "userData": "c2g=",
+        "licenseType": "RHEL_BYOS",
+        "networkProfile": { "networkInterfaces": [] },
+        "storageProfile": { "imageReference": { "sku": "13" }, "osDisk": { "name": "os" }, "dataDisks": [disk] },
+        "osProfile": { "adminUsername": "me", "adminPassword": "secret", "linuxConfiguration": {
+            "disablePasswordAuthentication": false,
+            "ssh": { "publicKeys": [{ "path": "/home/me/.ssh/authorized_keys", "keyData": "ssh-rsa AAAA" }] } } },
+    });
+    let selected = select_shown(&all);
+    let document = |properties| tree(version("2025-04-07"), &InstanceView { properties, ..MACHINE });
+    assert_eq!(document(Some(&selected)), document(Some(&all)));
+    assert_ne!(document(Some(&selected)), document(None));
+    assert_eq!((selected.get("networkProfile"), selected["osProfile"].get("adminPassword")), (None, None));
+    assert_eq!(select_shown(&json!({})), json!({}));
 }
