@@ -1,10 +1,11 @@
-//! The Debian packages, installed, upgraded, removed and purged in a copy of this system.
+//! The Debian packages, installed, upgraded with data, run under the restrictions of the server's unit, removed and purged in
+//! a copy of this system.
 //!
 //! The copy is an overlay over `/` in a mount and network namespace. It ends with the process that holds it, and so do
 //! all changes.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use super::wait;
 use crate::needs::Needs;
 use crate::package::{self, Packages};
+use crate::release::VERSION;
 use crate::sh;
 
 pub const NEEDS: Needs = Needs {
@@ -22,7 +24,10 @@ pub const NEEDS: Needs = Needs {
         ("curl", "curl"),
         ("iproute2", "ip"),
         ("lintian", "lintian"),
+        ("linux-libc-dev", "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+        ("python3", "/usr/bin/python3"),
         ("systemd", "systemd-analyze"),
+        ("procps", "pgrep"),
         ("util-linux", "setpriv"),
     ],
     downloads: &[],
@@ -35,12 +40,18 @@ pub fn run() -> Result<()> {
     check_with_lintian(&packages)?;
     let copy = Copy::new()?;
     copy.copy_in(&packages)?;
+    make_older(&copy)?;
     install(&copy)?;
     check_units(&copy)?;
-    run_programs(&copy)?;
+    let server = start_server(&copy)?;
+    use_programs(&copy)?;
     upgrade_with_systemd(&copy)?;
+    drop(server);
+    run_restricted(&copy)?;
     remove_and_purge(&copy)
 }
+
+const NAMES: [&str; 3] = ["forewarn", "forewarn-agent", "forewarn-host"];
 
 fn check_reproducible(first: &Packages, dir: &Path) -> Result<()> {
     let second = package::build(&dir.join("second"))?;
@@ -52,10 +63,11 @@ fn check_reproducible(first: &Packages, dir: &Path) -> Result<()> {
 
 /// Warnings are errors, except those that are expected.
 fn check_with_lintian(packages: &Packages) -> Result<()> {
-    let [forewarn, agent, host] = packages.paths().map(|path| path.to_str().context("path"));
+    let paths = packages.paths().map(|path| path.to_str().context("path"));
+    let paths = paths.into_iter().collect::<Result<Vec<&str>>>()?;
     let expected = EXPECTED.join(",");
     let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", &expected];
-    sh::program("lintian").args(&arguments).args(&[forewarn?, agent?, host?]).run()
+    sh::program("lintian").args(&arguments).args(&paths).run()
 }
 
 const EXPECTED: [&str; 7] = [
@@ -73,8 +85,25 @@ const EXPECTED: [&str; 7] = [
     "no-manual-page",
 ];
 
+/// The version of the packages that are installed first.
+const OLDER: &str = "0.0.9";
+
+/// Makes packages of the same content with an older version, without compression, which takes most of the time.
+fn make_older(copy: &Copy) -> Result<()> {
+    for name in NAMES {
+        let version =
+            format!("s/^Version: .*/Version: {OLDER}/; s/^Depends: forewarn (= .*)/Depends: forewarn (= {OLDER})/");
+        copy.sh(&format!(
+            "mkdir /older && dpkg-deb --raw-extract /{name}.deb /older/{name} && sed -i '{version}' /older/{name}/DEBIAN/control &&
+             dpkg-deb -Znone --build /older/{name} /{name}-older.deb && rm -r /older"
+        ))?;
+    }
+    Ok(())
+}
+
 fn install(copy: &Copy) -> Result<()> {
-    copy.sh("dpkg --install /forewarn.deb /forewarn-agent.deb /forewarn-host.deb")?;
+    copy.sh("dpkg --install /forewarn-older.deb /forewarn-agent-older.deb /forewarn-host-older.deb")?;
+    check_version(copy, OLDER)?;
     copy.expect("stat --format '%U %G %a' /var/lib/forewarn", "forewarn forewarn 700")?;
     copy.expect("getent passwd forewarn | cut -d: -f6,7", "/var/lib/forewarn:/usr/sbin/nologin")?;
     copy.expect("stat --format '%U %a' /etc/forewarn-agent/agent.toml", "root 600")?;
@@ -82,21 +111,27 @@ fn install(copy: &Copy) -> Result<()> {
     copy.expect("ls /etc/systemd/system/multi-user.target.wants | grep forewarn || true", "")
 }
 
-fn check_units(copy: &Copy) -> Result<()> {
-    let units = ["forewarn", "forewarn-agent", "forewarn-host"].map(|name| format!("{UNITS}/{name}.service")).join(" ");
-    let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
-    let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
-    ensure!(ours.is_empty(), "systemd-analyze: {ours:?}");
-    check_server_unit()?;
-    // Tenths of systemd's exposure level, at most. The host agent runs as root and changes firewall rules, so its level is higher.
-    for (name, most) in [("forewarn", 20), ("forewarn-host", 30)] {
-        copy.sh(&format!("systemd-analyze security --offline=true --threshold={most} {UNITS}/{name}.service"))?;
-    }
-    Ok(())
+fn check_version(copy: &Copy, version: &str) -> Result<()> {
+    let list = format!("dpkg-query --show --showformat '${{Version}} ' {}", NAMES.join(" "));
+    copy.expect(&list, &[version; NAMES.len()].join(" "))
 }
 
 /// Where the packages install their units.
 const UNITS: &str = "/usr/lib/systemd/system";
+
+fn check_units(copy: &Copy) -> Result<()> {
+    let units = NAMES.map(|name| format!("{UNITS}/{name}.service")).join(" ");
+    let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
+    ensure!(ours.is_empty(), "systemd-analyze: {ours:?}");
+    check_server_unit()?;
+    // Exposure levels of 2.0 and 3.0 at most, on systemd's scale from 0 to 10. The host agent runs as root and changes firewall
+    // rules.
+    for (name, level) in [("forewarn", 20), ("forewarn-host", 30)] {
+        copy.sh(&format!("systemd-analyze security --offline=true --threshold={level} {UNITS}/{name}.service"))?;
+    }
+    Ok(())
+}
 
 /// Checks settings of the server's unit that `systemd-analyze` does not judge.
 fn check_server_unit() -> Result<()> {
@@ -110,47 +145,113 @@ fn check_server_unit() -> Result<()> {
     Ok(())
 }
 
-/// Runs the server as its unit does, and the agent against it.
-fn run_programs(copy: &Copy) -> Result<()> {
+/// Runs the server as its user, and returns when it answers.
+fn start_server(copy: &Copy) -> Result<Running> {
     let as_user = "setpriv --reuid forewarn --regid forewarn --clear-groups --pdeathsig KILL --";
     let server = copy.spawn(&format!("exec {as_user} /usr/bin/forewarn serve --config /etc/forewarn/forewarn.toml"))?;
     wait::until("the installed server", || Ok(copy.sh("curl -sf http://127.0.0.1:8170/healthz").ok()))?;
+    Ok(server)
+}
+
+/// Uses the command line, and runs the agent against the server.
+fn use_programs(copy: &Copy) -> Result<()> {
     let machines = copy.sh("forewarn vm list --data /var/lib/forewarn")?;
     ensure!(!machines.trim().is_empty(), "the installed server has no machine");
+    copy.sh("forewarn vm create kept --no-address --data /var/lib/forewarn")?;
     let refused = copy.sh("forewarn-agent --endpoint http://127.0.0.1:8169").map_err(|problem| problem.to_string());
     ensure!(refused.is_err_and(|text| text.contains("no hooks or actions")), "the agent runs without hooks");
     let agent = copy.spawn("exec setpriv --pdeathsig KILL -- /usr/bin/forewarn-agent --approve-without-hooks --endpoint http://127.0.0.1:8169 --metrics 127.0.0.1:9137")?;
     wait::until("the installed agent", || Ok(copy.sh("curl -sf http://127.0.0.1:9137/healthz").ok()))?;
     copy.expect("forewarn-agent status", "no events so far")?;
-    drop((agent, server));
+    drop(agent);
     Ok(())
 }
 
-/// `systemctl` is a stand-in that records its arguments.
+/// Applies what the server's unit asks systemd for: a read-only system with its own devices and temporary files, one capability,
+/// and, with `restrict.py`, the filter of system calls. `$1` is the unit, `$2` the user; a command follows.
+const RESTRICT: &str = r#"set -e
+unit=$1 user=$2
+shift 2
+mkdir -p /run/forewarn
+chown "$user" /run/forewarn
+for dir in /var/lib/forewarn /run/forewarn; do mount --bind $dir $dir; done
+for dir in /tmp /var/tmp; do mount -t tmpfs tmpfs $dir; done
+for dir in /root /home; do mount -t tmpfs -o mode=000 tmpfs $dir; done
+mount -t tmpfs -o mode=755 tmpfs /dev
+mknod -m 666 /dev/null c 1 3
+mknod -m 666 /dev/random c 1 8
+mknod -m 666 /dev/urandom c 1 9
+mount -t proc -o hidepid=invisible proc /proc
+mount -o remount,bind,ro /
+! touch /etc/probe 2> /dev/null
+umask 0077
+ulimit -c 0
+exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
+  --bounding-set -all,+net_bind_service --inh-caps -all,+net_bind_service --ambient-caps -all,+net_bind_service \
+  --pdeathsig KILL -- python3 /restrict.py "$unit" "$@""#;
+
+/// The upgraded server under the restrictions of its unit, with a listener on port 80, still has its data.
+fn run_restricted(copy: &Copy) -> Result<()> {
+    copy.write("/restrict.py", include_str!("restrict.py"))?;
+    copy.write("/restrict.sh", RESTRICT)?;
+    let restricted = format!("unshare --mount sh /restrict.sh {UNITS}/forewarn.service forewarn");
+    for refused in [
+        "chrt --idle 0 true",
+        "python3 -c 'import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)'",
+        "touch /var/lib/forewarn-host",
+        "ls /root",
+    ] {
+        ensure!(
+            copy.sh(&format!("{restricted} true && ! {restricted} {refused}")).is_ok(),
+            "the restrictions allow {refused}"
+        );
+    }
+    let serve = "/usr/bin/forewarn serve --config /etc/forewarn/forewarn.toml --metadata 127.0.0.1:80 \
+                 --metadata unix:/run/forewarn/guest.sock,group=forewarn";
+    let server = copy.spawn(&format!("exec {restricted} {serve}"))?;
+    wait::until("the restricted server", || Ok(copy.sh("curl -sf http://127.0.0.1:8170/healthz").ok()))?;
+    let status =
+        copy.sh("grep -E '^(Seccomp|NoNewPrivs|CapEff|CapBnd):' /proc/$(pgrep -xu forewarn forewarn)/status")?;
+    let status = status.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "CapEff: 0000000000000400 CapBnd: 0000000000000400 NoNewPrivs: 1 Seccomp: 2";
+    ensure!(status == expected, "the server runs with {status}");
+    copy.sh("curl -sf -H Metadata:true 'http://127.0.0.1:80/metadata/versions'")?;
+    copy.expect("forewarn vm show kept --data /var/lib/forewarn --output tsv | cut -f1", "kept")?;
+    copy.sh("forewarn vm create new --no-address --data /var/lib/forewarn")?;
+    drop(server);
+    Ok(())
+}
+
+/// Installs the current packages while the server runs. `systemctl` is a stand-in that records its arguments.
 fn upgrade_with_systemd(copy: &Copy) -> Result<()> {
     copy.sh("mkdir -p /run/systemd/system && echo '# mine' >> /etc/forewarn-agent/agent.toml")?;
     copy.sh("printf '#!/bin/sh\\necho \"$@\" >> /systemctl.log\\n' > /usr/local/sbin/systemctl")?;
-    copy.sh("chmod +x /usr/local/sbin/systemctl && dpkg --install /forewarn.deb /forewarn-agent.deb")?;
-    let told = copy.sh("cat /systemctl.log")?;
-    for line in ["daemon-reload", "try-restart forewarn.service", "try-restart forewarn-agent.service"] {
-        ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
-    }
+    copy.sh(
+        "chmod +x /usr/local/sbin/systemctl && dpkg --install /forewarn.deb /forewarn-agent.deb /forewarn-host.deb",
+    )?;
+    check_version(copy, VERSION)?;
+    let restarts = NAMES.map(|name| format!("try-restart {name}.service"));
+    expect_systemctl(copy, &restarts)?;
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml", "# mine")
 }
 
-fn remove_and_purge(copy: &Copy) -> Result<()> {
-    copy.sh("rm /systemctl.log; dpkg --remove forewarn forewarn-agent forewarn-host")?;
+fn expect_systemctl(copy: &Copy, lines: &[String]) -> Result<()> {
     let told = copy.sh("cat /systemctl.log")?;
-    for line in [
-        "disable --now forewarn.service",
-        "disable --now forewarn-agent.service",
-        "disable --now forewarn-host.service",
-        "daemon-reload",
-    ] {
+    for line in lines.iter().map(String::as_str).chain(["daemon-reload"]) {
         ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
     }
+    Ok(())
+}
+
+fn remove_and_purge(copy: &Copy) -> Result<()> {
+    let names = NAMES.join(" ");
+    copy.sh(&format!("rm /systemctl.log; dpkg --remove {names}"))?;
+    expect_systemctl(copy, &NAMES.map(|name| format!("disable --now {name}.service")))?;
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml; ls /usr/bin | grep ^forewarn || true", "# mine")?;
-    copy.sh("test -d /var/lib/forewarn && dpkg --purge forewarn forewarn-agent forewarn-host")?;
+    copy.sh(
+        "test -d /var/lib/forewarn && mkdir -p /var/lib/forewarn-host && touch /var/lib/forewarn-host/identity.json",
+    )?;
+    copy.sh(&format!("dpkg --purge {names}"))?;
     let left = "ls -d /etc/forewarn* /var/lib/forewarn* /usr/share/doc/forewarn* /usr/lib/systemd/system/forewarn* 2>/dev/null";
     copy.expect(&format!("{left} || true"), "")
 }
@@ -187,11 +288,19 @@ impl Copy {
     }
 
     fn copy_in(&self, packages: &Packages) -> Result<()> {
-        for (path, name) in packages.paths().into_iter().zip(["forewarn", "forewarn-agent", "forewarn-host"]) {
+        for (path, name) in packages.paths().into_iter().zip(NAMES) {
             let mut command = self.command(&format!("cat > /{name}.deb"));
             let status = command.stdin(fs::File::open(path)?).status()?;
             ensure!(status.success(), "cannot copy {name} into the copy");
         }
+        Ok(())
+    }
+
+    /// Writes a file into the copy.
+    fn write(&self, path: &str, text: &str) -> Result<()> {
+        let mut child = self.command(&format!("cat > {path}")).stdin(Stdio::piped()).spawn().context("nsenter")?;
+        child.stdin.take().context("nsenter has no input")?.write_all(text.as_bytes())?;
+        ensure!(child.wait()?.success(), "cannot write {path} into the copy");
         Ok(())
     }
 

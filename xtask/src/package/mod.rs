@@ -23,8 +23,7 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// The paths of the packages `forewarn`, `forewarn-agent` and `forewarn-host`.
-    pub fn paths(&self) -> [&PathBuf; 3] {
+    pub fn paths(&self) -> [&Path; 3] {
         [&self.forewarn, &self.agent, &self.host]
     }
 }
