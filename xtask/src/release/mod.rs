@@ -107,7 +107,8 @@ pub fn assemble(out: &Path, contents: Contents) -> Result<()> {
         let manifest = read(&packaging(&format!("kubernetes/{name}.yaml")))?;
         write(out, &format!("kubernetes-{name}.yaml"), 0o644, &manifest)?;
     }
-    write(out, "install.sh", 0o755, install_script()?.as_bytes())?;
+    let url = std::env::var(URL_VARIABLE).unwrap_or_default();
+    write(out, "install.sh", 0o755, install_script(&url)?.as_bytes())?;
     write_sums(out)
 }
 
@@ -149,11 +150,10 @@ fn start_tarball(dir: &str, name: &str, program: &Path) -> Result<Stage> {
     Ok(stage)
 }
 
-/// The script with the version and the address of this release.
-fn install_script() -> Result<String> {
+/// The script with the version and the address of a release.
+pub fn install_script(url: &str) -> Result<String> {
     let script = fs::read_to_string(packaging("install.sh"))?;
-    let url = std::env::var(URL_VARIABLE).unwrap_or_default();
-    Ok(script.replace("@VERSION@", VERSION).replace("@URL@", &url))
+    Ok(script.replace("@VERSION@", VERSION).replace("@URL@", url))
 }
 
 fn write_sums(out: &Path) -> Result<()> {

@@ -4,6 +4,7 @@
 mod image;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -35,11 +36,13 @@ pub const NEEDS: Needs = Needs {
 
 pub fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
     let dist = dir.path().join("dist");
     release::assemble(&dist, Contents::All)?;
     check_sums(&dist)?;
     check_reproducible(&dist, &dir.path().join("again"))?;
     check_installation(&dist, &dir.path().join("prefix"))?;
+    check_printed_installation(&dist)?;
     check_tampering(&dist, dir.path())?;
     check_manifests(&dist)?;
     serve_from_empty_root(&dist, &dir.path().join("root"))?;
@@ -90,6 +93,33 @@ fn check_installation(dist: &Path, prefix: &Path) -> Result<()> {
     ] {
         ensure!(prefix.join(file).exists(), "{file} was not installed");
     }
+    Ok(())
+}
+
+/// The user of the installation as the README prints it. Root would install to `/usr/local`.
+const USER: &str = "65534";
+
+/// Installs as a user does: in the directory of the release, and with a script that knows where its release is.
+fn check_printed_installation(dist: &Path) -> Result<()> {
+    let line = "sh install.sh --from .";
+    let readme = fs::read_to_string(sh::root().join("README.md"))?;
+    ensure!(readme.lines().any(|found| found.starts_with(line)), "README.md does not print `{line}`");
+    install_as_user(dist, line)?;
+    let published = tempfile::tempdir()?;
+    fs::write(published.path().join("install.sh"), release::install_script(&format!("file://{}", dist.display()))?)?;
+    install_as_user(published.path(), "sh install.sh")
+}
+
+fn install_as_user(dir: &Path, line: &str) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    std::os::unix::fs::chown(home.path(), Some(USER.parse()?), Some(USER.parse()?))?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+    let user = ["--reuid", USER, "--regid", USER, "--clear-groups", "sh", "-c", line];
+    let said = sh::program("setpriv").args(&user).within(dir).env("HOME", home.path()).read()?;
+    let bin = home.path().join(".local/bin");
+    ensure!(said.contains(&format!("export PATH=\"{}:", bin.display())), "{line} printed {said}");
+    let version = sh::program(text(&bin.join("forewarn"))?).args(&["--version"]).read()?;
+    ensure!(version.trim() == format!("forewarn {VERSION}"), "{line} installed {version}");
     Ok(())
 }
 
