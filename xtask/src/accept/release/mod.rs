@@ -41,6 +41,7 @@ pub fn run() -> Result<()> {
     release::assemble(&dist, Contents::All)?;
     check_sums(&dist)?;
     check_reproducible(&dist, &dir.path().join("again"))?;
+    check_independence(&dist)?;
     check_installation(&dist, &dir.path().join("prefix"))?;
     check_printed_installation(&dist)?;
     check_tampering(&dist, dir.path())?;
@@ -68,6 +69,17 @@ fn check_reproducible(dist: &Path, again: &Path) -> Result<()> {
     release::assemble(again, Contents::WithoutPackages)?;
     for name in names(again)?.iter().filter(|name| *name != SUMS) {
         ensure!(fs::read(dist.join(name))? == fs::read(again.join(name))?, "{name} differs when built again");
+    }
+    Ok(())
+}
+
+/// The programs do not contain the directory of the checkout, in which two builders differ.
+fn check_independence(dist: &Path) -> Result<()> {
+    let root = text(&sh::root().canonicalize()?)?.to_owned();
+    for name in ["forewarn-x86_64-linux", "forewarn-agent-x86_64-linux"] {
+        let bytes = fs::read(dist.join(name))?;
+        let is_found = bytes.windows(root.len()).any(|window| window == root.as_bytes());
+        ensure!(!is_found, "{name} contains the path {root}, so another checkout would give another program");
     }
     Ok(())
 }
