@@ -48,7 +48,7 @@ pub fn run(out: Option<&str>) -> Result<()> {
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
-const LIBRARIES: [&str; 19] = [
+pub const LIBRARIES: [&str; 19] = [
     "wire",
     "client",
     "core",

@@ -4,6 +4,7 @@
 mod arrows;
 pub mod docs;
 mod modules;
+mod publish;
 mod security;
 mod sources;
 mod supply;
@@ -29,6 +30,7 @@ pub fn run() -> Result<()> {
     words::check(&mut problems)?;
     security::check(&mut problems)?;
     supply::check(&mut problems)?;
+    publish::check(&mut problems)?;
     for problem in &problems {
         eprintln!("   tidy: {problem}");
     }
