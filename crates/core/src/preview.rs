@@ -137,20 +137,21 @@ struct Course {
 struct Progress {
     steps_over: usize,
     machines_handled: usize,
-    /// Machines that are still on the hosts of a drain.
+    /// Machines that are still on the hosts that the rollout has reached.
     machines_left: usize,
 }
 
 impl Progress {
     fn of(region: &Region, rollout: &Rollout) -> Progress {
-        let hosts = match &rollout.targets {
-            RolloutTargets::Hosts(hosts) => &hosts[..],
-            RolloutTargets::Groups(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_) => &[],
-        };
+        let reached = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
+        let hosts = reached.filter_map(|step| match &step.target {
+            StepTarget::Host(host) => Some(host),
+            StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => None,
+        });
         Progress {
             steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
             machines_handled: rollout.steps.iter().map(|step| step.handled.len()).sum(),
-            machines_left: hosts.iter().map(|host| region.machines_on(host).count()).sum(),
+            machines_left: hosts.map(|host| region.machines_on(host).count()).sum(),
         }
     }
 }
