@@ -1,12 +1,13 @@
 //! Charts of a planned rollout, drawn on the server: its steps over time, and the capacity of each group with its floor.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use forewarn_api::find_machine;
 use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType};
-use forewarn_core::{EventKind, Region};
+use forewarn_core::{EventKind, Machine, Name, Region};
 use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use forewarn_widgets::{address, html};
 
@@ -111,24 +112,24 @@ impl<'a> Chart<'a> {
     }
 
     fn capacity_of(&self, group: &FleetGroup, expected: &GroupAvailability) -> GroupCapacity {
-        let mut changes: Vec<(i64, i64)> = Vec::new();
+        // By time: a step that starts when another one ends is no change.
+        let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
         for step in &self.steps {
             let lost = step.machines.get(&group.key).copied().unwrap_or(0) as i64;
-            if lost > 0 {
-                changes.extend([(step.impact, -lost), (step.end, lost)]);
-            }
+            *changes.entry(step.impact).or_default() -= lost;
+            *changes.entry(step.end).or_default() += lost;
         }
-        changes.sort_unstable();
         let (top, floor) = (group.up as f64, group.floor() as f64);
         let bottom = (floor.min(f64::from(expected.min_available)) - 1.0).max(0.0).min(top - 1.0);
         let y = |level: f64| 2.0 + (top - level) / (top - bottom) * (CHART_HEIGHT - 6.0);
         let mut level = group.up as i64;
         let mut path = format!("M0 {CHART_HEIGHT}L0 {:.1}", y(level as f64));
-        for (at, change) in changes {
+        for (at, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
             let x = self.span.percent(at);
             path += &format!("H{x:.2}");
             level += change;
-            path += &format!("V{:.1}", y(level as f64));
+            // Machines that are down now because of other operations may be up again by then: the rules know the minimum.
+            path += &format!("V{:.1}", y(level.max(i64::from(expected.min_available)) as f64));
         }
         path += &format!("H100V{CHART_HEIGHT}Z");
         GroupCapacity {
@@ -177,15 +178,15 @@ fn notice_of(region: &Region, plan: &NewRollout, kind: EventKind) -> Duration {
 fn count_machines(region: &Region, step: &RolloutStep) -> (BTreeMap<GroupKey, usize>, bool) {
     let mut machines = BTreeMap::new();
     let mut has_handler = false;
-    let is_of_step = |machine: &forewarn_core::Machine| match (&step.host, &step.group) {
-        (Some(host), _) => machine.host.as_deref() == Some(host),
+    let of_step: Vec<&Arc<Machine>> = match (&step.host, &step.group) {
+        (Some(host), _) => region.machines_on(&Name::from(host.as_str())).collect(),
         (None, Some(group)) => {
-            let found = machine.membership.group().and_then(|id| region.group(id));
-            found.is_some_and(|found| *found.name == **group) && Some(machine.update_domain) == step.update_domain
+            let members = region.groups_named(group).flat_map(|group| region.group_members(group));
+            members.filter(|machine| Some(machine.update_domain) == step.update_domain).collect()
         }
-        (None, None) => step.machine.as_deref() == Some(&*machine.name),
+        (None, None) => region.machines().filter(|machine| step.machine.as_deref() == Some(&*machine.name)).collect(),
     };
-    for machine in region.machines().filter(|machine| is_of_step(machine)) {
+    for machine in of_step {
         *machines.entry(fleet::key_of(machine)).or_default() += 1;
         has_handler |= region.is_on(machine.scope);
     }
