@@ -181,6 +181,7 @@ struct StepTable {
     redeploy: Text,
     perform_maintenance: Text,
     evict: Text,
+    recommend_rebalance: Text,
     fail: Text,
     delete: Text,
     start: Text,
@@ -207,7 +208,7 @@ struct StepTable {
 }
 
 /// The keys that define the action of a step.
-const ACTION_KEYS: &str = "restart, redeploy, performMaintenance, evict, fail, delete, start, stop, deallocate, maintain, \
+const ACTION_KEYS: &str = "restart, redeploy, performMaintenance, evict, recommendRebalance, fail, delete, start, stop, deallocate, maintain, \
                      scale, upgrade, cancel, approve, poll, fault, clearFaults, wait, expect";
 
 /// Interprets the typed file.
@@ -266,6 +267,7 @@ impl Interpreter<'_> {
             (table.redeploy.take(), MachineAction::Redeploy),
             (table.perform_maintenance.take(), MachineAction::PerformMaintenance),
             (table.evict.take(), MachineAction::Evict),
+            (table.recommend_rebalance.take(), MachineAction::RecommendRebalance),
             (table.fail.take(), MachineAction::Fail),
             (table.delete.take(), MachineAction::Delete),
         ];

@@ -145,6 +145,7 @@ impl Run {
             MachineAction::Redeploy => actions.redeploy_machine(&target, default).await,
             MachineAction::PerformMaintenance => actions.perform_maintenance(&target, default).await,
             MachineAction::Evict => actions.evict_machine(&target, default).await,
+            MachineAction::RecommendRebalance => actions.recommend_rebalance(&target, default).await,
             MachineAction::Fail => actions.fail_machine(&target, FailureOptions::default()).await,
             MachineAction::Delete => actions.delete_machine(&target, default).await,
         }

@@ -70,6 +70,7 @@ pub enum MachineAction {
     Redeploy,
     PerformMaintenance,
     Evict,
+    RecommendRebalance,
     Fail,
     Delete,
 }
@@ -168,6 +169,7 @@ impl MachineAction {
             MachineAction::Redeploy => "redeploy",
             MachineAction::PerformMaintenance => "perform maintenance",
             MachineAction::Evict => "evict",
+            MachineAction::RecommendRebalance => "rebalance recommendation",
             MachineAction::Fail => "hardware failure",
             MachineAction::Delete => "delete",
         }

@@ -130,6 +130,8 @@ fn a_rejection_fails_its_step() {
     let run = run_text(&server, "[[step]]\nevict = \"web_0\"\n");
     assert_eq!(run["state"], "Failed");
     assert!(run["reason"].as_str().unwrap().contains("Spot"), "{run:#}");
+    let run = run_text(&server, "[[step]]\nrecommendRebalance = \"web_0\"\n");
+    assert!(run["reason"].as_str().unwrap().contains("--preview-version"), "{run:#}");
 }
 
 #[test]
