@@ -177,7 +177,7 @@ impl Activity {
             },
             ..Activity::blank(
                 ActivityId::Operation(operation.id),
-                if matches!(operation.request, Request::Drain(_)) { "Drain" } else { kind.as_str() },
+                if matches!(operation.request, Request::Drain(_)) { "Drain" } else { words::event_kind(kind) },
                 Severity::of(kind),
             )
         }
@@ -337,7 +337,7 @@ fn static_kind(kind: &str) -> &'static str {
         EventKind::Terminate,
         EventKind::SpotRebalanceRecommendation,
     ];
-    all.into_iter().map(EventKind::as_str).find(|known| *known == kind).unwrap_or("Event")
+    all.into_iter().find(|known| known.as_str() == kind).map_or("Event", words::event_kind)
 }
 
 /// The description of a rollout, or what it does to what.

@@ -15,6 +15,7 @@ use forewarn_widgets::words::count;
 use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
+use super::conflict::{self, GroupDip};
 use super::operation_lanes::clock_span;
 use super::outage::{Outages, SOON};
 use super::preview::Preview;
@@ -65,6 +66,8 @@ pub enum Concern {
     /// Names of machines that are not ready shortly before the start.
     NotReady(Vec<String>),
     NoHandler(Vec<String>),
+    /// A group falls below its floor, together with other operations.
+    BelowFloor(String),
     /// It cannot go on.
     Blocked(String),
     /// The host is off, and so are its machines.
@@ -88,6 +91,9 @@ impl Concern {
             return Some(Concern::Failed(words::join_names(&activity.failures)));
         }
         let is_soon = activity.due().is_some_and(|due| due <= scene.now + SOON);
+        if let Some(dip) = find_dip(scene, activity, is_soon) {
+            return Some(Concern::BelowFloor(conflict::describe_dip(&dip)));
+        }
         let scheduled = || activity.events_in(Stage::Scheduled).filter(|_| is_soon);
         let missing = name_machines(scheduled().filter(|event| event.is_shown && event.approved.is_none()));
         if !missing.is_empty() {
@@ -105,7 +111,11 @@ impl Concern {
     /// Red for harm, amber for what can still be prevented.
     fn class(&self) -> &'static str {
         match self {
-            Concern::NoNotice | Concern::OverTime(_) | Concern::Failed(_) | Concern::HostOff => "red",
+            Concern::NoNotice
+            | Concern::OverTime(_)
+            | Concern::Failed(_)
+            | Concern::BelowFloor(_)
+            | Concern::HostOff => "red",
             Concern::NotReady(_) | Concern::NoHandler(_) | Concern::Blocked(_) => "amber",
         }
     }
@@ -124,10 +134,24 @@ impl Concern {
                 let machines = count(names.len(), "machine");
                 format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, words::join_names(names))
             }
+            Concern::BelowFloor(what) => what.clone(),
             Concern::Blocked(why) => why.clone(),
             Concern::HostOff => "its machines stay down until they move or the host is active again".into(),
         }
     }
+}
+
+/// The group that falls farthest below its floor, if an operation starts soon or is in progress and is not the only cause.
+fn find_dip(scene: &Scene, activity: &Activity, is_soon: bool) -> Option<GroupDip> {
+    if !is_soon && activity.stage() != Stage::InProgress {
+        return None;
+    }
+    let region = scene.region();
+    let live = activity.events.iter().filter(|event| event.stage() != Stage::Finished);
+    let events: Vec<_> = live.filter_map(|event| region.event(event.id)).collect();
+    let dips = conflict::find_dips(region, scene.now, activity.id, &events).into_iter();
+    let below = dips.filter(|dip| dip.is_below() && !dip.others.is_empty());
+    below.min_by_key(|dip| dip.then as i64 - dip.floor as i64)
 }
 
 fn name_machines<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Vec<String> {
@@ -146,11 +170,12 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], outages: &Outages) -
     let listed: BTreeSet<ActivityId> = found.iter().map(|(activity, _)| activity.id).collect();
     let calm: Vec<&Activity> = running.filter(|activity| !listed.contains(&activity.id)).collect();
     let hosts = outages.stopped_by_host();
-    let mut rows: Vec<AttentionRow<'_>> = hosts.iter().map(|(host, ids)| describe_host(scene, host, ids)).collect();
-    rows.extend(found.into_iter().map(|(activity, concern)| describe_activity(scene, activity, concern, outages)));
-    let more = rows.len().saturating_sub(ROWS_MAX);
+    let more = (hosts.len() + found.len()).saturating_sub(ROWS_MAX);
+    let hosts = hosts.iter().map(|(host, ids)| describe_host(scene, host, ids));
+    let others = found.into_iter().map(|(activity, concern)| describe_activity(scene, activity, concern, outages));
     let mut fragments: Vec<Fragment> = Vec::new();
-    for (number, row) in rows.into_iter().take(ROWS_MAX).enumerate() {
+    // Rows that are not shown are not computed: whether an operation can be canceled takes a run of the rules.
+    for (number, row) in hosts.chain(others).take(ROWS_MAX).enumerate() {
         let (id, sort) = (row.id.clone(), table::row_key(number));
         fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
     }
@@ -291,6 +316,7 @@ fn list_buttons(scene: &Scene, activity: &Activity, concern: &Concern) -> (Vec<(
         | Concern::OverTime(_)
         | Concern::Failed(_)
         | Concern::NoHandler(_)
+        | Concern::BelowFloor(_)
         | Concern::Blocked(_)
         | Concern::HostOff => {}
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forewarn_core::{Event, EventKind, GroupId, Machine, MachineId, Power, Region, Status, Timestamp};
+use forewarn_core::{Event, EventKind, Group, GroupId, Machine, MachineId, Power, Region, Status, Target, Timestamp};
 use forewarn_widgets::{address, words};
 
 use super::handler::Handler;
@@ -66,6 +66,18 @@ pub fn key_of(machine: &Machine) -> GroupKey {
     machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
 }
 
+/// The existing machines of a target.
+pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
+    match target {
+        Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
+        Target::Host(host) => Box::new(region.machines_on(host).map(|machine| &**machine)),
+        Target::Group(id) => {
+            let members = region.group(*id).into_iter().flat_map(|group| region.group_members(group));
+            Box::new(members.map(|machine| &**machine))
+        }
+    }
+}
+
 /// Every group, by kind and name.
 pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
     let region = scene.region();
@@ -88,6 +100,25 @@ pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
     groups
 }
 
+/// One group.
+pub fn of_group(scene: &Scene, group: &Group) -> FleetGroup {
+    let region = scene.region();
+    let mut found = blank_group(region, group);
+    let mut domains: BTreeMap<u32, usize> = BTreeMap::new();
+    for machine in region.group_members(group) {
+        found.count(scene, machine, next_event(region, machine.id));
+        let domain = domains.entry(machine.update_domain).or_default();
+        *domain += 1;
+        found.domain_max = found.domain_max.max(*domain);
+    }
+    found
+}
+
+/// The event of a machine that is in progress, or the next to start.
+pub fn next_event(region: &Region, machine: MachineId) -> Option<NextEvent> {
+    region.events_of(machine).filter_map(|event| NextEvent::of(event)).min_by_key(|next| next.rank())
+}
+
 /// The first event of each machine that has one.
 fn find_affected(region: &Region) -> BTreeMap<MachineId, NextEvent> {
     let mut first: BTreeMap<MachineId, NextEvent> = BTreeMap::new();
@@ -103,7 +134,7 @@ fn find_affected(region: &Region) -> BTreeMap<MachineId, NextEvent> {
     first
 }
 
-fn blank_group(region: &Region, group: &forewarn_core::Group) -> FleetGroup {
+fn blank_group(region: &Region, group: &Group) -> FleetGroup {
     FleetGroup {
         key: GroupKey::Group(group.id),
         name: words::group_name(region, group),
@@ -143,7 +174,9 @@ impl FleetGroup {
     }
 
     fn count(&mut self, scene: &Scene, machine: &Machine, next: Option<NextEvent>) {
-        let in_progress = next.filter(|next| next.due.is_none()).map(|next| next.kind);
+        // A recommendation has no impact.
+        let has_impact = |next: &NextEvent| next.due.is_none() && next.kind != EventKind::SpotRebalanceRecommendation;
+        let in_progress = next.filter(has_impact).map(|next| next.kind);
         // A machine that is being deleted is not missing, as for the capacity of a scale set.
         self.machines += usize::from(in_progress != Some(EventKind::Terminate));
         self.up += usize::from(machine.power == Power::Running && in_progress.is_none());

@@ -9,7 +9,7 @@ use forewarn_widgets::{html, words};
 
 use super::cluster;
 use super::flash::Flash;
-use super::outage::Outages;
+use super::outage::count_down;
 use super::scene::Scene;
 
 #[derive(Template)]
@@ -110,7 +110,7 @@ pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -
         nav: NAV.to_vec(),
         more: list_more(scene),
         outage: cluster::describe_outage(scene),
-        down: Outages::of(scene.region(), scene.now).down(),
+        down: count_down(scene.region()),
         flash: scene.portal.shared.flashes.take(&scene.visitor.cookie),
         clock: words::utc(scene.now),
         search: find_search(here),

@@ -9,6 +9,7 @@ use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
+use forewarn_widgets::words;
 
 use super::fleet::{FleetGroup, GroupKey, NextEvent};
 use super::handler::describe_poll;
@@ -211,7 +212,7 @@ fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
         id: &id,
         sort,
         group,
-        badge: group.next.map(|next| (Severity::of(next.kind).class(), next.kind.as_str())),
+        badge: group.next.map(|next| (Severity::of(next.kind).class(), words::event_kind(next.kind))),
         last_poll: describe_poll(scene.now, group.last_poll),
     };
     Fragment::render(id.as_str(), sort, &row)

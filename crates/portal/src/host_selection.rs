@@ -11,6 +11,7 @@ use forewarn_widgets::{waits, words};
 
 use super::action::Tone;
 use super::confirm::Confirmation;
+use super::conflict;
 use super::flash::Flash;
 use super::frame;
 use super::refusal::Refusal;
@@ -25,16 +26,26 @@ enum HostAction {
     Activate,
 }
 
+pub fn state_word(host: &Host) -> &'static str {
+    match (host.is_unreachable(), host.state) {
+        (true, _) => "Unreachable",
+        (false, HostState::Active) => "Active",
+        (false, HostState::Draining) => "Draining",
+        (false, HostState::Drained) => "Drained",
+        (false, HostState::Failed) => "Failed",
+    }
+}
+
 /// The state of a host, with a mark in its color.
 pub fn render_state(host: &Host) -> String {
-    let (class, word) = match (host.is_unreachable(), host.state) {
-        (true, _) => ("gone", "Unreachable"),
-        (false, HostState::Active) => ("", "Active"),
-        (false, HostState::Draining) => ("wait", "Draining"),
-        (false, HostState::Drained) => ("cold", "Drained"),
-        (false, HostState::Failed) => ("down", "Failed"),
+    let class = match (host.is_unreachable(), host.state) {
+        (true, _) => "gone",
+        (false, HostState::Active) => "",
+        (false, HostState::Draining) => "wait",
+        (false, HostState::Drained) => "cold",
+        (false, HostState::Failed) => "down",
     };
-    format!(r#"<span class="st {class}">{word}</span>"#)
+    format!(r#"<span class="st {class}">{}</span>"#, state_word(host))
 }
 
 /// The preview of a drain, computed by the rules. HTML.
@@ -89,7 +100,12 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
     if !unnotified.is_empty() {
         sentences.push(format!("No handler, not notified: {}.", words::join_names(&unnotified)));
     }
-    if sentences.is_empty() { "It has no machines and is drained at once.".into() } else { sentences.join(" ") }
+    if sentences.is_empty() {
+        return "It has no machines and is drained at once.".into();
+    }
+    let owner = region.machines_on(&Name::from(host)).find_map(|machine| conflict::describe_owner(region, machine));
+    sentences.extend(owner);
+    sentences.join(" ")
 }
 
 /// Shows the confirmation page, or performs the action on the selected hosts if it was confirmed.

@@ -20,6 +20,7 @@ mod attention;
 mod calendar;
 mod cluster;
 mod confirm;
+mod conflict;
 mod event;
 mod flash;
 mod fleet;

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::outage::Outages;
+use super::outage::count_down;
 use super::page::{self, Page};
 use super::scene::Scene;
 use super::visitor::Visitor;
@@ -99,7 +99,7 @@ struct Sent {
 impl Sent {
     /// The new state, and the fragments that are new or have changed.
     fn compare(&self, content: &PageContent, scene: &Scene) -> (Sent, Vec<Value>) {
-        let down = Outages::of(scene.region(), scene.now).down();
+        let down = count_down(scene.region());
         let outage = cluster::describe_outage(scene);
         let (mut now, mut put) = (Sent { down, outage, fragments: HashMap::new() }, Vec::new());
         for panel in content.all_panels() {

@@ -8,7 +8,8 @@ use askama::Template;
 use forewarn_api::{Action, render_whole_operation};
 use forewarn_api_types::Operation as OperationSummary;
 use forewarn_core::{
-    Event, EventId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId, Status,
+    Event, EventId, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request,
+    ScopeId, ScopeOwner, Status,
 };
 use forewarn_store::HistoryQuery;
 use forewarn_widgets::facts::Facts;
@@ -21,7 +22,8 @@ use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, waits, words};
 
 use super::action::{Button, ButtonPanel, Tone};
-use super::activity::{Activity, ActivityId};
+use super::activity::{Activity, ActivityId, find_cause};
+use super::conflict::{self, GroupDip};
 use super::handler::{Handler, describe_poll};
 use super::history;
 use super::operation_lanes::clock_span;
@@ -46,12 +48,13 @@ const MISSING_COLUMNS: [Column; 5] = [
     Column { key: "", label: "Reason", class: "" },
 ];
 
-const GROUP_COLUMNS: [Column; 6] = [
+const GROUP_COLUMNS: [Column; 7] = [
     Column { key: "", label: "Group", class: "" },
     Column { key: "", label: "Kind", class: "" },
     Column { key: "", label: "Machines", class: "r" },
     Column { key: "", label: "Readiness", class: "" },
     Column { key: "", label: "Approved by", class: "" },
+    Column { key: "", label: "Up then", class: "r" },
     Column { key: "", label: "Events", class: "" },
 ];
 
@@ -121,6 +124,8 @@ struct GroupRow<'a> {
     /// HTML.
     meter: String,
     approved_by: String,
+    /// None for a standalone VM, and if no machine goes down.
+    dip: Option<&'a GroupDip>,
     events: Vec<EventLink>,
     more: usize,
 }
@@ -151,8 +156,11 @@ pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFo
         render_actions(scene, operation, &events),
         Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
     ];
+    let cause = find_cause(scene.region(), id);
+    let dips = conflict::find_dips(scene.region(), scene.now, cause, &events);
+    panels.push(conflict::render_panel(&conflict::warn_about(scene.region(), cause, &events, &dips)));
     panels.extend(render_missing(scene, &events));
-    panels.push(render_groups(scene, &events));
+    panels.push(render_groups(scene, &events, &dips));
     panels.push(timeline::render_panel(scene, &timeline));
     let facts = Panel::with_content("facts", "Details", &list_facts(operation, &summary, &events));
     let head = PageHead {
@@ -213,6 +221,11 @@ fn is_deletion(operation: &Operation) -> bool {
     matches!(operation.request, Request::Delete { .. })
 }
 
+/// A recommendation takes no machine down.
+fn has_impact(event: &Event) -> bool {
+    event.kind != EventKind::SpotRebalanceRecommendation
+}
+
 fn is_started(event: &Event) -> bool {
     matches!(event.status, Status::Started { .. })
 }
@@ -234,7 +247,7 @@ fn describe_state(
             OperationResult::Canceled { by } => format!("Canceled by {}", words::escape_html(by)),
         }),
         OperationState::Running => {
-            let down = machines_in(events, is_started);
+            let down = machines_in(events, |event| is_started(event) && has_impact(event));
             let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
             if down > 0 {
                 let verb = if is_deletion(operation) { "being deleted" } else { "down" };
@@ -319,7 +332,17 @@ fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
             ),
             stage("Ready", ready, "p-wait", String::new()),
             stage(
-                if is_deletion(operation) { "Deletion started" } else { "Down" },
+                match operation.request {
+                    Request::Delete { .. } => "Deletion started",
+                    Request::RecommendRebalance { .. } => "Started",
+                    Request::Restart { .. }
+                    | Request::Redeploy { .. }
+                    | Request::PerformMaintenance { .. }
+                    | Request::Evict { .. }
+                    | Request::Maintain { .. }
+                    | Request::Drain(_)
+                    | Request::Fail { .. } => "Down",
+                },
                 down,
                 "p-bad",
                 due.map_or_else(String::new, |due| format!("not before {}", words::time(due))),
@@ -375,7 +398,7 @@ fn scope_name(region: &Region, scope: ScopeId) -> words::ScopeName {
     }
 }
 
-fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
+fn render_groups(scene: &Scene, events: &[&Arc<Event>], dips: &[GroupDip]) -> Panel {
     let region = scene.region();
     let scopes: BTreeSet<ScopeId> = events.iter().map(|event| event.scope).collect();
     let mut rows = Vec::new();
@@ -392,6 +415,7 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
             machines: machines_in(&of_scope, |_| true),
             meter: Readiness::of(of_scope.iter().map(|event| &***event)).render(),
             approved_by: words::join_names(&names),
+            dip: find_group(region, *scope).and_then(|group| dips.iter().find(|dip| dip.id == group)),
             events: of_scope.iter().take(EVENTS_MAX).map(|event| link_event(event)).collect(),
             more: of_scope.len().saturating_sub(EVENTS_MAX),
         };
@@ -401,6 +425,13 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>]) -> Panel {
     Panel::new("events", "Events by group", rows)
         .with_table(table::render_head(&GROUP_COLUMNS, order, &PageQuery::default(), ""))
         .or_empty_text("No events yet.")
+}
+
+fn find_group(region: &Region, scope: ScopeId) -> Option<GroupId> {
+    match region.scope(scope)?.owner {
+        ScopeOwner::Group { group, .. } => Some(group),
+        ScopeOwner::Machine(_) => None,
+    }
 }
 
 fn link_event(event: &Event) -> EventLink {

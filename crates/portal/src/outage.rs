@@ -1,7 +1,7 @@
 //! Machines that are down or soon will be, by cause. A deletion is intended, so its machines are counted separately.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use forewarn_core::{
@@ -66,6 +66,7 @@ impl Outages {
         for event in region.events() {
             let Some(operation) = event.operations.first().copied() else { continue };
             let machines = match (&event.status, event.kind) {
+                // A recommendation takes no machine down.
                 (Status::Ended { .. }, _) | (_, EventKind::SpotRebalanceRecommendation) => continue,
                 (Status::Scheduled, _) if event.not_before > now + SOON => continue,
                 (Status::Scheduled | Status::Started { .. }, EventKind::Terminate) => &mut outages.deleted,
@@ -189,6 +190,17 @@ impl CauseKind {
         };
         count(causes, noun)
     }
+}
+
+/// The number of machines that are down. Every page and update has it, so it is computed without the causes.
+pub fn count_down(region: &Region) -> usize {
+    let started = region.wanted_effects().filter(|event| match event.kind {
+        EventKind::Terminate | EventKind::SpotRebalanceRecommendation => false,
+        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => true,
+    });
+    let mut down: BTreeSet<MachineId> = started.flat_map(|event| &*event.resources).map(|one| one.machine).collect();
+    down.extend(find_stopped(region).into_keys());
+    down.len()
 }
 
 /// Machines that are stopped because their host is off.

@@ -16,10 +16,11 @@ use forewarn_core::{
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::words::{self, escape_html, join_names};
 
+use super::conflict;
 use super::scene::Scene;
 use decisions::ended;
 use forewarn_api_types::span::span_text;
-pub use order::{PlanStep, machines_of};
+pub use order::PlanStep;
 
 /// The ID of the operation in a trial.
 const TRIAL: OperationId = Guid(u128::MAX);
@@ -31,6 +32,7 @@ pub enum MachineAction {
     Redeploy,
     PerformMaintenance,
     Evict,
+    RecommendRebalance,
     Delete,
     /// The host fails, and the machine restarts or moves to another host.
     Fail(EventKind),
@@ -85,7 +87,7 @@ impl<'r> Preview<'r> {
                 let describe = |machine: &&Machine| self.describe_trial(machine, action, TRIAL, &trial);
                 machines.iter().map(|machine| (machine.name.to_string(), describe(machine))).collect()
             }
-            Err(rejection) => vec![("CallError".into(), escape_html(rejection))],
+            Err(rejection) => vec![("Refused".into(), escape_html(rejection))],
         }
     }
 
@@ -212,12 +214,14 @@ impl<'r> Preview<'r> {
             | MachineAction::Redeploy
             | MachineAction::PerformMaintenance
             | MachineAction::Evict
+            | MachineAction::RecommendRebalance
             | MachineAction::Delete
             | MachineAction::Fail(_) => {
                 let of_it = |event: &&Event| event.resources.iter().any(|resource| resource.machine == machine.id);
                 let events = events_of(trial, operation).into_iter().filter(of_it);
                 sentences.extend(events.map(|event| self.describe_event(&trial.region, event)));
                 sentences.extend(describe_superseded(trial));
+                sentences.extend(conflict::describe_owner(self.region, machine));
             }
         }
         sentences.join(" ")
@@ -240,6 +244,11 @@ impl<'r> Preview<'r> {
                 }
                 EvictionPolicy::Delete => format!("{name} is evicted and deleted."),
             },
+            MachineAction::RecommendRebalance => {
+                format!(
+                    "{name} is advised to move its work elsewhere, because an eviction is likely. It keeps running."
+                )
+            }
             MachineAction::Delete => match (capacity_of(self.region, machine), capacity_of(after, machine)) {
                 (Some((set, before)), Some((_, then))) if then < before => {
                     let set = escape_html(set);
@@ -352,6 +361,7 @@ impl MachineAction {
             MachineAction::Redeploy => Request::Redeploy { machines },
             MachineAction::PerformMaintenance => Request::PerformMaintenance { machines },
             MachineAction::Evict => Request::Evict { machine },
+            MachineAction::RecommendRebalance => Request::RecommendRebalance { machine },
             MachineAction::Delete => Request::Delete { machines, group: None },
             MachineAction::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
             MachineAction::Start => return Command::StartMachine { machine, order: operation },

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use forewarn_api::{Action, forecast_rollout};
-use forewarn_api_types::MaintenanceWindow;
 use forewarn_api_types::span::span_text;
 use forewarn_core::{
-    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutTargets, Status, StepState, UNLIMITED, Wait,
+    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState, StepTarget,
+    UNLIMITED, Wait,
 };
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -22,7 +22,7 @@ use super::fleet;
 use super::operation::{PageHead, Sentence};
 use super::rollout_steps::{events_of_step, missing_names};
 use super::scene::Scene;
-use super::{history, rollout_course, rollout_steps};
+use super::{conflict, history, rollout_course, rollout_plan, rollout_steps};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;
@@ -62,6 +62,7 @@ pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<P
         Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout, forecast.as_ref()) })
             .without_frame(),
         render_actions(scene, rollout),
+        conflict::render_panel(&warn_of_conflicts(scene, rollout, forecast.as_ref())),
         rollout_course::render_panel(scene, rollout, forecast.as_ref()).await,
         rollout_steps::render_panel(scene, rollout, forecast.as_ref(), query),
     ];
@@ -80,6 +81,14 @@ async fn forecast(scene: &Scene, rollout: &Rollout) -> Option<RolloutPreview> {
         return None;
     }
     forecast_rollout(scene.snapshot.clone(), rollout.id, scene.now).await.ok()
+}
+
+/// Names operations that have events on the machines of a rollout. HTML.
+fn warn_of_conflicts(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
+    match forecast {
+        Some(forecast) if rollout.is_live() => conflict::warn_of_operations(scene.region(), &forecast.conflicts),
+        Some(_) | None => String::new(),
+    }
 }
 
 fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
@@ -132,7 +141,7 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
     let left = format!("{} scheduled and {} in progress", count(scheduled, "event"), count(started, "event"));
     let mut actions = ButtonPanel::new(scene, &id, ActivityId::Rollout(rollout.id).href());
     if !rollout.is_live() {
-        return actions.into_panel().without_frame();
+        return add_repeats(scene, rollout, actions).into_panel().without_frame();
     }
     if rollout.state == RolloutState::Paused {
         let text = "The rollout continues with the next step that its rules allow.".into();
@@ -152,9 +161,25 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
     actions.into_panel().without_frame()
 }
 
+/// Links that plan the failed and the canceled steps of an ended rollout again, with the same rules.
+fn add_repeats<'s>(scene: &'s Scene, rollout: &Rollout, mut actions: ButtonPanel<'s>) -> ButtonPanel<'s> {
+    if !scene.visitor.may(Action::StartRollout) {
+        return actions;
+    }
+    for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {
+        let steps: Vec<&RolloutStep> = rollout.steps.iter().filter(|step| step.state == state).collect();
+        let label = format!("Plan {} again", count(steps.len(), &format!("{word} step")));
+        if let Some(href) = rollout_plan::plan_again(scene.region(), rollout, &steps) {
+            actions = actions.link(act, &label, &href);
+        }
+    }
+    actions
+}
+
 fn list_rules(rollout: &Rollout) -> Facts {
     let plan = &rollout.plan;
-    let windows: Vec<String> = plan.windows.iter().map(|window| words::escape_html(describe_window(window))).collect();
+    let windows: Vec<String> =
+        plan.windows.iter().map(|window| words::escape_html(rollout_plan::describe_window(window))).collect();
     let mut facts: Vec<_> = plan.at.map(|at| ("Not before", words::time(at))).into_iter().collect();
     facts.extend([
         ("In parallel", plan.parallel.to_string()),
@@ -179,20 +204,6 @@ fn list_rules(rollout: &Rollout) -> Facts {
     ]);
     facts.extend(plan.notice.map(|notice| ("Notice", span_text(notice))));
     Facts { facts }
-}
-
-fn describe_window(window: &forewarn_core::Window) -> String {
-    let clock = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
-    let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let days: Vec<&str> = names
-        .into_iter()
-        .enumerate()
-        .filter(|(day, _)| window.days.contains(*day as u8))
-        .map(|(_, name)| name)
-        .collect();
-    let days = if days.len() == 7 { String::new() } else { format!("{} ", days.join(",")) };
-    let text = format!("{days}{}-{} {}", clock(window.start_minute), clock(window.end_minute), window.zone.name);
-    MaintenanceWindow::parse(&text).map_or(text, |window| window.to_string())
 }
 
 fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {

@@ -1,11 +1,15 @@
 //! The planner of rollouts. The plan is in the address, so that it can be shared and going back keeps it. The preview comes from
 //! the rules; exactly the plan that was previewed is scheduled.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, ApiError, parse_operation_id};
+use forewarn_api_types::span::span_text;
 use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
+use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget};
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
 use forewarn_widgets::html::RenderMode;
@@ -15,13 +19,12 @@ use forewarn_widgets::words::count;
 use forewarn_widgets::{html, waits, words};
 use http::StatusCode;
 
-use super::activity::{ActivityId, title_of};
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::rollout_chart::{Chart, is_named};
 use super::scene::Scene;
 use super::visitor::Form;
-use super::{Portal, frame};
+use super::{Portal, conflict, frame};
 
 const HERE: &str = "/rollouts/plan";
 
@@ -95,6 +98,64 @@ pub async fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> Pa
     PageContent::new("Plan a rollout", panels).with_lead(describe_targets(scene, query)).with_aside(aside)
 }
 
+/// The address of the planner with these steps of a rollout and its rules. `None` without machines.
+pub fn plan_again(region: &Region, rollout: &Rollout, steps: &[&RolloutStep]) -> Option<String> {
+    let (mut hosts, mut machines) = (Vec::new(), Vec::new());
+    for step in steps {
+        match &step.target {
+            StepTarget::Host(host) => hosts.push(host.to_string()),
+            StepTarget::Machine(id) => machines.extend(region.machine(*id).map(|machine| machine.name.to_string())),
+            // A group can only be planned as a whole.
+            StepTarget::Domain { group, domain } => {
+                let members = region.group(*group).into_iter().flat_map(|group| region.group_members(group));
+                let of_domain = members.filter(|machine| machine.update_domain == *domain);
+                machines.extend(of_domain.map(|machine| machine.name.to_string()));
+            }
+        }
+    }
+    if hosts.is_empty() && machines.is_empty() {
+        return None;
+    }
+    let plan = &rollout.plan;
+    let kind = match plan.action {
+        RolloutAction::Freeze => RolloutType::Freeze,
+        RolloutAction::Reboot => RolloutType::Reboot,
+        RolloutAction::Redeploy => RolloutType::Redeploy,
+        RolloutAction::Drain { .. } => RolloutType::Drain,
+    };
+    let span = |span: Duration| if span.is_zero() { String::new() } else { span_text(span) };
+    let windows: Vec<String> = plan.windows.iter().map(describe_window).collect();
+    let fields = [
+        ("hosts", hosts.join(",")),
+        ("machines", machines.join(",")),
+        ("type", kind.as_str().to_owned()),
+        ("parallel", plan.parallel.to_string()),
+        ("pause", span(plan.pause)),
+        ("window", windows.join("; ")),
+        ("unavailable", plan.unavailable_max.map_or_else(String::new, |max| max.to_string())),
+        ("failures", plan.failures_max.to_string()),
+        ("notice", plan.notice.map_or_else(String::new, span)),
+        ("description", plan.description.as_deref().unwrap_or_default().to_owned()),
+    ];
+    let query = fields.iter().fold(PageQuery::default(), |query, (name, value)| query.with(name, value));
+    Some(query.address(HERE))
+}
+
+/// A window as the planner reads it.
+pub fn describe_window(window: &forewarn_core::Window) -> String {
+    let clock = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
+    let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let days: Vec<&str> = names
+        .into_iter()
+        .enumerate()
+        .filter(|(day, _)| window.days.contains(*day as u8))
+        .map(|(_, name)| name)
+        .collect();
+    let days = if days.len() == 7 { String::new() } else { format!("{} ", days.join(",")) };
+    let text = format!("{days}{}-{} {}", clock(window.start_minute), clock(window.end_minute), window.zone.name);
+    MaintenanceWindow::parse(&text).map_or(text, |window| window.to_string())
+}
+
 fn severity_class(kind: RolloutType) -> &'static str {
     match kind {
         RolloutType::Freeze | RolloutType::Drain => "slate",
@@ -147,14 +208,14 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
         of("at", "Not before")
             .with_control(Control::Time)
             .with_hint("The first step starts then. Default: as soon as the notice allows."),
-        of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("window", "Window").with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin. Default: any time."),
+        of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
         of("pause", "Pause between").with_hint("For example 20m. Default: none."),
+        of("failures", "Failures to tolerate").with_control(Control::Number).with_hint("Default: 0."),
         of("unavailable", "Unavailable per group, at most")
             .with_control(Control::Number)
             .with_hint("Default: one update domain."),
-        of("failures", "Failures to tolerate").with_control(Control::Number).with_hint("Default: 0."),
     ];
     fields.iter().map(Field::render).collect()
 }
@@ -265,25 +326,8 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
 
 /// Conflicts, and groups without a handler or with one that is silent.
 fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
-    let region = scene.region();
-    let mut html = String::new();
-    let conflicts: Vec<String> = preview
-        .conflicts
-        .iter()
-        .filter_map(|id| region.operation(parse_operation_id(&id.to_string()).ok()?))
-        .map(|operation| {
-            let href = ActivityId::Operation(operation.id).href();
-            format!(r#"<a href="{href}">{}</a>"#, words::escape_html(title_of(region, operation)))
-        })
-        .collect();
-    if !conflicts.is_empty() {
-        html += &Callout {
-            class: "c-red",
-            title: format!("{} on the same machines", count(conflicts.len(), "operation")),
-            text: words::join_names(&conflicts),
-        }
-        .render();
-    }
+    let conflicts = preview.conflicts.iter().filter_map(|id| parse_operation_id(&id.to_string()).ok());
+    let mut html = conflict::warn_of_operations(scene.region(), &conflicts.collect::<Vec<_>>());
     let silent: Vec<String> =
         preview.groups.iter().filter(|group| !group.has_handler).map(|group| words::escape_html(&group.name)).collect();
     if !silent.is_empty() {

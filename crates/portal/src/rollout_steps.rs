@@ -1,6 +1,7 @@
 //! The table of the steps of a rollout.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,16 @@ const COLUMNS: [Column; 5] = [
     Column { key: "", label: "Waiting for", class: "" },
     Column { key: "time", label: "Time", class: "r" },
 ];
+
+/// Ranks of the steps that can be folded; see [`StepView::rank`].
+const RANK_PENDING: u8 = 2;
+const RANK_ENDED: u8 = 3;
+
+/// Pending steps that are listed before the others are folded.
+const PENDING_UNFOLDED_MAX: usize = 8;
+
+/// Ended steps that are listed; more are folded. A night has dozens of steps, of which few need a look.
+const ENDED_UNFOLDED_MAX: usize = 3;
 
 #[derive(Template)]
 #[template(path = "step_row.html")]
@@ -62,14 +73,68 @@ pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutP
         .collect();
     sort(scene, &mut steps, order);
     let is_default = order == SortOrder { key: "state", is_descending: false };
-    let rows = steps.iter().enumerate().map(|(place, step)| {
+    let path = ActivityId::Rollout(rollout.id).href();
+    let folds = if is_default { find_folds(&steps, query) } else { Vec::new() };
+    let mut rows: Vec<Fragment> = folds.iter().map(|fold| fold.render(query, &path)).collect();
+    for (place, step) in steps.iter().enumerate() {
+        if folds.iter().any(|fold| !fold.is_open && fold.steps.contains(&step.number)) {
+            continue;
+        }
         // In the default order, a row does not depend on the others, so that few rows change with a step.
         let sort =
             if is_default { format!("{}-{}", step.rank(), table::row_key(step.number)) } else { table::row_key(place) };
-        render_row(scene, step, &sort)
-    });
-    let path = ActivityId::Rollout(rollout.id).href();
-    Panel::new("steps", "Steps", rows.collect()).with_table(table::render_head(&COLUMNS, order, query, &path))
+        rows.push(render_row(scene, step, &sort));
+    }
+    rows.sort_by(|one, other| one.sort.cmp(&other.sort));
+    Panel::new("steps", "Steps", rows).with_table(table::render_head(&COLUMNS, order, query, &path))
+}
+
+/// Steps that are folded into one row.
+struct Fold {
+    /// The word in the address that unfolds them.
+    word: &'static str,
+    is_open: bool,
+    /// Numbers of the steps.
+    steps: BTreeSet<usize>,
+    text: String,
+    sort: String,
+}
+
+fn find_folds(steps: &[StepView<'_>], query: &PageQuery) -> Vec<Fold> {
+    let of_rank = |rank: u8| steps.iter().filter(move |view| view.rank() == rank);
+    let pending = of_rank(RANK_PENDING).skip(PENDING_UNFOLDED_MAX).map(|view| view.number).collect::<BTreeSet<_>>();
+    let ended = of_rank(RANK_ENDED).map(|view| view.number).collect::<BTreeSet<_>>();
+    let states =
+        [(StepState::Succeeded, "finished"), (StepState::Skipped, "skipped"), (StepState::Canceled, "canceled")];
+    let counts = states.map(|(state, word)| (steps.iter().filter(|view| view.step.state == state).count(), word));
+    let counts: Vec<String> =
+        counts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    let fold = |word, steps, text, sort| Fold { word, is_open: query.has_word("steps", word), steps, text, sort };
+    let mut folds = Vec::new();
+    if !pending.is_empty() {
+        let text = format!("{} more pending", pending.len());
+        folds.push(fold("pending", pending, text, format!("{RANK_PENDING}-~")));
+    }
+    if ended.len() > ENDED_UNFOLDED_MAX {
+        folds.push(fold("ended", ended, counts.join(", "), format!("{RANK_ENDED}-")));
+    }
+    folds
+}
+
+impl Fold {
+    fn render(&self, query: &PageQuery, path: &str) -> Fragment {
+        let id = format!("steps-{}", self.word);
+        let href = query.toggle_word("steps", self.word).address(path).replace('&', "&amp;");
+        let html = format!(
+            r#"<tr id="{id}" class="folded" data-sort="{}"><td colspan="{}"><a id="fold-{}" href="{href}" data-soft aria-expanded="{}">{}</a></td></tr>"#,
+            self.sort,
+            COLUMNS.len(),
+            self.word,
+            self.is_open,
+            self.text
+        );
+        Fragment { id, sort: self.sort.clone(), html }
+    }
 }
 
 /// A step with what is known about it.
@@ -91,8 +156,8 @@ impl StepView<'_> {
         match self.step.state {
             StepState::Failed => 0,
             StepState::InProgress => 1,
-            StepState::Pending => 2,
-            StepState::Succeeded | StepState::Skipped | StepState::Canceled => 3,
+            StepState::Pending => RANK_PENDING,
+            StepState::Succeeded | StepState::Skipped | StepState::Canceled => RANK_ENDED,
         }
     }
 

@@ -22,7 +22,7 @@ impl Severity {
     /// The severity of an event type as the timeline names it.
     pub fn of_word(kind: &str) -> Severity {
         match kind {
-            "Freeze" => Severity::Slate,
+            "Freeze" | "Rebalance" | "SpotRebalanceRecommendation" => Severity::Slate,
             "Reboot" => Severity::Amber,
             _ => Severity::Red,
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
-    Approver, Cause, Event, Group, GroupKind, Machine, MachineLookup, Orchestration, Outcome, Power, Region, Resource,
-    Scope, ScopeOwner, Status, TerminateProfile, Timestamp,
+    Approver, Cause, Event, EventKind, Group, GroupKind, Machine, MachineLookup, Orchestration, Outcome, Power, Region,
+    Resource, Scope, ScopeOwner, Status, TerminateProfile, Timestamp,
 };
 use forewarn_wire::guid;
 
@@ -76,6 +76,16 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::NoEffect => "No effect",
         Outcome::ResourceGone => "Machines deleted",
         Outcome::Canceled { .. } => "Canceled",
+    }
+}
+
+/// The type of an event where there is little room.
+pub fn event_kind(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::SpotRebalanceRecommendation => "Rebalance",
+        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => {
+            kind.as_str()
+        }
     }
 }
 

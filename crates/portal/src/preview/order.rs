@@ -7,6 +7,8 @@ use std::time::Duration;
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
 use forewarn_widgets::words::{self, escape_html, join_names};
 
+use crate::fleet::machines_of;
+
 use super::{Preview, TRIAL, events_of, machine_names, request_command};
 use forewarn_api_types::span::span_text;
 
@@ -107,18 +109,6 @@ impl Preview<'_> {
             }
         };
         domains.into_iter().map(step).collect()
-    }
-}
-
-/// The existing machines of a target.
-pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
-    match target {
-        Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
-        Target::Host(host) => Box::new(region.machines_on(host).map(|machine| &**machine)),
-        Target::Group(id) => {
-            let members = region.group(*id).into_iter().flat_map(|group| region.group_members(group));
-            Box::new(members.map(|machine| &**machine))
-        }
     }
 }
 

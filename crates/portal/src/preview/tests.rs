@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use forewarn_core::{
     AddressRequest, ApprovalScope, Approver, Cause, Command, Event, EventKind, EventsPolicy, EvictionPolicy, Group,
-    Guid, Home, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, Orchestration, Plan, Power,
-    Priority, Region, Report, Request, SetModel, Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
+    Guid, Home, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, NewRollout, Orchestration,
+    Plan, Power, Priority, Region, Report, Request, RolloutAction, RolloutPlan, RolloutTargets, SetModel, Settings,
+    Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
 use forewarn_widgets::html::RenderMode;
 
 use super::{MachineAction, Preview};
-use crate::outage::Outages;
+use crate::activity::find_cause;
+use crate::conflict::find_dips;
+use crate::outage::{Outages, count_down};
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
 
@@ -64,6 +67,12 @@ impl World {
             }
             ["restart", name] => self.ask(Request::Restart { machines: vec![self.named(name).id] }),
             ["redeploy", name] => self.ask(Request::Redeploy { machines: vec![self.named(name).id] }),
+            ["rebalance", name] => self.ask(Request::RecommendRebalance { machine: self.named(name).id }),
+            ["rollout", host] => {
+                let (id, plan) = (self.guid(), reboot_plan());
+                let targets = RolloutTargets::Hosts(vec![host.into()]);
+                self.run(Command::StartRollout(Box::new(NewRollout { id, by: "ops".into(), targets, plan })));
+            }
             ["delete", name] => self.ask(Request::Delete { machines: vec![self.named(name).id], group: None }),
             _ => panic!("{words:?}"),
         }
@@ -164,6 +173,7 @@ fn action_named(word: &str) -> MachineAction {
         "redeploy" => MachineAction::Redeploy,
         "maintain" => MachineAction::PerformMaintenance,
         "evict" => MachineAction::Evict,
+        "rebalance" => MachineAction::RecommendRebalance,
         "delete" => MachineAction::Delete,
         "fail" => MachineAction::Fail(EventKind::Reboot),
         "lose" => MachineAction::Fail(EventKind::Redeploy),
@@ -190,6 +200,21 @@ fn freeze() -> Plan {
 }
 
 /// The text without tags, with times shortened.
+fn reboot_plan() -> RolloutPlan {
+    RolloutPlan {
+        action: RolloutAction::Reboot,
+        at: None,
+        parallel: 1,
+        pause: Duration::ZERO,
+        windows: Vec::new(),
+        unavailable_max: None,
+        failures_max: 0,
+        notice: None,
+        duration_secs: None,
+        description: None,
+    }
+}
+
 fn strip_tags(html: &str) -> String {
     let mut text = String::new();
     let mut is_tag = false;
@@ -349,7 +374,7 @@ fn actions_on_several_machines_are_previewed() {
         (
             "set web 2; listen web_0; stop web_1",
             "together restart web_0 web_1",
-            "CallError: Machine 'web_1' is not running. Start it first.",
+            "Refused: Machine 'web_1' is not running. Start it first.",
         ),
         (
             "set web 2; stop web_1",
@@ -500,6 +525,7 @@ fn a_machine_that_is_being_deleted_is_not_down() {
     let count = |script: &str| {
         let world = World::after(script);
         let outages = Outages::of(&world.region, world.now);
+        assert_eq!(count_down(&world.region), outages.down());
         (outages.down(), outages.soon(), outages.deleted())
     };
     let set = "set web 2 notify 5; listen web_0; delete web_1";
@@ -508,4 +534,41 @@ fn a_machine_that_is_being_deleted_is_not_down() {
     assert_eq!(count("machine vm; restart vm"), (1, 0, 0));
     assert_eq!(count("machine vm; listen vm; restart vm"), (0, 0, 0));
     assert_eq!(count("machine vm; listen vm; restart vm; wait 6"), (0, 1, 0));
+}
+
+#[test]
+fn a_recommendation_takes_no_machine_down() {
+    let count = |script: &str| {
+        let world = World::after(script);
+        let outages = Outages::of(&world.region, world.now);
+        assert_eq!(count_down(&world.region), outages.down());
+        (outages.down(), outages.soon(), outages.deleted())
+    };
+    assert_eq!(count("spot vm delete; listen vm; rebalance vm; wait 6"), (0, 0, 0), "scheduled");
+    assert_eq!(count("spot vm delete; listen vm; rebalance vm; approve vm"), (0, 0, 0), "started");
+}
+
+#[test]
+fn a_rollout_that_owns_the_host_is_named() {
+    let restart = |script: &str| strip_tags(&World::after(script).preview(&["restart", "vm"]));
+    let set_up = "machine vm on h1; machine other on h2; listen vm";
+    let text = restart(&format!("{set_up}; rollout h1"));
+    assert!(text.ends_with("Its host h1 belongs to the rollout Reboot of host h1, which has reached it."), "{text}");
+    let text = restart(&format!("{set_up}; rollout h2"));
+    assert!(!text.contains("rollout"), "{text}");
+}
+
+#[test]
+fn operations_at_the_same_time_take_a_group_below_its_floor() {
+    let dips = |script: &str| {
+        let world = World::after(script);
+        let event = world.event_of("web_0");
+        let own = find_cause(&world.region, event.operations[0]);
+        let dips = find_dips(&world.region, world.now, own, &[&event]);
+        dips.iter().map(|dip| (dip.up, dip.then, dip.floor, dip.others.len(), dip.is_below())).collect::<Vec<_>>()
+    };
+    let set_up = "set web 4; listen web_0; restart web_0";
+    assert_eq!(dips(set_up), [(4, 3, 3, 0, false)]);
+    assert_eq!(dips(&format!("{set_up}; restart web_1; restart web_2")), [(4, 1, 3, 2, true)]);
+    assert_eq!(dips(&format!("{set_up}; wait 11; restart web_1")), [(4, 3, 3, 0, false)], "the other is later");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forewarn_core::{Machine, Operation, OperationState, Region, Request, Timestamp};
 
-use crate::preview::machines_of;
+use crate::fleet::machines_of;
 
 /// Update domains shown per operation. Estimates for later ones are too uncertain.
 const EXPECTED_MAX: usize = 3;

@@ -11,6 +11,7 @@ mod expected;
 mod lane;
 mod past;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -77,8 +78,15 @@ pub async fn find_events(
 }
 
 pub fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<EventTimeline>> {
+    // Hundreds of events can share a few event groups.
+    let mut scopes: HashMap<ScopeId, String> = HashMap::new();
     let events = region.events().filter(|event| event.is_live() && wanted(region, event));
-    events.map(|event| Arc::new(EventTimeline::of(region, event))).collect()
+    events
+        .map(|event| {
+            let scope = scopes.entry(event.scope).or_insert_with(|| scope_name(region, event.scope));
+            Arc::new(EventTimeline::of(event, scope.clone()))
+        })
+        .collect()
 }
 
 /// The panel with one lane per event.
@@ -122,7 +130,7 @@ impl Canvas {
 }
 
 impl EventTimeline {
-    fn of(region: &Region, event: &Event) -> EventTimeline {
+    fn of(event: &Event, scope: String) -> EventTimeline {
         let (started, ended) = match &event.status {
             Status::Scheduled => (None, None),
             Status::Started { at } => (Some(*at), None),
@@ -137,7 +145,7 @@ impl EventTimeline {
             duration_secs: event.duration_secs,
             is_shown: event.is_shown(),
             scope_id: Some(event.scope),
-            scope: scope_name(region, event.scope),
+            scope,
             status: words::status(event).into(),
             appeared: event.appeared,
             not_before: event.not_before,

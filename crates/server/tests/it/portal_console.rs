@@ -163,7 +163,10 @@ fn a_plan_names_conflicts_and_groups_without_a_handler() {
     check(&server, "POST /machines", json!({ "name": "lonely", "host": "n-1" }), 201, json!({}));
     check(&server, "POST /maintenance", json!({ "target": { "host": "n-2" }, "type": "Freeze" }), 202, json!({}));
     let page = Browser::at_once(&server).page("/rollouts/plan?hosts=n-1,n-2");
-    assert!(page.contains("1 operation on the same machines") && page.contains("Freeze of host n-2</a>"), "{page}");
+    assert!(
+        page.contains("1 other operation on the same machines") && page.contains("Freeze of host n-2</a>"),
+        "{page}"
+    );
     assert!(page.contains("1 group without a handler") && page.contains("lonely: no notice"), "{page}");
 }
 

@@ -3,7 +3,7 @@
 
 use crate::api_support::{NONE, Server, check};
 use crate::portal_console::hosts;
-use crate::portal_support::{Browser, between};
+use crate::portal_support::{Browser, between, vm_id};
 use serde_json::{Value, json};
 
 /// A scale set `web` of two instances with terminate notification, one of which is being deleted.
@@ -223,4 +223,71 @@ fn webhooks_are_sorted() {
     assert_eq!(names("name"), ["a", "b", "c"]);
     assert_eq!(names("-name"), ["c", "b", "a"]);
     assert_eq!(names("url"), ["c", "a", "b"]);
+}
+
+#[test]
+fn operations_that_take_a_group_below_its_floor_together_name_each_other() {
+    let server = hosts();
+    let maintain = |host: &str| {
+        let plan = json!({ "target": { "host": host }, "type": "Reboot" });
+        id_of(&check(&server, "POST /maintenance", plan, 202, json!({})))
+    };
+    let first = maintain("n-1");
+    let browser = Browser::at_once(&server);
+    let alone = browser.page(&format!("/operations/{first}"));
+    assert!(alone.contains("4 → 3</span>") && !alone.contains("conflict-content"), "{alone}");
+    let other = maintain("n-2");
+    let page = browser.page(&format!("/operations/{first}"));
+    let link = format!("<a href=\"/operations/{other}\">Reboot of host n-2</a>");
+    assert_has(&between(&page, "id=\"conflict-content\"", "</p>"), &["db falls to 2 up, floor 3", &link]);
+    assert_has(&page, &["4 → 2</span>"]);
+    advance(&server, 400);
+    let page = browser.page("/");
+    for id in [first, other] {
+        assert_has(&attention(&page, &format!("op-{id}")), &["db falls to 2 up, floor 3"]);
+    }
+}
+
+#[test]
+fn a_rollout_and_operations_on_its_hosts_name_each_other() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-2"] });
+    let rollout = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let machine = format!("/machines/{}", vm_id(&server, "db-2"));
+    let owner = format!(
+        "Its host n-2 belongs to the rollout <a href=\"/rollouts/{rollout}\">Reboot of 2 hosts</a>, which reaches it later."
+    );
+    assert_has(&between(&browser.page(&machine), "id=\"do-restart\"", "</form>"), &[&owner]);
+    assert_has(&between(&browser.page("/hosts/n-2"), "id=\"do-drain-host\"", "</form>"), &[&owner]);
+    assert!(!browser.page(&format!("/rollouts/{rollout}")).contains("conflict-content"));
+    let restart = id_of(&check(&server, "POST /machines/db-2/restart", NONE, 202, json!({})));
+    let page = browser.page(&format!("/rollouts/{rollout}"));
+    let link = format!("<a href=\"/operations/{restart}\">Restart of db-2</a>");
+    let warning = between(&page, "id=\"conflict-content\"", "</p>");
+    assert_has(&warning, &["1 other operation on the same machines", &link]);
+    let page = browser.page(&format!("/operations/{restart}"));
+    assert_has(&between(&page, "id=\"conflict-content\"", "</p>"), &["Rollout: Reboot of 2 hosts</a>"]);
+}
+
+#[test]
+fn ended_steps_are_folded_and_can_be_planned_again() {
+    let server = hosts();
+    let hosts = ["n-1", "n-2", "n-3", "n-4"];
+    let plan = json!({ "type": "Reboot", "hosts": hosts, "pauseSeconds": 300, "maxFailures": 2 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let here = format!("/rollouts/{id}");
+    assert!(!browser.page(&here).contains("again</a>"), "a rollout that runs owns its hosts");
+    check(&server, &format!("POST /rollouts/{id}/stop"), NONE, 200, json!({}));
+    let page = browser.page(&here);
+    assert!(page.contains(">4 canceled</a>") && !page.contains("id=\"step-0\""), "{page}");
+    let page = browser.page(&format!("{here}?steps=ended"));
+    assert!(hosts.iter().enumerate().all(|(number, _)| page.contains(&format!("id=\"step-{number}\""))), "{page}");
+    let href = between(&page, "id=\"do-rest\"", "</p>");
+    assert_has(&href, &["Plan 4 canceled steps again"]);
+    let planner = browser.page(&between(&href, "href=\"", "\"").replace("&#38;", "&"));
+    for field in ["value=\"n-1,n-2,n-3,n-4\"", "name=\"pause\" value=\"5m\"", "name=\"failures\" value=\"2\""] {
+        assert!(planner.contains(field), "{field}: {planner}");
+    }
 }

@@ -1,0 +1,215 @@
+//! Conflicts between causes: a rollout that owns the host or group of a machine, other operations on the same machines, and
+//! groups that fall below their floor because several causes take machines down at the same time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_core::{
+    Event, EventKind, GroupId, Machine, OperationId, Power, Region, Rollout, RolloutStep, Status, StepState,
+    StepTarget, Timestamp,
+};
+use forewarn_widgets::callout::Callout;
+use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::panel::Panel;
+use forewarn_widgets::words::{self, count};
+
+use super::activity::{ActivityId, find_cause, find_title, name_rollout};
+use super::fleet::{GroupKey, key_of};
+
+/// The assumed impact of an event that announces no duration.
+const IMPACT_DEFAULT: Duration = Duration::from_secs(600);
+
+/// The availability of a group while an operation has its impact.
+pub struct GroupDip {
+    pub id: GroupId,
+    pub name: String,
+    /// Machines that run without impact now.
+    pub up: usize,
+    /// Those that still do during the impact.
+    pub then: usize,
+    /// The number of machines that must stay up: all without the largest update domain.
+    pub floor: usize,
+    /// Other causes that take machines of the group down at the same time.
+    pub others: BTreeSet<ActivityId>,
+}
+
+impl GroupDip {
+    pub fn is_below(&self) -> bool {
+        self.then < self.floor && self.then < self.up
+    }
+}
+
+/// The rollout that owns the host or group of a machine, with its step.
+pub fn find_owner<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Arc<Rollout>, &'r RolloutStep)> {
+    let is_of_machine = |step: &&RolloutStep| match &step.target {
+        StepTarget::Host(host) => machine.host.as_ref() == Some(host),
+        StepTarget::Domain { group, domain } => {
+            machine.membership.group() == Some(*group) && machine.update_domain == *domain
+        }
+        StepTarget::Machine(id) => machine.id == *id,
+    };
+    region.live_rollouts().find_map(|rollout| Some((rollout, rollout.steps.iter().find(is_of_machine)?)))
+}
+
+/// A sentence that names the rollout that owns the host or group of a machine. HTML.
+pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
+    let (rollout, step) = find_owner(region, machine)?;
+    let link = format!(
+        r#"<a href="{}">{}</a>"#,
+        ActivityId::Rollout(rollout.id).href(),
+        words::escape_html(name_rollout(region, rollout))
+    );
+    let target = match &step.target {
+        StepTarget::Host(host) => format!("Its host {}", words::escape_html(host)),
+        StepTarget::Domain { .. } => "Its group".into(),
+        StepTarget::Machine(_) => "It".into(),
+    };
+    Some(match step.state {
+        StepState::Pending => format!("{target} belongs to the rollout {link}, which reaches it later."),
+        StepState::InProgress => format!("{target} belongs to the rollout {link}, which has reached it."),
+        StepState::Succeeded | StepState::Failed | StepState::Skipped | StepState::Canceled => {
+            format!("{target} belongs to the rollout {link}, which is done with it.")
+        }
+    })
+}
+
+/// A warning that names other operations on the machines of a rollout. Empty if there are none.
+pub fn warn_of_operations(region: &Region, operations: &[OperationId]) -> String {
+    let causes: BTreeSet<ActivityId> = operations
+        .iter()
+        .filter(|id| region.operation(**id).is_some())
+        .map(|operation| find_cause(region, *operation))
+        .collect();
+    if causes.is_empty() {
+        return String::new();
+    }
+    Callout {
+        class: "c-red",
+        title: format!("{} on the same machines", count(causes.len(), "other operation")),
+        text: name_causes(region, &causes),
+    }
+    .render()
+}
+
+/// A warning about other causes that affect the machines of an operation, or their groups, at the same time. Empty if there are
+/// none.
+pub fn warn_about(region: &Region, own: ActivityId, events: &[&Arc<Event>], dips: &[GroupDip]) -> String {
+    let below: Vec<&GroupDip> = dips.iter().filter(|dip| dip.is_below()).collect();
+    let mut causes: BTreeSet<ActivityId> = below.iter().flat_map(|dip| dip.others.iter().copied()).collect();
+    let live = events.iter().filter(|event| event.is_live());
+    let machines: Vec<&Arc<Machine>> =
+        live.flat_map(|event| &*event.resources).filter_map(|resource| region.machine(resource.machine)).collect();
+    causes.extend(
+        machines.iter().flat_map(|machine| region.events_of(machine.id)).flat_map(|event| {
+            event.operations.iter().map(|operation| find_cause(region, *operation)).collect::<Vec<_>>()
+        }),
+    );
+    causes.extend(machines.iter().filter_map(|machine| {
+        let (rollout, step) = find_owner(region, machine)?;
+        is_open(step).then_some(ActivityId::Rollout(rollout.id))
+    }));
+    causes.remove(&own);
+    let names: Vec<String> = below.iter().map(|dip| describe_dip(dip)).collect();
+    let title = match (names.is_empty(), causes.is_empty()) {
+        (true, true) => return String::new(),
+        (false, _) => words::join_names(&names),
+        (true, false) => "Other operations affect the same machines".into(),
+    };
+    let text = if causes.is_empty() {
+        "Nothing else takes machines of the group down at that time.".into()
+    } else {
+        format!("At the same time or on the same machines: {}.", name_causes(region, &causes))
+    };
+    Callout { class: if names.is_empty() { "c-amber" } else { "c-red" }, title, text }.render()
+}
+
+fn is_open(step: &RolloutStep) -> bool {
+    match step.state {
+        StepState::Pending | StepState::InProgress => true,
+        StepState::Succeeded | StepState::Failed | StepState::Skipped | StepState::Canceled => false,
+    }
+}
+
+/// A panel with a warning, which is hidden while there is none.
+pub fn render_panel(warning: &str) -> Panel {
+    let html = format!(r#"<div id="conflict-content">{warning}</div>"#);
+    let fragment = Fragment { id: "conflict-content".into(), sort: String::new(), html };
+    Panel::new("conflict", "Conflicts", if warning.is_empty() { Vec::new() } else { vec![fragment] }).without_frame()
+}
+
+/// `pay-db falls to 3 up, floor 4`.
+pub fn describe_dip(dip: &GroupDip) -> String {
+    format!("{} falls to {} up, floor {}", dip.name, dip.then, dip.floor)
+}
+
+fn name_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> String {
+    let link =
+        |id: &ActivityId| format!(r#"<a href="{}">{}</a>"#, id.href(), words::escape_html(find_title(region, *id)));
+    words::join_names(&causes.iter().map(link).collect::<Vec<_>>())
+}
+
+/// The groups of these events, which belong to one cause, while they have their impact.
+pub fn find_dips(region: &Region, now: Timestamp, own: ActivityId, events: &[&Arc<Event>]) -> Vec<GroupDip> {
+    let live: Vec<&Arc<Event>> = events.iter().copied().filter(|event| takes_down(event)).collect();
+    let machines = live.iter().flat_map(|event| &*event.resources);
+    let machines = machines.filter_map(|resource| region.machine(resource.machine));
+    let keys: BTreeSet<GroupKey> = machines.map(|machine| key_of(machine)).collect();
+    let spans: Vec<(Timestamp, Timestamp)> = live.iter().map(|event| impact_of(event, now)).collect();
+    let dips = keys.into_iter().filter_map(|key| dip_of(region, now, own, &spans, key));
+    dips.collect()
+}
+
+fn dip_of(
+    region: &Region,
+    now: Timestamp,
+    own: ActivityId,
+    spans: &[(Timestamp, Timestamp)],
+    key: GroupKey,
+) -> Option<GroupDip> {
+    let GroupKey::Group(id) = key else { return None };
+    let group = region.group(id)?;
+    let mut dip =
+        GroupDip { id, name: words::group_name(region, group), up: 0, then: 0, floor: 0, others: BTreeSet::new() };
+    let mut domains = BTreeMap::<u32, usize>::new();
+    for machine in region.group_members(group) {
+        *domains.entry(machine.update_domain).or_default() += 1;
+        let events: Vec<&Arc<Event>> = region.events_of(machine.id).filter(|event| takes_down(event)).collect();
+        let is_running = machine.power == Power::Running;
+        let is_up = is_running && !events.iter().any(|event| matches!(event.status, Status::Started { .. }));
+        let overlaps = |event: &Arc<Event>| {
+            let (from, to) = impact_of(event, now);
+            spans.iter().any(|(begin, end)| from < *end && *begin < to)
+        };
+        let mut is_down_then = !is_running;
+        for event in events.into_iter().filter(|event| overlaps(event)) {
+            is_down_then = true;
+            let causes = event.operations.iter().map(|operation| find_cause(region, *operation));
+            dip.others.extend(causes.filter(|cause| *cause != own));
+        }
+        dip.up += usize::from(is_up);
+        dip.then += usize::from(!is_down_then);
+    }
+    let all: usize = domains.values().sum();
+    dip.floor = all - domains.values().max().copied().unwrap_or(0);
+    Some(dip)
+}
+
+/// A freeze lasts seconds and keeps everything, a recommendation changes nothing, and a deletion is intended.
+fn takes_down(event: &Event) -> bool {
+    match event.kind {
+        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_live(),
+        EventKind::Freeze | EventKind::Terminate | EventKind::SpotRebalanceRecommendation => false,
+    }
+}
+
+/// When the impact of an event begins and ends. One that takes longer than announced does not end.
+fn impact_of(event: &Event, now: Timestamp) -> (Timestamp, Timestamp) {
+    let secs = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0);
+    let span = secs.map_or(IMPACT_DEFAULT, Duration::from_secs);
+    match event.status {
+        Status::Started { at } if at + span <= now => (at, Timestamp(i64::MAX)),
+        Status::Started { at } => (at, at + span),
+        Status::Scheduled | Status::Ended { .. } => (event.not_before, event.not_before + span),
+    }
+}
