@@ -19,6 +19,8 @@ pub struct Button {
     pub tone: Tone,
     /// Whether the rules refuse the action at the moment; the preview says why.
     pub is_blocked: bool,
+    /// Whether it is behind the button "More".
+    pub is_rare: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +63,19 @@ struct LinkTemplate<'a> {
 
 impl Button {
     pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: Tone) -> Button {
-        Button { act, label, preview, fields: String::new(), needs, tone, is_blocked: false }
+        Button { act, label, preview, fields: String::new(), needs, tone, is_blocked: false, is_rare: false }
     }
 
     /// A button that only says why the action is not possible.
     #[must_use]
     pub fn blocked(self) -> Button {
         Button { is_blocked: true, ..self }
+    }
+
+    /// A button that is hidden behind "More".
+    #[must_use]
+    pub fn rare(self) -> Button {
+        Button { is_rare: true, ..self }
     }
 
     pub fn with_fields(self, fields: String) -> Button {
@@ -107,6 +115,9 @@ impl<'s> ButtonPanel<'s> {
     /// Adds a button for another target.
     #[must_use]
     pub fn button_for(mut self, target: &str, button: Button) -> ButtonPanel<'s> {
+        if button.is_rare {
+            self.add_more();
+        }
         let (id, sort) = (format!("do-{}", button.act), self.next_sort());
         let html = button.render(self.scene, (&id, &sort), target, &self.back);
         self.fragments.push(Fragment { id, sort, html });
@@ -119,6 +130,17 @@ impl<'s> ButtonPanel<'s> {
         let (id, sort) = (format!("do-{act}"), self.next_sort());
         self.fragments.push(Fragment::render(&id, &sort, &LinkTemplate { id: &id, sort: &sort, label, href }));
         self
+    }
+
+    /// Adds the button that shows the rare ones after it, once.
+    fn add_more(&mut self) {
+        let (id, sort) = ("do-more".to_owned(), self.next_sort());
+        if self.fragments.iter().all(|fragment| fragment.id != id) {
+            let html = format!(
+                r#"<details id="{id}" class="action more" data-sort="{sort}"><summary>More</summary></details>"#
+            );
+            self.fragments.push(Fragment { id, sort, html });
+        }
     }
 
     pub fn into_panel(self) -> Panel {

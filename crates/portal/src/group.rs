@@ -1,41 +1,26 @@
 //! The page of a scale set, availability set or cloud service, and the list of scale sets.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use askama::Template;
-use forewarn_core::{Group, GroupId, GroupKind, Machine};
-use forewarn_widgets::chip::{Chip, chip_of};
+use forewarn_core::{EventKind, Group, GroupId, GroupKind, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::{address, html, words};
+use forewarn_widgets::words::count;
+use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, Tone};
+use super::fleet::{self, FleetGroup};
+use super::operation::Sentence;
 use super::preview::Preview;
 use super::scene::Scene;
-use super::{fleet, group_table, handler, history, plan, policy, scale_set, selection, timeline};
-use forewarn_api::{Action, GroupType, delete_action};
+use super::{group_machines, group_table, handler, history, plan, policy, scale_set, timeline};
+use forewarn_api::{GroupType, delete_action};
 
-/// Machines per page.
-const MACHINES_PER_PAGE: usize = 200;
-
-#[derive(Template)]
-#[template(path = "machine_row.html")]
-struct MachineRow {
-    id: u64,
-    vm_id: String,
-    sort: String,
-    chip: Chip,
-    update_domain: u32,
-    fault_domain: u32,
-    power: &'static str,
-    event: Option<(String, &'static str, &'static str)>,
-    old_model: bool,
-    protected: bool,
-    /// Whether the visitor's role allows actions on it.
-    selectable: bool,
-}
+/// Times of the next events that the status names.
+const TIMES_MAX: usize = 2;
 
 #[derive(Template)]
 #[template(path = "scale_set_row.html")]
@@ -49,21 +34,11 @@ struct ScaleSetRow {
     outdated: usize,
 }
 
-#[derive(Template)]
-#[template(path = "more.html")]
-struct Paging {
-    from: usize,
-    shown: usize,
-    all: usize,
-    href: String,
-    next: usize,
-}
-
 /// `fields` is what was typed into the forms of a scale set, if it contains errors.
 pub async fn render(
     scene: &Scene,
     id: GroupId,
-    from: usize,
+    query: &PageQuery,
     fields: Option<&scale_set::ScaleSetFields>,
 ) -> Result<PageContent, NotFound> {
     let region = scene.region();
@@ -77,19 +52,18 @@ pub async fn render(
         |row| row.scope.is_some_and(|scope| numbers.contains(&scope)),
     )
     .await;
+    let fleet = fleet::of_group(scene, group);
     let mut panels = vec![
+        Panel::with_content("status", "Status", &describe_state(scene, group, &fleet)).without_frame(),
         render_actions(scene, group, &here).without_frame(),
+        timeline::render_panel(scene, &events),
+        group_machines::render_panel(scene, group, query, &here),
         Panel::with_content("facts", "Details", &list_facts(scene, group)),
     ];
-    // Settings are last, except beside the forms of a scale set.
-    let mut policy = Some(render_policy(scene, group, &here));
     if let GroupKind::ScaleSet(of_set) = &group.kind {
         panels.push(scale_set::render_panel(scene, group, of_set, &here, fields));
-        panels.extend(policy.take());
     }
-    panels.push(timeline::render_panel(scene, &events));
-    panels.push(render_machines(scene, group, from, &here));
-    panels.extend(policy);
+    panels.push(render_policy(scene, group, &here));
     let members: std::collections::BTreeSet<_> = region.group_members(group).map(|machine| machine.id).collect();
     let is_of_group = |row: &forewarn_store::HistoryRow| {
         row.scope.is_some_and(|scope| numbers.contains(&scope))
@@ -97,8 +71,76 @@ pub async fn render(
             || row.machine_ids.iter().any(|machine| members.contains(machine))
     };
     panels.push(history::render_filtered_panel(scene, is_of_group).await);
-    let lead = format!("<p class=\"crumbs\"><a href=\"/groups\">Groups</a> / {}</p>", words::group_kind(group));
-    Ok(PageContent { title: group.name.to_string(), lead, panels, aside: Vec::new() })
+    Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(scene, group, &fleet)))
+}
+
+fn render_lead(scene: &Scene, group: &Group, fleet: &FleetGroup) -> String {
+    let region = scene.region();
+    let hosts: std::collections::BTreeSet<_> =
+        region.group_members(group).filter_map(|machine| machine.host.as_ref()).collect();
+    let on_hosts = if hosts.is_empty() { String::new() } else { format!(" on {}", count(hosts.len(), "host")) };
+    let facts = [
+        words::group_kind(group).to_owned(),
+        format!("<b>{}</b>{on_hosts}", count(fleet.machines, "machine")),
+        format!("Handlers polling: <b>{}</b>", handler::describe_group(scene, group)),
+        format!("Floor <b>{}</b>", fleet.floor()),
+    ];
+    let facts: Vec<String> = facts.iter().map(|fact| format!("<span>{fact}</span>")).collect();
+    let crumbs = r#"<p class="crumbs"><a href="/groups">Groups</a> / Group</p>"#;
+    format!(r#"{crumbs}<p class="head-facts">{}</p>"#, facts.join(" "))
+}
+
+/// The state in one sentence: machines that are up, and those that go down next.
+fn describe_state(scene: &Scene, group: &Group, fleet: &FleetGroup) -> Sentence {
+    let (up, all) = (fleet.up, fleet.machines);
+    let class = if up < fleet.floor() {
+        "red"
+    } else if up < all {
+        "amber"
+    } else {
+        "green"
+    };
+    let mut parts = vec![match all {
+        0 => "No machines".to_owned(),
+        all => format!(r#"<span class="{class}">{up} of {all} up</span>"#),
+    }];
+    let times = find_next_times(scene, group);
+    let mut more = "";
+    for ((due, is_deletion), machines) in times.iter().take(TIMES_MAX) {
+        let verb = match (is_deletion, machines) {
+            (false, 1) => "goes down",
+            (false, _) => "go down",
+            (true, 1) => "is deleted",
+            (true, _) => "are deleted",
+        };
+        let count_down = format!(r#"<span class="count" data-until="{}">at {}</span>"#, due.0, words::utc(*due));
+        parts.push(format!("{machines}{more} {verb} {count_down}"));
+        more = " more";
+    }
+    if times.is_empty() && all > 0 {
+        parts.push(r#"<span class="q">no events scheduled</span>"#.into());
+    }
+    if !fleet.has_handler && all > 0 {
+        parts.push(r#"<span class="amber">no handler, so events come without notice</span>"#.into());
+    }
+    if group.leaving {
+        parts.push(r#"<span class="red">being deleted</span>"#.into());
+    }
+    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+}
+
+/// The number of machines that go down or are deleted, by the time of their events.
+fn find_next_times(scene: &Scene, group: &Group) -> BTreeMap<(Timestamp, bool), usize> {
+    let region = scene.region();
+    let mut times = BTreeMap::new();
+    for machine in region.group_members(group) {
+        let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
+        let taking_down = scheduled.filter(|event| event.kind != EventKind::SpotRebalanceRecommendation);
+        if let Some(event) = taking_down.min_by_key(|event| event.not_before) {
+            *times.entry((event.not_before, event.kind == EventKind::Terminate)).or_default() += 1;
+        }
+    }
+    times
 }
 
 fn render_policy(scene: &Scene, group: &Group, here: &str) -> Panel {
@@ -162,11 +204,8 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
     let region = scene.region();
     let on = group.scopes.iter().filter(|scope| region.is_on(**scope)).count();
     let mut facts = vec![
-        ("Kind", words::group_kind(group).to_owned()),
         ("Resource group", words::escape_html(&group.home.resource_group)),
-        ("Machines", region.group_members(group).count().to_string()),
         ("Event groups", format!("{}, {on} with a handler", group.scopes.len())),
-        ("Handlers polling", handler::describe_group(scene, group)),
         ("Update domains", group.update_domains.to_string()),
         ("Fault domains", group.fault_domains.to_string()),
     ];
@@ -175,9 +214,6 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
         facts.push(("Upgrade mode", scale_set::mode_name(set.upgrade_mode).into()));
         facts.push(("Instance termination notification", words::escape_html(scale_set::latest_notification(set))));
         facts.push(("Outdated instances", scale_set::outdated(scene, group, set).count().to_string()));
-    }
-    if group.leaving {
-        facts.push(("State", "being deleted".into()));
     }
     Facts { facts }
 }
@@ -195,47 +231,4 @@ fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {
         .link("rollout", "Plan a rollout", &format!("/rollouts/plan?groups={}", address::encode_segment(&group.name)))
         .button(delete.with_fields(kind))
         .into_panel()
-}
-
-fn render_machines(scene: &Scene, group: &Group, from: usize, here: &str) -> Panel {
-    let region = scene.region();
-    let mut members: Vec<&Arc<Machine>> = region.group_members(group).collect();
-    members.sort_unstable_by_key(|machine| (machine.update_domain, machine.id));
-    let (all, latest) = (members.len(), latest_model(group));
-    let rows: Vec<Fragment> = members
-        .into_iter()
-        .skip(from)
-        .take(MACHINES_PER_PAGE)
-        .map(|machine| render_row(scene, machine, latest))
-        .collect();
-    let paging = Paging { from, shown: rows.len(), all, href: here.to_owned(), next: from + MACHINES_PER_PAGE };
-    let above = selection::render_buttons(scene, group, here) + &html::render(&paging);
-    Panel::new("machines", "Machines", rows).with_html_before(above).or_empty_text("No machines.")
-}
-
-fn render_row(scene: &Scene, machine: &Machine, latest: Option<u64>) -> Fragment {
-    let region = scene.region();
-    let event = region.events_of(machine.id).next();
-    let sort = format!("{:04}-{:012}", machine.update_domain, machine.id.0);
-    let row = MachineRow {
-        id: machine.id.0,
-        vm_id: machine.vm_id.to_string(),
-        sort: sort.clone(),
-        chip: chip_of(region, machine),
-        update_domain: machine.update_domain,
-        fault_domain: machine.fault_domain,
-        power: words::power(machine.power),
-        event: event.map(|event| (words::event_name(event.id), event.kind.as_str(), words::status(event))),
-        old_model: latest.is_some_and(|latest| machine.model != latest),
-        protected: machine.protected,
-        selectable: scene.visitor.may(Action::RestartMachine),
-    };
-    Fragment::render(format!("machine-{}", machine.id.0), sort, &row)
-}
-
-fn latest_model(group: &Group) -> Option<u64> {
-    match &group.kind {
-        GroupKind::ScaleSet(set) => Some(set.model_version),
-        GroupKind::AvailabilitySet | GroupKind::CloudService => None,
-    }
 }

@@ -2,12 +2,13 @@
 //! that the history of a group is filtered from the most recent rows.
 
 use askama::Template;
-use forewarn_core::Machine;
+use forewarn_core::{Machine, Region};
 use forewarn_store::{HistoryQuery, HistoryRow};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words;
 
+use super::activity::title_of;
 use super::scene::Scene;
 
 /// Rows per page.
@@ -32,7 +33,7 @@ struct HistoryLine {
 }
 
 pub async fn render_panel(scene: &Scene, query: HistoryQuery) -> Panel {
-    render_rows(read(scene, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
+    render_rows(scene, read(scene, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
 }
 
 /// The history of one machine, without rows of other machines with the same name.
@@ -49,13 +50,14 @@ pub async fn render_machine_panel(scene: &Scene, machine: &Machine) -> Panel {
 pub async fn render_search_panel(scene: &Scene, query: HistoryQuery, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
     let rows = read(scene, HistoryQuery { limit: Some(ROWS_READ), ..query }).await;
     let rows = rows.iter().rev().filter(|row| wanted(row)).take(ROWS_FOUND);
-    Panel::new("history", "History", rows.map(render_row).collect()).or_empty_text("No matching history.")
+    Panel::new("history", "History", rows.map(|row| render_row(scene.region(), row)).collect())
+        .or_empty_text("No matching history.")
 }
 
 /// The wanted rows among the most recent ones.
 pub async fn render_filtered_panel(scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
     let rows = read(scene, HistoryQuery { limit: Some(ROWS_READ), ..HistoryQuery::default() }).await;
-    render_rows(rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
+    render_rows(scene, rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
 }
 
 async fn read(scene: &Scene, query: HistoryQuery) -> Vec<HistoryRow> {
@@ -65,23 +67,31 @@ async fn read(scene: &Scene, query: HistoryQuery) -> Vec<HistoryRow> {
     })
 }
 
-fn render_rows<'r>(rows: impl Iterator<Item = &'r HistoryRow>) -> Panel {
-    Panel::new("history", "History", rows.map(render_row).collect()).or_empty_text("No history yet.")
+fn render_rows<'r>(scene: &Scene, rows: impl Iterator<Item = &'r HistoryRow>) -> Panel {
+    Panel::new("history", "History", rows.map(|row| render_row(scene.region(), row)).collect())
+        .or_empty_text("No history yet.")
 }
 
-fn render_row(row: &HistoryRow) -> Fragment {
+fn render_row(region: &Region, row: &HistoryRow) -> Fragment {
     let actor = row.actor.as_deref().map_or_else(String::new, |actor| format!(" by {actor}"));
     let machines = words::join_names(&row.machines);
     let outcome = row.outcome.as_deref().unwrap_or_default();
+    // The region knows events and operations until an hour after their end.
+    let event = row.event.and_then(|id| region.event(id)).map(|event| words::event_kind(event.kind));
+    let of_event = event.map_or_else(|| machines.clone(), |kind| format!("{kind} of {machines}"));
+    let operation = row.operation.and_then(|id| region.operation(id));
     let what = match row.kind.as_str() {
         "appeared" => format!("{outcome} appeared for {machines}"),
         "approved" if machines.is_empty() => format!("approved{actor}"),
-        "approved" => format!("{machines} approved{actor}"),
-        "started" => format!("started on {machines}"),
+        "approved" => format!("{of_event} approved{actor}"),
+        "started" => format!("{} started on {machines}", event.unwrap_or("event")),
         "ended" if machines.is_empty() => format!("ended: {}{actor}", outcome.replace('-', " ")),
-        "ended" => format!("{machines} ended: {}{actor}", outcome.replace('-', " ")),
+        "ended" => format!("{of_event} ended: {}{actor}", outcome.replace('-', " ")),
         "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
-        "operation-ended" => format!("operation {outcome}"),
+        "operation-ended" => match operation {
+            Some(operation) => format!("{}: {outcome}", title_of(region, operation)),
+            None => format!("operation {outcome}"),
+        },
         "rollout" => describe_rollout(row, outcome),
         "scope-on" => "handler connected".into(),
         "scope-off" => "handler disconnected".into(),
@@ -94,7 +104,7 @@ fn render_row(row: &HistoryRow) -> Fragment {
         id: id.clone(),
         sort: sort.clone(),
         at: words::time(row.at),
-        kind: row.kind.replace("scope-on", "handler").replace("scope-off", "handler"),
+        kind: row.kind.replace("scope-on", "handler").replace("scope-off", "handler").replace('-', " "),
         what,
         href: match (row.event, row.operation, row.kind.as_str()) {
             (Some(event), _, _) => format!("/events/{}", words::event_name(event)),

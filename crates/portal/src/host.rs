@@ -9,10 +9,15 @@ use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::state::MachineState;
+use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, Tone};
+use super::activity::{ActivityId, name_rollout};
+use super::fleet::next_event;
 use super::maintenance::render_operations;
+use super::operation::Sentence;
 use super::preview::Preview;
 use super::scene::Scene;
 use super::{history, host_selection, plan, timeline};
@@ -48,15 +53,60 @@ pub async fn render(scene: &Scene, name: &str) -> Result<PageContent, NotFound> 
     let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
     let operations = region.operations().filter(|operation| targets_host(operation, host));
     let panels = vec![
+        Panel::with_content("status", "Status", &describe_state(scene, host)).without_frame(),
         render_actions(scene, host, &here).without_frame(),
-        Panel::with_content("facts", "Details", &list_facts(scene, host)),
         render_machines(scene, host),
         render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
         timeline::render_panel(scene, &events),
+        Panel::with_content("facts", "Details", &list_facts(scene, host)),
         history::render_filtered_panel(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
     ];
     let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
     Ok(PageContent { title: name.to_owned(), lead, panels, aside: Vec::new() })
+}
+
+/// The state in one sentence: of the host, and what happens to its machines now and next.
+fn describe_state(scene: &Scene, host: &Host) -> Sentence {
+    let region = scene.region();
+    let machines: Vec<&std::sync::Arc<Machine>> = region.machines_on(&host.name).collect();
+    let class = match (host.is_unreachable(), host.state) {
+        (true, _) | (false, HostState::Failed) => "red",
+        (false, HostState::Draining) => "amber",
+        (false, HostState::Drained) => "slate",
+        (false, HostState::Active) => "green",
+    };
+    let mut parts = vec![
+        format!(r#"<span class="{class}">{}</span>"#, host_selection::state_word(host)),
+        count(machines.len(), "machine"),
+    ];
+    let is_down = |machine: &&&std::sync::Arc<Machine>| {
+        !matches!(MachineState::of(region, machine), MachineState::Running | MachineState::Paused)
+    };
+    let down = machines.iter().filter(is_down).count();
+    if down > 0 {
+        parts.push(format!(r#"<span class="red">{down} down</span>"#));
+    }
+    let next = machines.iter().filter_map(|machine| next_event(region, machine.id));
+    let next = next.filter_map(|next| Some((next.due?, next.kind))).min_by_key(|(due, _)| *due);
+    parts.push(match next {
+        Some((due, kind)) => format!(
+            r#"<span class="amber">{} <span class="count" data-until="{}">at {}</span></span>"#,
+            words::event_kind(kind),
+            due.0,
+            words::utc(due)
+        ),
+        None if down > 0 => String::new(),
+        None => r#"<span class="q">no events scheduled</span>"#.into(),
+    });
+    if let Some(rollout) = region.rollout_of_host(&host.name) {
+        parts.push(format!(
+            r#"part of <a href="{}">{}</a>"#,
+            ActivityId::Rollout(rollout.id).href(),
+            words::escape_html(name_rollout(region, rollout))
+        ));
+    }
+    parts.retain(|part| !part.is_empty());
+    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
 }
 
 fn targets_host(operation: &Operation, host: &Host) -> bool {
@@ -134,8 +184,8 @@ fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
     }
     actions
         .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
-        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot))
-        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy))
+        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot).rare())
+        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy).rare())
         .into_panel()
 }
 

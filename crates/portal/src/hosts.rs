@@ -13,6 +13,7 @@ use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words::count;
@@ -22,7 +23,6 @@ use http::StatusCode;
 use super::activity::{self, ActivityId};
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
-use super::operations::SelectionBar;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame, group_table, host_selection};
@@ -171,13 +171,14 @@ fn render_selection_bar(scene: &Scene) -> String {
     if buttons.is_empty() {
         return format!(r#"<p class="foot">{}</p>"#, words::role_needed(Action::DrainHost.role()));
     }
-    html::render(&SelectionBar {
+    SelectionBar {
         action: "/portal/hosts",
         csrf: &scene.visitor.session.csrf,
         back: HERE,
         label: "Actions on selected hosts",
         buttons,
-    })
+    }
+    .render()
 }
 
 fn state_word(host: &Host) -> &'static str {
@@ -330,7 +331,7 @@ fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
                 || "in progress".into(),
                 |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
             );
-            format!(r#"<span class="b b-{class}">{}</span> {when}{rollout}"#, kind.as_str())
+            format!(r#"<span class="b b-{class}">{}</span> {when}{rollout}"#, words::event_kind(kind))
         }
         None if rollout.is_empty() => r#"<span class="qq">none</span>"#.into(),
         None => format!("waits in{rollout}"),

@@ -27,6 +27,7 @@ mod fleet;
 mod forwarding;
 mod frame;
 mod group;
+mod group_machines;
 mod group_table;
 mod handler;
 mod history;

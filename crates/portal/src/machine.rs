@@ -1,16 +1,19 @@
-//! The page of a machine: details, its document in any version, its metadata requests, timeline, history; actions.
+//! The page of a machine: its state in one sentence, timeline, its document in any version, its metadata requests, details, history;
+//! actions.
 
 use askama::Template;
-use forewarn_core::{EventKind, GroupKind, Guid, Machine, Membership, Power, Priority, Region};
+use forewarn_core::{EventKind, GroupKind, Guid, Machine, Membership, Power, Priority, Region, Status};
 use forewarn_store::HistoryRow;
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::state::MachineState;
 use forewarn_widgets::{address, json_text, words};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Button, ButtonPanel, Tone};
 use super::handler::Handler;
+use super::operation::Sentence;
 use super::preview::{MachineAction, Preview};
 use super::scene::Scene;
 use super::{history, plan, policy, timeline};
@@ -57,20 +60,76 @@ pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<Page
     let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
     let events = timeline::find_events(scene, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
+        Panel::with_content("status", "Status", &describe_state(scene, machine)).without_frame(),
         render_actions(scene, machine, &href).without_frame(),
-        Panel::with_content("facts", "Details", &list_facts(region, machine)),
         timeline::render_panel(scene, &events),
         Panel::with_content("document", "Scheduled Events document", &build_document(scene, machine, version, &href)),
         Panel::with_content("requests", "Metadata requests", &list_requests(scene, machine)),
+        Panel::with_content("facts", "Details", &list_facts(region, machine)),
         history::render_machine_panel(scene, machine).await,
     ];
     if machine.membership == Membership::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
-        panels.insert(5, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
+        panels.insert(6, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
-    let lead =
-        format!("<p class=\"crumbs\"><a href=\"/machines\">Machines</a> / {}</p>", render_parent(region, machine));
-    Ok(PageContent { title: name, lead, panels, aside: Vec::new() })
+    Ok(PageContent::new(name, panels).with_lead(render_lead(region, machine)))
+}
+
+fn render_lead(region: &Region, machine: &Machine) -> String {
+    let mut facts = Vec::new();
+    facts.extend(machine.host.as_ref().map(|host| format!("On host {}", words::host_link(host))));
+    facts.push(format!("Update domain <b>{}</b>, fault domain <b>{}</b>", machine.update_domain, machine.fault_domain));
+    facts.extend(machine.addresses.first().map(|address| words::escape_html(address.ip)));
+    if machine.priority == Priority::Spot {
+        facts.push("Spot".into());
+    }
+    let facts: Vec<String> = facts.iter().map(|fact| format!("<span>{fact}</span>")).collect();
+    let crumbs =
+        format!(r#"<p class="crumbs"><a href="/machines">Machines</a> / {}</p>"#, render_parent(region, machine));
+    format!(r#"{crumbs}<p class="head-facts">{}</p>"#, facts.join(" "))
+}
+
+/// The state in one sentence: what happens to the machine now and next, and whether its handler is ready.
+fn describe_state(scene: &Scene, machine: &Machine) -> Sentence {
+    let region = scene.region();
+    let handler = Handler::of(scene, machine.id);
+    let state = MachineState::of(region, machine);
+    let mut parts = vec![format!(r#"<span class="{}">{}</span>"#, state.color(), state.word())];
+    let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
+    match scheduled.min_by_key(|event| event.not_before) {
+        Some(event) => {
+            parts.push(format!(
+                r#"<span class="amber">{} <span class="count" data-until="{}">at {}</span></span>"#,
+                describe_next(event.kind),
+                event.not_before.0,
+                words::utc(event.not_before)
+            ));
+            let has_read = handler.last_poll().is_some_and(|at| at >= event.appeared);
+            parts.push(match (event.is_shown(), event.approval.is_some(), has_read) {
+                (false, _, _) => "no handler, not notified".into(),
+                (true, true, _) => r#"<span class="green">ready</span>"#.into(),
+                (true, false, true) => "handler has read it, not ready".into(),
+                (true, false, false) => "handler has not read it".into(),
+            });
+        }
+        None => parts.push(match (region.is_on(machine.scope), handler.is_polling) {
+            (_, true) => r#"<span class="q">handler polls</span>"#.into(),
+            (true, false) => r#"<span class="amber">handler of this machine does not poll</span>"#.into(),
+            (false, false) => r#"<span class="amber">no handler, so events come without notice</span>"#.into(),
+        }),
+    }
+    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+}
+
+fn describe_next(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Freeze => "pauses",
+        EventKind::Reboot => "restarts",
+        EventKind::Redeploy => "moves to another host",
+        EventKind::Preempt => "is evicted",
+        EventKind::Terminate => "is deleted",
+        EventKind::SpotRebalanceRecommendation => "rebalance recommended",
+    }
 }
 
 /// The group or resource group of a machine.
@@ -102,8 +161,6 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
         ("vmId", format!("<code>{}</code>", guid::Lower(machine.vm_id.0))),
         ("Resource group", plain(&machine.home.resource_group)),
         ("Subscription", format!("<code>{}</code>", plain(&machine.home.subscription))),
-        ("Update domain", machine.update_domain.to_string()),
-        ("Fault domain", machine.fault_domain.to_string()),
         (
             "Priority",
             match machine.priority {
@@ -113,7 +170,6 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
         ),
         ("Terminate notification", plain(&words::notification(machine.terminate.as_deref()))),
     ];
-    facts.extend(machine.host.as_ref().map(|host| ("Host", words::host_link(host))));
     facts.extend(machine.zone.as_ref().map(|zone| ("Zone", plain(zone))));
     if let Some(newest) = has_latest_model(region, machine) {
         let text = if newest { "latest" } else { "outdated: upgrade it on the page of its scale set" };
@@ -133,52 +189,59 @@ fn render_actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
     let button = |act, label, action, needs, tone| {
         Button::new(act, label, preview.describe_action(machine, action), needs, tone)
     };
+    let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).rare();
     let plan = plan::address_with("machine", &plan::target_name(scene.region(), machine));
-    let mut actions = ButtonPanel::new(scene, guid::Lower(machine.vm_id.0).to_string(), back)
+    let mut actions = ButtonPanel::new(scene, guid::Lower(machine.vm_id.0).to_string(), back);
+    if machine.power != Power::Running {
+        actions = actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Primary));
+    }
+    actions = actions
         .button(button("restart", "Restart", MachineAction::Restart, Action::RestartMachine, Tone::Normal))
         .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Action::RedeployMachine, Tone::Normal))
-        .button(button(
+        .link("plan", "Plan maintenance", &plan)
+        .button(rare(
             "perform-maintenance",
             "Perform maintenance",
             MachineAction::PerformMaintenance,
             Action::PerformMaintenance,
             Tone::Normal,
-        ))
-        .link("plan", "Plan maintenance", &plan);
+        ));
     if machine.priority == Priority::Spot {
-        actions = actions.button(button("evict", "Evict", MachineAction::Evict, Action::EvictMachine, Tone::Danger));
+        actions = actions.button(rare("evict", "Evict", MachineAction::Evict, Action::EvictMachine, Tone::Danger));
+        // Guests see it only in the preview version of the document.
+        if scene.portal.endpoint().serves_preview {
+            actions = actions.button(rare(
+                "recommend-rebalance",
+                "Recommend rebalance",
+                MachineAction::RecommendRebalance,
+                Action::RecommendRebalance,
+                Tone::Normal,
+            ));
+        }
     }
-    actions = match machine.power {
-        Power::Running => {
-            actions.button(button("stop", "Stop", MachineAction::Stop, Action::StopMachine, Tone::Danger)).button(
-                button("deallocate", "Deallocate", MachineAction::Deallocate, Action::DeallocateMachine, Tone::Danger),
-            )
-        }
-        Power::Stopped => {
-            actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Normal)).button(
-                button("deallocate", "Deallocate", MachineAction::Deallocate, Action::DeallocateMachine, Tone::Danger),
-            )
-        }
-        Power::Deallocated => {
-            actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Normal))
-        }
-    };
+    if machine.power == Power::Running {
+        actions = actions.button(rare("stop", "Stop", MachineAction::Stop, Action::StopMachine, Tone::Danger));
+    }
+    if machine.power != Power::Deallocated {
+        let deallocate = MachineAction::Deallocate;
+        actions = actions.button(rare("deallocate", "Deallocate", deallocate, Action::DeallocateMachine, Tone::Danger));
+    }
     actions
-        .button(button(
+        .button(rare(
             "fail",
             "Simulate host failure: restart",
             MachineAction::Fail(EventKind::Reboot),
             Action::Fail,
             Tone::Danger,
         ))
-        .button(button(
+        .button(rare(
             "lose",
             "Simulate host failure: redeploy",
             MachineAction::Fail(EventKind::Redeploy),
             Action::Fail,
             Tone::Danger,
         ))
-        .button(button("delete-machine", "Delete", MachineAction::Delete, Action::DeleteMachine, Tone::Danger))
+        .button(rare("delete-machine", "Delete", MachineAction::Delete, Action::DeleteMachine, Tone::Danger))
         .into_panel()
 }
 

@@ -9,7 +9,7 @@ use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 
-use super::fleet::NextEvent;
+use super::fleet::{NextEvent, next_event};
 use super::group_table;
 use super::handler::{Handler, describe_poll};
 use super::scene::Scene;
@@ -62,7 +62,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         "group" => found.sort_by_cached_key(|machine| (group(machine), machine.name.to_lowercase())),
         "host" => found.sort_by_cached_key(|machine| (machine.host.clone(), machine.name.to_lowercase())),
         "power" => found.sort_by_key(|machine| machine.power == Power::Running),
-        "next" => found.sort_by_cached_key(|machine| next_of(scene, machine).map_or(i64::MAX, NextEvent::rank)),
+        "next" => found.sort_by_cached_key(|machine| next_event(region, machine.id).map_or(i64::MAX, NextEvent::rank)),
         _ => found.sort_by_cached_key(|machine| machine.name.to_lowercase()),
     }
     if order.is_descending {
@@ -83,15 +83,6 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     PageContent::new("Machines", vec![panel])
 }
 
-fn next_of(scene: &Scene, machine: &Machine) -> Option<NextEvent> {
-    let events = scene.region().events_of(machine.id);
-    let next = events.map(|event| NextEvent {
-        kind: event.kind,
-        due: (event.status == forewarn_core::Status::Scheduled).then_some(event.not_before),
-    });
-    next.min_by_key(|next| next.rank())
-}
-
 fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
     let region = scene.region();
     let (id, sort) = (format!("machine-{}", machine.id.0), table::row_key(number));
@@ -101,7 +92,7 @@ fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
         (true, false) => ("connected in its group", "wait"),
         (false, false) => ("no handler", "idle"),
     };
-    let next = next_of(scene, machine);
+    let next = next_event(region, machine.id);
     let group = machine.membership.group().and_then(|id| region.group(id));
     let line = MachineLine {
         id: &id,

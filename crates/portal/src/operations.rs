@@ -8,10 +8,11 @@ use forewarn_core::{ApprovalScope, Guid, Operation, OperationId, OperationState,
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
+use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::waits::render_wait;
+use forewarn_widgets::words;
 use forewarn_widgets::words::count;
-use forewarn_widgets::{html, words};
 
 use super::action::Tone;
 use super::activity::{Activity, ActivityId, title_of};
@@ -55,17 +56,6 @@ struct OperationRow<'a> {
     /// HTML.
     meter: String,
     asked: String,
-}
-
-#[derive(Template)]
-#[template(path = "selection_bar.html")]
-pub struct SelectionBar<'a> {
-    pub action: &'a str,
-    pub csrf: &'a str,
-    pub back: &'a str,
-    pub label: &'a str,
-    /// Name, label, class.
-    pub buttons: Vec<(&'static str, &'static str, &'static str)>,
 }
 
 /// Rollouts are listed with operations.
@@ -113,7 +103,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     let panel = Panel::new("operation-list", "Operations and rollouts", rows)
         .with_table(table::render_head(&COLUMNS, order, query, HERE))
         .with_html_before(format!(r#"<div class="filters-row"><span class="seg">{filters}</span></div>"#))
-        .with_html_after(foot + &if may { html::render(&bar) } else { String::new() })
+        .with_html_after(foot + &if may { bar.render() } else { String::new() })
         .or_empty_text("No operations. Plan a rollout from the Hosts page, or start an action on a machine.");
     PageContent::new("Operations", vec![panel])
 }

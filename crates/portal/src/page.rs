@@ -64,10 +64,7 @@ pub enum Page {
         vm_id: Guid,
         version: Version,
     },
-    Group {
-        id: GroupId,
-        from: usize,
-    },
+    Group(GroupId, PageQuery),
     Event(Guid),
     ScaleSets,
     AddScaleSet,
@@ -85,7 +82,6 @@ impl Page {
             form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
         let text = |name: &str| query.get(name).cloned().unwrap_or_default();
         let fields = PageQuery::parse(uri.query().unwrap_or_default());
-        let from = fields.number("from");
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         match parts[..] {
             [] => Some(Page::Overview(fields)),
@@ -105,7 +101,7 @@ impl Page {
                 let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
                 Some(Page::Machine { vm_id: Guid(guid::parse(id)?), version })
             }
-            ["groups", id] => Some(Page::Group { id: GroupId(id.parse().ok()?), from }),
+            ["groups", id] => Some(Page::Group(GroupId(id.parse().ok()?), fields)),
             ["events", id] => Some(Page::Event(Guid(guid::parse(id)?))),
             ["scale-sets"] => Some(Page::ScaleSets),
             ["scale-sets", "add"] => Some(Page::AddScaleSet),
@@ -132,7 +128,7 @@ impl Page {
             | Page::History(_)
             | Page::Calendar
             | Page::Search(_)
-            | Page::Group { .. }
+            | Page::Group(_, _)
             | Page::Event(_)
             | Page::ScaleSets
             | Page::AddScaleSet
@@ -157,7 +153,7 @@ impl Page {
             Page::Cluster => Ok(cluster::render(scene).await),
             Page::Search(text) => Ok(search::render(scene, text)),
             Page::Machine { vm_id, version } => machine::render(scene, *vm_id, *version).await,
-            Page::Group { id, from } => group::render(scene, *id, *from, None).await,
+            Page::Group(id, query) => group::render(scene, *id, query, None).await,
             Page::Event(id) => event::render(scene, *id).await,
             Page::ScaleSets => Ok(group::render_scale_sets(scene)),
             Page::AddScaleSet => Ok(scale_set_wizard::render(scene)),

@@ -1,13 +1,13 @@
 //! Actions on the selected machines of a group, after a confirmation page with a preview for each. Instances of a scale set
 //! are changed in one operation, other machines one by one.
 
-use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, Actions, ApiError, GroupTarget, MachineTarget};
 use forewarn_api_types::{ActionOptions, DeleteInstances, MachineChange, SomeInstances, Upgrade};
 use forewarn_core::{Group, GroupKind, Guid, Machine, Rejection};
+use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::words::count;
-use forewarn_widgets::{address, html, words};
+use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
 use super::action::Tone;
@@ -38,29 +38,23 @@ const BULK_ACTIONS: [BulkAction; 6] = [
     BulkAction::Delete,
 ];
 
-#[derive(Template)]
-#[template(path = "selection.html")]
-struct SelectionForm<'a> {
-    csrf: &'a str,
-    back: &'a str,
-    /// Name, label, class.
-    buttons: Vec<(&'static str, &'static str, &'static str)>,
-}
-
-/// The buttons above the list of machines.
+/// The buttons for the selected machines.
 pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
     let is_offered =
         |action: &BulkAction| scene.visitor.may(action.needs()) && (!action.needs_scale_set() || is_scale_set(group));
-    let button =
-        |action: BulkAction| (action.name(), action.label(), if action.tone() == Tone::Danger { "danger" } else { "" });
+    let button = |action: BulkAction| {
+        (action.name(), action.button(), if action.tone() == Tone::Danger { "danger" } else { "" })
+    };
     let mut buttons: Vec<_> = BULK_ACTIONS.into_iter().filter(is_offered).map(button).collect();
     if scene.visitor.may(Action::StartMaintenance) {
-        buttons.insert(2, ("plan", "Plan maintenance", ""));
+        buttons.insert(2, ("plan", "Plan maintenance…", ""));
     }
     if buttons.is_empty() {
         return String::new();
     }
-    html::render(&SelectionForm { csrf: &scene.visitor.session.csrf, back: here, buttons })
+    let csrf = &scene.visitor.session.csrf;
+    let label = "Actions on selected machines";
+    SelectionBar { action: "/portal/selection", csrf, back: here, label, buttons }.render()
 }
 
 /// Shows the confirmation page, or performs the action if it was confirmed.
@@ -117,6 +111,18 @@ impl BulkAction {
             BulkAction::Upgrade => "upgrade",
             BulkAction::Protect => "protect",
             BulkAction::Unprotect => "unprotect",
+        }
+    }
+
+    /// The label of the button, which opens a confirmation.
+    fn button(self) -> &'static str {
+        match self {
+            BulkAction::Restart => "Restart…",
+            BulkAction::Redeploy => "Redeploy…",
+            BulkAction::Delete => "Delete…",
+            BulkAction::Upgrade => "Upgrade…",
+            BulkAction::Protect => "Protect…",
+            BulkAction::Unprotect => "Unprotect…",
         }
     }
 

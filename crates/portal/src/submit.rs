@@ -11,6 +11,7 @@ use forewarn_api_types::{
 };
 use forewarn_core::{ApprovalScope, Guid, Region};
 use forewarn_widgets::html::RenderMode;
+use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 use http::StatusCode;
@@ -74,7 +75,7 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
         Ok(response) => return response,
         Err(fields) => fields,
     };
-    match group::render(&scene, group.id, 0, Some(&fields)).await {
+    match group::render(&scene, group.id, &PageQuery::default(), Some(&fields)).await {
         Ok(content) => (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, &back, &content, "")).into_response(),
         Err(_) => Redirect::to("/").into_response(),
     }
@@ -185,6 +186,7 @@ fn confirm(portal: &Portal, form: &Form, performed: &Performed) -> Flash {
         "redeploy" => "Requested a redeploy of",
         "perform-maintenance" => "Requested maintenance of",
         "evict" => "Requested the eviction of",
+        "recommend-rebalance" => "Recommended a rebalance to",
         "delete-machine" | "delete-group" => "Requested the deletion of",
         "fail" | "lose" | "fail-host" | "lose-host" => "Simulated a failure of",
         "start" => "Started",
@@ -251,6 +253,7 @@ async fn start_on_machine(actions: &Actions, act: &str, target: &str) -> Result<
         "redeploy" => actions.redeploy_machine(&machine, default).await?,
         "perform-maintenance" => actions.perform_maintenance(&machine, default).await?,
         "evict" => actions.evict_machine(&machine, default).await?,
+        "recommend-rebalance" => actions.recommend_rebalance(&machine, default).await?,
         "fail" => actions.fail_machine(&machine, failure(FailureType::Reboot)).await?,
         "lose" => actions.fail_machine(&machine, failure(FailureType::Redeploy)).await?,
         "delete-machine" => actions.delete_machine(&machine, default).await?,

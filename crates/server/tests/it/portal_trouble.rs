@@ -291,3 +291,25 @@ fn ended_steps_are_folded_and_can_be_planned_again() {
         assert!(planner.contains(field), "{field}: {planner}");
     }
 }
+
+#[test]
+fn pages_of_a_group_a_machine_and_a_host_begin_with_their_state() {
+    let server = hosts();
+    let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
+    let machine = format!("/machines/{}", vm_id(&server, "db-1"));
+    let browser = Browser::at_once(&server);
+    let state = |path: &str| between(&browser.page(path), "id=\"status-content\"", "</p>");
+    assert_has(&state(&format!("/groups/{group}")), &["4 of 4 up", "no events scheduled"]);
+    assert_has(&state(&machine), &["Running", "handler polls"]);
+    advance(&server, 1);
+    check(&server, "POST /machines/db-1/restart", NONE, 202, json!({}));
+    assert_has(&state(&format!("/groups/{group}")), &["4 of 4 up", "1 goes down <span class=\"count\""]);
+    assert_has(&state(&machine), &["Running", "restarts <span", "handler has not read it"]);
+    assert_has(&state("/hosts/n-1"), &["Active", "1 machine", "Reboot <span"]);
+    server.listen_as("db-1");
+    assert_has(&state(&machine), &["handler has read it, not ready"]);
+    advance(&server, 900);
+    assert_has(&state(&format!("/groups/{group}")), &["3 of 4 up"]);
+    assert_has(&state(&machine), &["Rebooting"]);
+    assert_has(&state("/hosts/n-1"), &["1 down"]);
+}

@@ -89,7 +89,7 @@ export async function actionsAtAFollowerReachEveryServer() {
   await page.getByRole("button", { name: "Restart…", exact: true }).click();
   await page.getByRole("button", { name: "Restart", exact: true }).click();
   await page.waitForURL(group);
-  await shows(page, "#machines", "Reboot Scheduled");
+  await shows(page, "#machines", "Reboot");
   const [event] = JSON.parse(leader.curl("web_0")).Events;
   assert.equal(event.EventType, "Reboot");
 

@@ -125,7 +125,15 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, "#status", "Stopped by owner");
   await advance(7200);
   assert.equal((await server.api("GET", "/events")).value.filter((event) => event.status === "Scheduled").length, 0);
+  // Ended steps are folded. The failed host can be planned again, with the same rules.
+  await shows(page, "#steps-ended", "canceled");
+  await page.locator("#fold-ended").click();
+  await page.waitForURL(/steps=ended/);
   await shows(page, "#steps", "Canceled");
+  await page.getByRole("link", { name: "Plan 1 failed step again" }).click();
+  await page.waitForURL(/rollouts\/plan/);
+  assert.equal(await page.getByLabel("Hosts", { exact: true }).inputValue(), host);
+  assert.equal(await page.getByLabel("Pause between").inputValue(), "5m");
   assert.deepEqual(found, []);
   await context.close();
   await server.end();

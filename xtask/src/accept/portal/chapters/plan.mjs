@@ -114,6 +114,7 @@ export async function aHostIsRegisteredMaintainedAndFails() {
   await page.locator("#do-approve > summary").click();
   await shows(page, "#do-approve", "starts when all its events are approved. Still missing: db-2 and mail");
   await page.goto(server.management + "/hosts/rack-4");
+  await page.locator("#do-more > summary").click();
   await page.locator("#do-lose-host > summary").click();
   await shows(page, "#do-lose-host", "Redeploy starts immediately, without notice");
   await page.locator("#do-lose-host button").click();
