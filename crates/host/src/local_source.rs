@@ -120,7 +120,7 @@ impl LocalSource {
 
     /// Keeps the properties of the machines in the copy, and forgets those of others.
     fn keep_properties(&self, machine: MachineId, properties: Option<Value>) -> Option<Value> {
-        let snapshot = self.status.snapshot();
+        let snapshot = self.status.peek();
         let mut known = self.known_properties();
         known.retain(|id, _| snapshot.region.machine(*id).is_some());
         known.insert(machine, properties.clone());

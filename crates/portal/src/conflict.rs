@@ -48,6 +48,7 @@ pub fn find_owner<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Arc<
             machine.membership.group() == Some(*group) && machine.update_domain == *domain
         }
         StepTarget::Machine(id) => machine.id == *id,
+        StepTarget::Machines { machines, .. } => machines.contains(&machine.id),
     };
     region.live_rollouts().find_map(|rollout| Some((rollout, rollout.steps.iter().find(is_of_machine)?)))
 }
@@ -63,7 +64,7 @@ pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
     let target = match &step.target {
         StepTarget::Host(host) => format!("Its host {}", words::escape_html(host)),
         StepTarget::Domain { .. } => "Its group".into(),
-        StepTarget::Machine(_) => "It".into(),
+        StepTarget::Machine(_) | StepTarget::Machines { .. } => "It".into(),
     };
     Some(match step.state {
         StepState::Pending => format!("{target} belongs to the rollout {link}, which reaches it later."),

@@ -7,7 +7,7 @@ use askama::Template;
 use forewarn_api::{Action, forecast_rollout};
 use forewarn_api_types::span::span_text;
 use forewarn_core::{
-    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState, StepTarget,
+    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState,
     UNLIMITED, Wait,
 };
 use forewarn_widgets::facts::Facts;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, ApiError, parse_operation_id};
 use forewarn_api_types::span::span_text;
 use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
-use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget};
+use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget, UNLIMITED};
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
 use forewarn_widgets::html::RenderMode;
@@ -105,6 +105,10 @@ pub fn plan_again(region: &Region, rollout: &Rollout, steps: &[&RolloutStep]) ->
         match &step.target {
             StepTarget::Host(host) => hosts.push(host.to_string()),
             StepTarget::Machine(id) => machines.extend(region.machine(*id).map(|machine| machine.name.to_string())),
+            StepTarget::Machines { machines: ids, .. } => {
+                machines
+                    .extend(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| machine.name.to_string()));
+            }
             // A group can only be planned as a whole.
             StepTarget::Domain { group, domain } => {
                 let members = region.group(*group).into_iter().flat_map(|group| region.group_members(group));
@@ -124,6 +128,7 @@ pub fn plan_again(region: &Region, rollout: &Rollout, steps: &[&RolloutStep]) ->
         RolloutAction::Drain { .. } => RolloutType::Drain,
     };
     let span = |span: Duration| if span.is_zero() { String::new() } else { span_text(span) };
+    let limit = |max: u32| if max == UNLIMITED { String::new() } else { max.to_string() };
     let windows: Vec<String> = plan.windows.iter().map(describe_window).collect();
     let fields = [
         ("hosts", hosts.join(",")),
@@ -132,8 +137,8 @@ pub fn plan_again(region: &Region, rollout: &Rollout, steps: &[&RolloutStep]) ->
         ("parallel", plan.parallel.to_string()),
         ("pause", span(plan.pause)),
         ("window", windows.join("; ")),
-        ("unavailable", plan.unavailable_max.map_or_else(String::new, |max| max.to_string())),
-        ("failures", plan.failures_max.to_string()),
+        ("unavailable", plan.unavailable_max.map_or_else(String::new, limit)),
+        ("failures", limit(plan.failures_max)),
         ("notice", plan.notice.map_or_else(String::new, span)),
         ("description", plan.description.as_deref().unwrap_or_default().to_owned()),
     ];
