@@ -71,6 +71,10 @@ struct Connection<S: Transport> {
     stopping: bool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a parked connection, of which there are many, needs no other allocation"
+)]
 enum Phase<S: Transport> {
     Parked(GuestSocket<S>, Conversation),
     Served(Box<http1::Connection<TokioIo<GuestSocket<S>>, Conversation>>),
