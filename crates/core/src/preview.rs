@@ -71,7 +71,7 @@ impl Region {
             effects: BTreeSet::new(),
             begun: BTreeSet::new(),
             waits: Vec::new(),
-            progress: Progress::default(),
+            progress: RolloutProgress::default(),
             progressed: now,
         };
         let mut lowest = Availability::new(self, &targets);
@@ -127,28 +127,28 @@ struct Course {
     /// The same events.
     begun: BTreeSet<EventId>,
     waits: Vec<(Timestamp, Wait)>,
-    progress: Progress,
+    progress: RolloutProgress,
     /// When the rollout last made progress.
     progressed: Timestamp,
 }
 
 /// How far a rollout has got.
 #[derive(Default, PartialEq, Eq)]
-struct Progress {
+struct RolloutProgress {
     steps_over: usize,
     machines_handled: usize,
     /// Machines that are still on the hosts that the rollout has reached.
     machines_left: usize,
 }
 
-impl Progress {
-    fn of(region: &Region, rollout: &Rollout) -> Progress {
+impl RolloutProgress {
+    fn of(region: &Region, rollout: &Rollout) -> RolloutProgress {
         let reached = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
         let hosts = reached.filter_map(|step| match &step.target {
             StepTarget::Host(host) => Some(host),
             StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => None,
         });
-        Progress {
+        RolloutProgress {
             steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
             machines_handled: rollout.steps.iter().map(|step| step.handled.len()).sum(),
             machines_left: hosts.map(|host| region.machines_on(host).count()).sum(),
@@ -160,7 +160,7 @@ impl Course {
     /// Whether the rollout has made no progress for [`STALL_MAX`], so that it would wait forever. Planned pauses do not count.
     fn is_stalled(&mut self) -> bool {
         let Some(rollout) = self.region.rollout(self.id) else { return true };
-        let progress = Progress::of(&self.region, rollout);
+        let progress = RolloutProgress::of(&self.region, rollout);
         if progress != self.progress || matches!(rollout.waits_for, Some(Wait::Start { .. } | Wait::Pause { .. })) {
             (self.progress, self.progressed) = (progress, self.now);
         }

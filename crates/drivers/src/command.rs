@@ -93,7 +93,7 @@ impl CommandRunner {
             });
             for (id, event) in wanted {
                 running.entry(id).or_insert_with(|| {
-                    let job = Job {
+                    let job = CommandJob {
                         event: event.clone(),
                         machines: machines(&snapshot.region, event),
                         rerun: self.reruns.remove(&id),
@@ -110,7 +110,7 @@ impl CommandRunner {
 }
 
 /// One event with its machines.
-struct Job {
+struct CommandJob {
     event: Arc<Event>,
     machines: Vec<Arc<Machine>>,
     rerun: bool,
@@ -121,7 +121,7 @@ fn machines(region: &Region, event: &Event) -> Vec<Arc<Machine>> {
     event.resources.iter().filter_map(|resource| region.machine(resource.machine).cloned()).collect()
 }
 
-async fn perform(job: Job, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
+async fn perform(job: CommandJob, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
     let event = job.event.id;
     let job = Arc::new(job);
     let mut runs = JoinSet::new();
@@ -146,7 +146,7 @@ async fn perform(job: Job, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
     orders.report(event, report).await;
 }
 
-async fn run_one(job: &Job, machine: &Machine) -> Result<(), String> {
+async fn run_one(job: &CommandJob, machine: &Machine) -> Result<(), String> {
     let program = job.config.program.display();
     let mut child = spawn(job, machine).map_err(|error| format!("cannot start {program}: {error}"))?;
     let group = ProcessGroup::of(&child);
@@ -200,7 +200,7 @@ fn without_controls(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
+fn spawn(job: &CommandJob, machine: &Machine) -> std::io::Result<Child> {
     let event = &job.event;
     let names: Vec<&str> = event.resources.iter().map(|resource| &*resource.name).collect();
     let mut process = Process::new(&job.config.program);
@@ -229,7 +229,7 @@ fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
     process.spawn()
 }
 
-fn document(job: &Job, machine: &Machine) -> serde_json::Value {
+fn document(job: &CommandJob, machine: &Machine) -> serde_json::Value {
     let event = &job.event;
     let names: Vec<&str> = event.resources.iter().map(|resource| &*resource.name).collect();
     let addresses: Vec<String> = machine.addresses.iter().map(|address| address.ip.to_string()).collect();

@@ -20,12 +20,12 @@ pub struct SimulatedMachines {
 #[derive(Default)]
 struct State {
     term: u64,
-    journal: HashMap<Guid, Entry>,
+    journal: HashMap<Guid, SimulatedEntry>,
     /// The orders that took effect, in order.
     effects: Vec<OrderId>,
 }
 
-struct Entry {
+struct SimulatedEntry {
     order: Order,
     outcome: Option<Outcome>,
     abort: CancellationToken,
@@ -54,12 +54,12 @@ impl SimulatedMachines {
         state.term = order.term;
         match state.journal.get(&order.id.machine) {
             Some(entry) if entry.order.id != order.id => Err(Refusal::Busy(entry.order.id)),
-            Some(Entry { outcome: Some(outcome), .. }) => Ok(Accepted::Ended(outcome.clone())),
+            Some(SimulatedEntry { outcome: Some(outcome), .. }) => Ok(Accepted::Ended(outcome.clone())),
             Some(entry) => Ok(Accepted::Begun(entry.abort.clone())),
             None if order.action == Action::Withdraw => Ok(Accepted::Ended(Outcome::Failed("never begun".into()))),
             None => {
                 let abort = CancellationToken::new();
-                let entry = Entry { order: order.clone(), outcome: None, abort: abort.clone() };
+                let entry = SimulatedEntry { order: order.clone(), outcome: None, abort: abort.clone() };
                 state.journal.insert(order.id.machine, entry);
                 Ok(Accepted::Begun(abort))
             }

@@ -121,7 +121,7 @@ pub const MAILBOX_MAX: usize = 4096;
 
 /// An entry of the writer's mailbox.
 pub enum Message {
-    Command(Box<Pending>),
+    Command(Box<QueuedCommand>),
     Advance {
         how: Advance,
         reply: oneshot::Sender<Result<Timestamp, AdvanceError>>,
@@ -134,7 +134,7 @@ pub enum Message {
     Contact(bool),
 }
 
-pub struct Pending {
+pub struct QueuedCommand {
     pub work: Bundle,
     pub reply: oneshot::Sender<Result<CommittedBundle, SubmitError>>,
 }
@@ -187,7 +187,7 @@ impl Engine {
     /// changes.
     pub async fn submit_all(&self, work: Bundle) -> Result<CommittedBundle, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Message::Command(Box::new(Pending { work, reply })))?;
+        self.send(Message::Command(Box::new(QueuedCommand { work, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 

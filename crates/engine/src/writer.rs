@@ -28,7 +28,7 @@ use crate::clock::{Clock, ClockWatch};
 use crate::cluster::{Commitment, Node};
 use crate::effects::EffectSink;
 use crate::engine::{
-    ADVANCE_MAX, Advance, AdvanceError, Bundle, CommittedBundle, Health, Message, Pending, SubmitError,
+    ADVANCE_MAX, Advance, AdvanceError, Bundle, CommittedBundle, Health, Message, QueuedCommand, SubmitError,
 };
 use crate::metrics::EngineMetrics;
 use crate::publish::{Publisher, publish_commit};
@@ -249,13 +249,13 @@ impl Writer {
         self.apply_batch(batch);
     }
 
-    fn apply_batch(&mut self, batch: Vec<Pending>) {
+    fn apply_batch(&mut self, batch: Vec<QueuedCommand>) {
         if batch.is_empty() {
             return;
         }
         let now = self.clock.now();
         let (bundles, replies): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|Pending { work, reply }| (work, reply)).unzip();
+            batch.into_iter().map(|QueuedCommand { work, reply }| (work, reply)).unzip();
         match self.step(bundles, now) {
             Ok(answers) => {
                 // Impacts without duration end before anyone sees them, on every clock.

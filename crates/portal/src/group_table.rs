@@ -36,7 +36,7 @@ enum GroupFilter {
 
 #[derive(Template)]
 #[template(path = "group_row.html")]
-struct GroupRow<'a> {
+struct FleetGroupRow<'a> {
     id: &'a str,
     sort: &'a str,
     group: &'a FleetGroup,
@@ -208,7 +208,7 @@ fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
         GroupKey::Group(id) => format!("group-{}", id.0),
         GroupKey::Machine(id) => format!("single-{}", id.0),
     };
-    let row = GroupRow {
+    let row = FleetGroupRow {
         id: &id,
         sort,
         group,

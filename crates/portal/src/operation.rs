@@ -116,7 +116,7 @@ struct EventLink {
 
 #[derive(Template)]
 #[template(path = "operation_group_row.html")]
-struct GroupRow<'a> {
+struct OperationGroupRow<'a> {
     id: &'a str,
     sort: &'a str,
     group: words::ScopeName,
@@ -408,7 +408,7 @@ fn render_groups(scene: &Scene, events: &[&Arc<Event>], dips: &[GroupDip]) -> Pa
         let approvers: BTreeSet<String> =
             of_scope.iter().filter_map(|event| Some(words::approver(&event.approval.as_ref()?.by))).collect();
         let names: Vec<String> = approvers.into_iter().collect();
-        let row = GroupRow {
+        let row = OperationGroupRow {
             id: &id,
             sort: &sort,
             group: scope_name(region, *scope),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::sample::{append, append_many, beat, lead, leader, member, noise, record};
-use super::{Case, Server};
+use super::{Case, TestServer};
 use crate::contract::{
     AppendResult, Beat, BeatResult, Conflict, Created, Log, LogError, READ_ENTRIES_MAX, Sighting, TakeoverResult,
     Token, TruncateResult,
@@ -63,20 +63,20 @@ fn conflict(answer: AppendResult) -> Conflict {
     }
 }
 
-fn a_region_is_created_once(server: &Server<'_>) {
+fn a_region_is_created_once(server: &TestServer<'_>) {
     let first = Position { revision: 7, term: 2, hash: Hash([3; 32]) };
     assert_eq!(server.open().create(&first), Ok(Created::New));
     assert_eq!(server.open().create(&Position::START), Ok(Created::Exists(first)));
     assert_eq!(server.open().read(8).expect("read").view.head, Some(first));
 }
 
-fn a_missing_region_has_no_head(server: &Server<'_>) {
+fn a_missing_region_has_no_head(server: &TestServer<'_>) {
     let tail = server.open().read(1).expect("read");
     assert_eq!((tail.view.head, tail.view.leader, tail.view.beat), (None, None, None));
     assert!(tail.entries.is_empty());
 }
 
-fn entries_come_back_in_order_with_their_head(server: &Server<'_>) {
+fn entries_come_back_in_order_with_their_head(server: &TestServer<'_>) {
     let (mut writer, mut reader) = (server.open(), server.open());
     let token = lead(&mut *writer, "a");
     let head = append_many(&mut *writer, token, 3);
@@ -90,7 +90,7 @@ fn entries_come_back_in_order_with_their_head(server: &Server<'_>) {
     assert!(reader.read(4).expect("read").entries.is_empty());
 }
 
-fn long_logs_are_read_in_pages(server: &Server<'_>) {
+fn long_logs_are_read_in_pages(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     let number = READ_ENTRIES_MAX as u64 + 5;
@@ -99,7 +99,7 @@ fn long_logs_are_read_in_pages(server: &Server<'_>) {
     assert_eq!(revisions, (1..=number).collect::<Vec<_>>());
 }
 
-fn a_commit_with_an_old_token_is_refused(server: &Server<'_>) {
+fn a_commit_with_an_old_token_is_refused(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let second = lead(&mut *new, "b");
@@ -112,7 +112,7 @@ fn a_commit_with_an_old_token_is_refused(server: &Server<'_>) {
     append(&mut *new, second, &start, b"current");
 }
 
-fn a_commit_at_another_head_is_refused_and_shows_its_rival(server: &Server<'_>) {
+fn a_commit_at_another_head_is_refused_and_shows_its_rival(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     let start = Position::START;
@@ -123,7 +123,7 @@ fn a_commit_at_another_head_is_refused_and_shows_its_rival(server: &Server<'_>) 
     assert_eq!(read_all(&mut *log, 1).len(), 1);
 }
 
-fn a_commit_by_another_chain_is_refused(server: &Server<'_>) {
+fn a_commit_by_another_chain_is_refused(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     let head = append(&mut *log, token, &Position::START, b"first");
@@ -132,7 +132,7 @@ fn a_commit_by_another_chain_is_refused(server: &Server<'_>) {
     }
 }
 
-fn a_takeover_needs_an_unchanged_leader_and_beat(server: &Server<'_>) {
+fn a_takeover_needs_an_unchanged_leader_and_beat(server: &TestServer<'_>) {
     let (mut first, mut second) = (server.open(), server.open());
     let token = lead(&mut *first, "a");
     let seen = second.read(1).expect("read").view.sighting();
@@ -145,7 +145,7 @@ fn a_takeover_needs_an_unchanged_leader_and_beat(server: &Server<'_>) {
     assert_eq!(first.read(1).expect("read").view.leader, Some((new, leader("b"))));
 }
 
-fn beats_are_fenced_and_return_the_head(server: &Server<'_>) {
+fn beats_are_fenced_and_return_the_head(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let head = append_many(&mut *old, first, 2);
@@ -159,7 +159,7 @@ fn beats_are_fenced_and_return_the_head(server: &Server<'_>) {
 }
 
 /// A late beat must not replace a newer one.
-fn beats_arrive_in_order(server: &Server<'_>) {
+fn beats_arrive_in_order(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     send_beat(&mut *log, token, &beat(1));
@@ -182,7 +182,7 @@ fn send_beat(log: &mut dyn Log, token: Token, beat: &Beat) -> Option<Position> {
     }
 }
 
-fn only_the_leader_can_resign(server: &Server<'_>) {
+fn only_the_leader_can_resign(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let second = lead(&mut *new, "b");
@@ -196,7 +196,7 @@ fn only_the_leader_can_resign(server: &Server<'_>) {
     assert!(matches!(old.take_over(view.sighting(), &leader("a")), Ok(TakeoverResult::Won(_))));
 }
 
-fn members_report_their_progress(server: &Server<'_>) {
+fn members_report_their_progress(server: &TestServer<'_>) {
     let (mut a, mut b) = (server.open(), server.open());
     a.report(&member("a", 5)).expect("report");
     b.report(&member("b", 3)).expect("report");
@@ -207,7 +207,7 @@ fn members_report_their_progress(server: &Server<'_>) {
     assert_eq!(b.roster().expect("roster").members, [member("a", 5)]);
 }
 
-fn truncation_removes_the_beginning_and_is_fenced(server: &Server<'_>) {
+fn truncation_removes_the_beginning_and_is_fenced(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let head = append_many(&mut *old, first, 5);
@@ -220,7 +220,7 @@ fn truncation_removes_the_beginning_and_is_fenced(server: &Server<'_>) {
     assert_eq!(new.read(1).expect("read").view.head, Some(head));
 }
 
-fn records_over_one_megabyte_survive(server: &Server<'_>) {
+fn records_over_one_megabyte_survive(server: &TestServer<'_>) {
     let (mut writer, mut reader) = (server.open(), server.open());
     let token = lead(&mut *writer, "a");
     let (large, largest) = (noise((1 << 20) + 1), noise(5 << 20));
@@ -236,7 +236,7 @@ fn records_over_one_megabyte_survive(server: &Server<'_>) {
     assert_eq!(read_all(&mut *reader, 1)[1].position(), head);
 }
 
-fn a_payload_over_the_limit_is_refused(server: &Server<'_>) {
+fn a_payload_over_the_limit_is_refused(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     let start = Position::START;
@@ -246,7 +246,7 @@ fn a_payload_over_the_limit_is_refused(server: &Server<'_>) {
 }
 
 /// Follows on another thread while `act` runs.
-fn follow_during(server: &Server<'_>, from: u64, act: impl FnOnce()) -> crate::contract::Tail {
+fn follow_during(server: &TestServer<'_>, from: u64, act: impl FnOnce()) -> crate::contract::Tail {
     let mut follower = server.open();
     std::thread::scope(|scope| {
         let (ready, started) = std::sync::mpsc::channel();
@@ -264,7 +264,7 @@ fn follow_during(server: &Server<'_>, from: u64, act: impl FnOnce()) -> crate::c
     })
 }
 
-fn followers_wake_up_for_records(server: &Server<'_>) {
+fn followers_wake_up_for_records(server: &TestServer<'_>) {
     let mut writer = server.open();
     let token = lead(&mut *writer, "a");
     let head = append(&mut *writer, token, &Position::START, b"first");
@@ -277,14 +277,14 @@ fn followers_wake_up_for_records(server: &Server<'_>) {
     assert!(begun.elapsed() < PATIENCE, "entries that exist already must not be waited for");
 }
 
-fn followers_wake_up_when_the_leader_resigns(server: &Server<'_>) {
+fn followers_wake_up_when_the_leader_resigns(server: &TestServer<'_>) {
     let mut writer = server.open();
     let token = lead(&mut *writer, "a");
     let tail = follow_during(server, 1, || writer.resign(token).expect("resign"));
     assert_eq!(tail.view.leader, None);
 }
 
-fn following_ends_without_news(server: &Server<'_>) {
+fn following_ends_without_news(server: &TestServer<'_>) {
     let mut log = server.open();
     lead(&mut *log, "a");
     let begun = Instant::now();
@@ -292,7 +292,7 @@ fn following_ends_without_news(server: &Server<'_>) {
     assert!(begun.elapsed() < PATIENCE);
 }
 
-fn regions_are_separate(server: &Server<'_>) {
+fn regions_are_separate(server: &TestServer<'_>) {
     let (mut ours, mut other) = (server.open(), server.open_other_region());
     let token = lead(&mut *ours, "a");
     append_many(&mut *ours, token, 2);
@@ -307,7 +307,7 @@ fn regions_are_separate(server: &Server<'_>) {
     assert_eq!(ours.read(1).expect("read").entries.len(), 2);
 }
 
-fn the_service_reports_its_health(server: &Server<'_>) {
+fn the_service_reports_its_health(server: &TestServer<'_>) {
     let backends = server.open().health().expect("health");
     assert!(backends.iter().any(|backend| backend.status.is_ok()), "{backends:?}");
 }

@@ -17,7 +17,7 @@ pub trait Regions {
 /// One case and its name.
 pub struct Case {
     pub name: &'static str,
-    run: fn(&Server<'_>),
+    run: fn(&TestServer<'_>),
 }
 
 impl Case {
@@ -26,17 +26,17 @@ impl Case {
     /// # Panics
     /// If the implementation does not conform.
     pub fn run(&self, regions: &dyn Regions, region: &str) {
-        (self.run)(&Server { regions, region });
+        (self.run)(&TestServer { regions, region });
     }
 }
 
 /// A region as the cases see it.
-struct Server<'a> {
+struct TestServer<'a> {
     regions: &'a dyn Regions,
     region: &'a str,
 }
 
-impl Server<'_> {
+impl TestServer<'_> {
     fn open(&self) -> Box<dyn Log> {
         self.regions.open(self.region)
     }

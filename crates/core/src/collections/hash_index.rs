@@ -22,17 +22,17 @@ const JOIN_MAX: usize = LEAF_MAX / 4;
 type Pair = (u64, MachineId);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HashIndex(Node);
+pub(crate) struct HashIndex(IndexNode);
 
 #[derive(Clone, Debug)]
-enum Node {
-    Branch(Arc<[Node; WIDTH]>),
+enum IndexNode {
+    Branch(Arc<[IndexNode; WIDTH]>),
     Leaf(Arc<[Pair]>),
 }
 
-impl Default for Node {
-    fn default() -> Node {
-        Node::Leaf(Arc::default())
+impl Default for IndexNode {
+    fn default() -> IndexNode {
+        IndexNode::Leaf(Arc::default())
     }
 }
 
@@ -41,7 +41,7 @@ impl HashIndex {
     pub fn build(mut pairs: Vec<Pair>) -> HashIndex {
         pairs.sort_unstable();
         pairs.dedup();
-        HashIndex(Node::build(&pairs, 0))
+        HashIndex(IndexNode::build(&pairs, 0))
     }
 
     pub fn insert(&mut self, hash: u64, machine: MachineId) {
@@ -73,25 +73,25 @@ impl HashIndex {
     }
 }
 
-impl Node {
+impl IndexNode {
     /// `pairs` are sorted, distinct, and have the same digits above `depth`.
-    fn build(pairs: &[Pair], depth: u32) -> Node {
+    fn build(pairs: &[Pair], depth: u32) -> IndexNode {
         if pairs.len() <= LEAF_MAX {
-            return Node::Leaf(pairs.into());
+            return IndexNode::Leaf(pairs.into());
         }
         let child = |at: usize| {
             let from = pairs.partition_point(|pair| digit(*pair, depth) < at);
             let to = pairs.partition_point(|pair| digit(*pair, depth) <= at);
-            Node::build(&pairs[from..to], depth + 1)
+            IndexNode::build(&pairs[from..to], depth + 1)
         };
-        Node::Branch(Arc::new(std::array::from_fn(child)))
+        IndexNode::Branch(Arc::new(std::array::from_fn(child)))
     }
 
     /// The first pair that is not less than this one.
     fn first_from(&self, pair: Pair, depth: u32) -> Option<Pair> {
         match self {
-            Node::Leaf(pairs) => pairs.get(pairs.partition_point(|other| *other < pair)).copied(),
-            Node::Branch(children) => {
+            IndexNode::Leaf(pairs) => pairs.get(pairs.partition_point(|other| *other < pair)).copied(),
+            IndexNode::Branch(children) => {
                 let at = digit(pair, depth);
                 let rest =
                     || children[at + 1..].iter().find_map(|child| child.first_from((0, MachineId(0)), depth + 1));
@@ -102,12 +102,12 @@ impl Node {
 
     fn insert(&mut self, pair: Pair, depth: u32) {
         match self {
-            Node::Branch(children) => Arc::make_mut(children)[digit(pair, depth)].insert(pair, depth + 1),
-            Node::Leaf(pairs) => {
+            IndexNode::Branch(children) => Arc::make_mut(children)[digit(pair, depth)].insert(pair, depth + 1),
+            IndexNode::Leaf(pairs) => {
                 let Err(at) = pairs.binary_search(&pair) else { return };
                 let (before, after) = pairs.split_at(at);
                 let grown: Vec<Pair> = [before, &[pair], after].concat();
-                *self = Node::build(&grown, depth);
+                *self = IndexNode::build(&grown, depth);
             }
         }
     }
@@ -115,8 +115,8 @@ impl Node {
     /// The pair is in this node.
     fn remove(&mut self, pair: Pair, depth: u32) {
         match self {
-            Node::Leaf(pairs) => *pairs = pairs.iter().filter(|other| **other != pair).copied().collect(),
-            Node::Branch(children) => {
+            IndexNode::Leaf(pairs) => *pairs = pairs.iter().filter(|other| **other != pair).copied().collect(),
+            IndexNode::Branch(children) => {
                 Arc::make_mut(children)[digit(pair, depth)].remove(pair, depth + 1);
                 if let Some(joined) = join(children) {
                     *self = joined;
@@ -128,20 +128,20 @@ impl Node {
     /// The number of pairs in a leaf.
     fn leaf_len(&self) -> Option<usize> {
         match self {
-            Node::Branch(_) => None,
-            Node::Leaf(pairs) => Some(pairs.len()),
+            IndexNode::Branch(_) => None,
+            IndexNode::Leaf(pairs) => Some(pairs.len()),
         }
     }
 }
 
 /// One leaf with all pairs, if these are few leaves with few pairs.
-fn join(children: &[Node; WIDTH]) -> Option<Node> {
-    let total: usize = children.iter().map(Node::leaf_len).sum::<Option<usize>>()?;
+fn join(children: &[IndexNode; WIDTH]) -> Option<IndexNode> {
+    let total: usize = children.iter().map(IndexNode::leaf_len).sum::<Option<usize>>()?;
     let pairs = children.iter().flat_map(|child| match child {
-        Node::Branch(_) => &[][..],
-        Node::Leaf(pairs) => pairs,
+        IndexNode::Branch(_) => &[][..],
+        IndexNode::Leaf(pairs) => pairs,
     });
-    (total <= JOIN_MAX).then(|| Node::Leaf(pairs.copied().collect()))
+    (total <= JOIN_MAX).then(|| IndexNode::Leaf(pairs.copied().collect()))
 }
 
 /// A digit of the hash, or of the ID below it.

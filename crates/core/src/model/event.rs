@@ -46,7 +46,7 @@ pub struct Event {
     /// The notice scale in effect when the event was created. Later changes of the setting do not affect it.
     pub notice_scale: u32,
     /// The results of the machines whose host has reported. The others still have an order.
-    pub progress: Vec<Progress>,
+    pub progress: Vec<MachineProgress>,
 }
 
 impl Event {
@@ -68,7 +68,7 @@ impl Event {
 
 /// The reported result of one machine of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct MachineProgress {
     pub machine: MachineId,
     pub result: MachineResult,
 }

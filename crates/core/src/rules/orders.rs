@@ -109,7 +109,7 @@ impl Step {
     /// Records the result of a machine. The event ends with the result of its last machine.
     fn set_result(&mut self, event: &Event, machine: &Arc<Machine>, result: MachineResult) {
         let is_done = result == MachineResult::Done;
-        let progress = Progress { machine: machine.id, result };
+        let progress = MachineProgress { machine: machine.id, result };
         let Some(event) = self.edit_event(event.id, |event| event.progress.push(progress)) else { return };
         self.end_if_reported(&event);
         if is_done {

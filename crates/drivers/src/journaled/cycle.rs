@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
-use super::job::{Found, Hypervisor, Job, LOOK, Progress, inconsistent, not_running, now};
+use super::job::{Found, Hypervisor, Job, LOOK, StepResult, inconsistent, not_running, now};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -17,7 +17,7 @@ pub const EVICTION_GRACE: Duration = Duration::from_secs(30);
 /// Interval between two requests to shut down. A guest that is booting ignores the first one.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     let limit = before_deadline(job);
     if !shut_down(job, Needs::RunningAndPersistent, limit).await? {
         return Ok(Outcome::Gone);
@@ -25,13 +25,13 @@ pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H>
     start(job).await
 }
 
-pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     let limit = now() + EVICTION_GRACE;
     Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
 }
 
 /// Starts the machine, if it does not run.
-pub async fn start<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+pub async fn start<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     let Some(Found { machine, state }) = job.look().await? else { return Ok(Outcome::Gone) };
     job.reach(Step::Start);
     if !state.is_active() {
@@ -50,7 +50,7 @@ pub enum Needs {
 }
 
 /// Shuts the machine down, and powers it off at a time. Returns whether it is still defined here.
-pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit: Timestamp) -> Progress<bool, H> {
+pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit: Timestamp) -> StepResult<bool, H> {
     loop {
         let Some(Found { machine, state }) = job.look().await? else { return Ok(false) };
         let Some(reached) = job.recorded(&machine).await? else {
@@ -87,7 +87,7 @@ pub fn before_deadline<H: Hypervisor>(job: &Job<'_, H>) -> Timestamp {
 }
 
 /// Asks the guest to shut down. Once it was asked, the order cannot end early any more.
-async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit: Timestamp) -> Progress<(), H> {
+async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit: Timestamp) -> StepResult<(), H> {
     let mut ask = now();
     while now() < limit {
         if now() >= ask {
@@ -105,7 +105,7 @@ async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit:
 }
 
 /// Powers the machine off, if it runs.
-pub async fn destroy<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine) -> Progress<(), H> {
+pub async fn destroy<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine) -> StepResult<(), H> {
     job.reach(Step::Destroy);
     job.hypervisor.destroy(machine).await
 }

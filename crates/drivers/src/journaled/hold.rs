@@ -11,7 +11,7 @@ use std::time::Duration;
 use forewarn_core::Timestamp;
 
 use super::holds::Holds;
-use super::job::{Found, Hypervisor, Job, MachineState, Progress, Trouble, inconsistent, not_running, now};
+use super::job::{Found, Hypervisor, Job, MachineState, StepResult, Trouble, inconsistent, not_running, now};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -22,15 +22,15 @@ enum Effect {
     Reset,
 }
 
-pub async fn freeze<H: Hypervisor>(job: &mut Job<'_, H>, duration: Duration) -> Progress<Outcome, H> {
+pub async fn freeze<H: Hypervisor>(job: &mut Job<'_, H>, duration: Duration) -> StepResult<Outcome, H> {
     hold(job, Effect::Wait(duration)).await
 }
 
-pub async fn reset<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+pub async fn reset<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     hold(job, Effect::Reset).await
 }
 
-async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> Progress<Outcome, H> {
+async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult<Outcome, H> {
     let holds = job.holds;
     job.hold.get_or_insert_with(|| holds.begin());
     loop {
@@ -78,7 +78,7 @@ async fn act<H: Hypervisor>(
     found: &Found<H::Machine>,
     since: Timestamp,
     effect: Effect,
-) -> Progress<Option<Outcome>, H> {
+) -> StepResult<Option<Outcome>, H> {
     if !found.state.is_active() {
         job.reach(Step::Start);
         H::start(job, &found.machine).await?;

@@ -39,7 +39,7 @@ impl<E> From<String> for Trouble<E> {
     }
 }
 
-pub type Progress<T, H> = Result<T, Trouble<<H as Hypervisor>::Error>>;
+pub type StepResult<T, H> = Result<T, Trouble<<H as Hypervisor>::Error>>;
 
 /// The state of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,14 +87,14 @@ pub trait Hypervisor: Send + Sync + Sized {
     fn hook(&self) -> &StepHook;
 
     /// None if the machine does not exist on this host.
-    fn look(&self, machine: Guid) -> impl Future<Output = Progress<Option<Found<Self::Machine>>, Self>> + Send;
+    fn look(&self, machine: Guid) -> impl Future<Output = StepResult<Option<Found<Self::Machine>>, Self>> + Send;
 
     /// How far this order got on the machine; None if it has not begun there.
     fn recorded(
         &self,
         entry: &Entry,
         machine: &Self::Machine,
-    ) -> impl Future<Output = Progress<Option<Reached>, Self>> + Send;
+    ) -> impl Future<Output = StepResult<Option<Reached>, Self>> + Send;
 
     /// Records a stage in the machine. The journal is written afterwards.
     fn record(
@@ -102,7 +102,7 @@ pub trait Hypervisor: Send + Sync + Sized {
         entry: &Entry,
         machine: &Self::Machine,
         reached: Reached,
-    ) -> impl Future<Output = Progress<(), Self>> + Send;
+    ) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Removes the record from the machine, if the machine is still here and the record is about this order.
     fn clear(&self, entry: &Entry) -> impl Future<Output = Result<(), Self::Error>> + Send;
@@ -110,36 +110,36 @@ pub trait Hypervisor: Send + Sync + Sized {
     /// Called after a call was lost, before the next one.
     fn forget_connection(&self, machine: Guid, error: &Self::Error);
 
-    fn suspend(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
-    fn resume(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
-    fn reset(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn suspend(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
+    fn resume(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
+    fn reset(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Starts a machine that does not run.
-    fn start(job: &Job<'_, Self>, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn start(job: &Job<'_, Self>, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Asks the guest to shut down. A machine that has just shut down is as wanted.
-    fn shutdown(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn shutdown(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Powers the machine off, if it runs.
-    fn destroy(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn destroy(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Ends what is left of the process of a guest that has shut down.
-    fn end_process(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn end_process(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Fails if the machine would be lost with its process.
-    fn check_persistent(&self, machine: &Self::Machine) -> impl Future<Output = Progress<(), Self>> + Send;
+    fn check_persistent(&self, machine: &Self::Machine) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Moves the running machine to another host.
-    fn migrate(job: &mut Job<'_, Self>, to: &HostAddress) -> impl Future<Output = Progress<Outcome, Self>> + Send;
+    fn migrate(job: &mut Job<'_, Self>, to: &HostAddress) -> impl Future<Output = StepResult<Outcome, Self>> + Send;
 
     /// Shuts the machine down and moves its definition to another host.
-    fn redeploy(job: &mut Job<'_, Self>, to: &HostAddress) -> impl Future<Output = Progress<Outcome, Self>> + Send;
+    fn redeploy(job: &mut Job<'_, Self>, to: &HostAddress) -> impl Future<Output = StepResult<Outcome, Self>> + Send;
 
     /// Gives the guest time to shut down, then removes the machine.
-    fn evict(job: &mut Job<'_, Self>) -> impl Future<Output = Progress<Outcome, Self>> + Send;
+    fn evict(job: &mut Job<'_, Self>) -> impl Future<Output = StepResult<Outcome, Self>> + Send;
 
     /// Powers the machine off and removes it.
-    fn terminate(job: &mut Job<'_, Self>) -> impl Future<Output = Progress<Outcome, Self>> + Send;
+    fn terminate(job: &mut Job<'_, Self>) -> impl Future<Output = StepResult<Outcome, Self>> + Send;
 
     /// Whether an order can end although the hypervisor does not answer. Asked after the deadline.
     fn can_give_up(&self, entry: &Entry) -> bool;
@@ -182,7 +182,7 @@ fn give_up<H: Hypervisor>(job: &Job<'_, H>, error: H::Error) -> Result<Outcome, 
     }
 }
 
-async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> Progress<Outcome, H> {
+async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     match job.entry.order.action.clone() {
         Action::Freeze { duration } => hold::freeze(job, duration).await,
         Action::Reboot(RebootMode::Hard) => hold::reset(job).await,
@@ -203,17 +203,17 @@ impl<H: Hypervisor> Job<'_, H> {
         (self.hypervisor.hook())(step);
     }
 
-    pub async fn look(&self) -> Progress<Option<Found<H::Machine>>, H> {
+    pub async fn look(&self) -> StepResult<Option<Found<H::Machine>>, H> {
         self.hypervisor.look(self.entry.order.id.machine).await
     }
 
     /// How far this order got; None if it has not begun on the machine.
-    pub async fn recorded(&self, machine: &H::Machine) -> Progress<Option<Reached>, H> {
+    pub async fn recorded(&self, machine: &H::Machine) -> StepResult<Option<Reached>, H> {
         self.hypervisor.recorded(self.entry, machine).await
     }
 
     /// Records a stage in the machine, then in the journal.
-    pub async fn record(&mut self, machine: &H::Machine, stage: Stage) -> Progress<(), H> {
+    pub async fn record(&mut self, machine: &H::Machine, stage: Stage) -> StepResult<(), H> {
         self.reach(match stage {
             Stage::Begun => Step::RecordBegun,
             Stage::Held => Step::RecordHeld,
@@ -228,7 +228,7 @@ impl<H: Hypervisor> Job<'_, H> {
     }
 
     /// Lets the machine run again if this order has paused it or shut it down.
-    async fn release(&self) -> Progress<(), H> {
+    async fn release(&self) -> StepResult<(), H> {
         let Some(Found { machine, state }) = self.look().await? else { return Ok(()) };
         if self.recorded(&machine).await?.is_none() {
             return Ok(());

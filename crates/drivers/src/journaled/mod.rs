@@ -24,6 +24,6 @@ mod step;
 
 pub use driver::JournaledDriver;
 pub(crate) use job::{
-    Found, Hypervisor, Job, LOOK, MachineState, Progress, Reached, Trouble, inconsistent, not_running, now,
+    Found, Hypervisor, Job, LOOK, MachineState, Reached, StepResult, Trouble, inconsistent, not_running, now,
 };
 pub use step::{Stage, Step, StepHook};

@@ -12,7 +12,7 @@ use super::mark::Mark;
 use super::{migrate, redeploy, remove};
 use crate::inventory::{MachineWatch, WatchedDriver};
 use crate::journaled::journal::Entry;
-use crate::journaled::{Found, Hypervisor, Job, JournaledDriver, MachineState, Progress, Reached, StepHook, Trouble};
+use crate::journaled::{Found, Hypervisor, Job, JournaledDriver, MachineState, Reached, StepHook, StepResult, Trouble};
 use crate::order::{Action, HostAddress, OrderId, Outcome, Pending};
 
 /// The domains of one libvirtd.
@@ -105,17 +105,17 @@ impl Hypervisor for LibvirtMachines {
         &self.config.hook
     }
 
-    async fn look(&self, machine: Guid) -> Progress<Option<Found<Domain>>, Self> {
+    async fn look(&self, machine: Guid) -> StepResult<Option<Found<Domain>>, Self> {
         let found = self.host.look(machine).await?;
         Ok(found.map(|(machine, info)| Found { machine, state: machine_state(info) }))
     }
 
-    async fn recorded(&self, entry: &Entry, domain: &Domain) -> Progress<Option<Reached>, Self> {
+    async fn recorded(&self, entry: &Entry, domain: &Domain) -> StepResult<Option<Reached>, Self> {
         let mark = self.host.mark(domain).await?.filter(|mark| mark.id == entry.order.id);
         Ok(mark.map(|mark| Reached { stage: mark.stage, since: mark.since }))
     }
 
-    async fn record(&self, entry: &Entry, domain: &Domain, reached: Reached) -> Progress<(), Self> {
+    async fn record(&self, entry: &Entry, domain: &Domain, reached: Reached) -> StepResult<(), Self> {
         let order = &entry.order;
         let target = match &order.action {
             Action::Migrate { to } | Action::Redeploy { to } => Some(to.name.clone()),
@@ -145,56 +145,56 @@ impl Hypervisor for LibvirtMachines {
         }
     }
 
-    async fn suspend(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn suspend(&self, domain: &Domain) -> StepResult<(), Self> {
         Ok(self.host.connection().await.suspend(domain).await?)
     }
 
-    async fn resume(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn resume(&self, domain: &Domain) -> StepResult<(), Self> {
         Ok(self.host.connection().await.resume(domain).await?)
     }
 
-    async fn reset(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn reset(&self, domain: &Domain) -> StepResult<(), Self> {
         Ok(self.host.connection().await.reset(domain).await?)
     }
 
-    async fn start(job: &Job<'_, Self>, domain: &Domain) -> Progress<(), Self> {
+    async fn start(job: &Job<'_, Self>, domain: &Domain) -> StepResult<(), Self> {
         job.hypervisor.host.connection().await.start(domain, CreateFlags::NONE).await?;
         Ok(())
     }
 
-    async fn shutdown(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn shutdown(&self, domain: &Domain) -> StepResult<(), Self> {
         ignore_inactive(self.host.connection().await.shutdown(domain, ShutdownFlags::NONE).await)
     }
 
-    async fn destroy(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn destroy(&self, domain: &Domain) -> StepResult<(), Self> {
         ignore_inactive(self.host.connection().await.destroy(domain, DestroyFlags::NONE).await)
     }
 
     /// libvirtd has done that.
-    async fn end_process(&self, _domain: &Domain) -> Progress<(), Self> {
+    async fn end_process(&self, _domain: &Domain) -> StepResult<(), Self> {
         Ok(())
     }
 
-    async fn check_persistent(&self, domain: &Domain) -> Progress<(), Self> {
+    async fn check_persistent(&self, domain: &Domain) -> StepResult<(), Self> {
         if self.host.connection().await.is_persistent(domain).await? {
             return Ok(());
         }
         Err(Trouble::Failed("the domain is transient: it would be lost when it shuts down".into()))
     }
 
-    async fn migrate(job: &mut Job<'_, Self>, to: &HostAddress) -> Progress<Outcome, Self> {
+    async fn migrate(job: &mut Job<'_, Self>, to: &HostAddress) -> StepResult<Outcome, Self> {
         migrate::migrate(job, to).await
     }
 
-    async fn redeploy(job: &mut Job<'_, Self>, to: &HostAddress) -> Progress<Outcome, Self> {
+    async fn redeploy(job: &mut Job<'_, Self>, to: &HostAddress) -> StepResult<Outcome, Self> {
         redeploy::redeploy(job, to).await
     }
 
-    async fn evict(job: &mut Job<'_, Self>) -> Progress<Outcome, Self> {
+    async fn evict(job: &mut Job<'_, Self>) -> StepResult<Outcome, Self> {
         remove::evict(job).await
     }
 
-    async fn terminate(job: &mut Job<'_, Self>) -> Progress<Outcome, Self> {
+    async fn terminate(job: &mut Job<'_, Self>) -> StepResult<Outcome, Self> {
         remove::terminate(job).await
     }
 
@@ -215,7 +215,7 @@ fn machine_state(info: StateInfo) -> MachineState {
 }
 
 /// A machine that has just shut down by itself is as wanted.
-fn ignore_inactive(result: forewarn_libvirt::Result<()>) -> Progress<(), LibvirtMachines> {
+fn ignore_inactive(result: forewarn_libvirt::Result<()>) -> StepResult<(), LibvirtMachines> {
     match result {
         Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(()),
         other => Ok(other?),

@@ -19,9 +19,9 @@ use super::driver::LibvirtMachines;
 use crate::journaled::{Found, Job, LOOK, MachineState, Stage, Step, Trouble, not_running};
 use crate::order::{HostAddress, Outcome};
 
-type Progress<T> = crate::journaled::Progress<T, LibvirtMachines>;
+pub(super) type LibvirtResult<T> = crate::journaled::StepResult<T, LibvirtMachines>;
 
-pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Progress<Outcome> {
+pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> LibvirtResult<Outcome> {
     let moved = Outcome::Moved { to: to.name.clone() };
     loop {
         // In this order: there, jobs, here. The machine stops here before it runs there, and only this driver begins jobs,
@@ -83,7 +83,7 @@ fn decide(here: &MachineState, there: PeerState) -> Next {
 }
 
 /// Migrates the machine. Succeeds also if libvirt lost it from sight: the caller looks again.
-async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddress) -> Progress<()> {
+async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddress) -> LibvirtResult<()> {
     job.reach(Step::Migrate);
     let migration = Migration {
         target_uri: to.uri.clone(),
@@ -125,7 +125,7 @@ async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddre
     }
 }
 
-async fn abort(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+async fn abort(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
     match job.hypervisor.host.connection().await.abort_job(domain).await {
         // The job has just ended, or has not begun.
         Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(()),
@@ -133,7 +133,7 @@ async fn abort(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> 
     }
 }
 
-async fn has_job(connection: &Connection, domain: &Domain) -> Progress<bool> {
+async fn has_job(connection: &Connection, domain: &Domain) -> LibvirtResult<bool> {
     match connection.job_info(domain).await {
         Ok(info) => Ok(matches!(info.kind, JobKind::Bounded | JobKind::Unbounded)),
         Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(false),
@@ -142,7 +142,7 @@ async fn has_job(connection: &Connection, domain: &Domain) -> Progress<bool> {
 }
 
 /// A migration that goes on without its client, after a crash of this program.
-async fn wait_for_job(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+async fn wait_for_job(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
     if job.check_time().is_err() {
         abort(job, domain).await?;
     }
@@ -150,7 +150,7 @@ async fn wait_for_job(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progre
     Ok(())
 }
 
-async fn remove_rest(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+async fn remove_rest(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
     let connection = job.hypervisor.host.connection().await;
     let absent =
         |error: &forewarn_libvirt::Error| error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN);

@@ -4,10 +4,10 @@ use forewarn_libvirt::{MigrateFlags, Migration};
 
 use super::driver::LibvirtMachines;
 use crate::journaled::cycle::{Needs, before_deadline, shut_down};
-use crate::journaled::{Found, Job, Progress, Stage, Step};
+use crate::journaled::{Found, Job, Stage, Step, StepResult};
 use crate::order::{HostAddress, Outcome};
 
-pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Progress<Outcome, LibvirtMachines> {
+pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> StepResult<Outcome, LibvirtMachines> {
     let limit = before_deadline(job);
     note_power(job).await?;
     if !shut_down(job, Needs::Persistent, limit).await? {
@@ -31,7 +31,7 @@ pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> P
 
 /// Writes to the journal that the machine was shut off before the order, because then only its definition moves and it
 /// is not started if that fails.
-async fn note_power(job: &mut Job<'_, LibvirtMachines>) -> Progress<(), LibvirtMachines> {
+async fn note_power(job: &mut Job<'_, LibvirtMachines>) -> StepResult<(), LibvirtMachines> {
     let Some(Found { machine, state }) = job.look().await? else { return Ok(()) };
     if job.recorded(&machine).await?.is_none() && !state.is_active() {
         job.entry.was_off = true;

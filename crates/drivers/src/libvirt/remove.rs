@@ -4,13 +4,12 @@ use forewarn_libvirt::{Connection, Domain, ErrorCode, UndefineFlags, XmlFlags};
 
 use super::disks::own_disks;
 use super::driver::LibvirtMachines;
+use super::migrate::LibvirtResult;
 use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
 use crate::journaled::{Found, Job, Stage, Step, now};
 use crate::order::Outcome;
 
-type Progress<T> = crate::journaled::Progress<T, LibvirtMachines>;
-
-pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> {
+pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome> {
     let limit = now() + EVICTION_GRACE;
     if shut_down(job, Needs::Nothing, limit).await?
         && let Some(Found { machine: domain, .. }) = job.look().await?
@@ -20,7 +19,7 @@ pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> {
     Ok(Outcome::Gone)
 }
 
-pub async fn terminate(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> {
+pub async fn terminate(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome> {
     while let Some(Found { machine: domain, state }) = job.look().await? {
         if job.recorded(&domain).await?.is_none() {
             note_disks(job, &domain).await?;
@@ -37,7 +36,7 @@ pub async fn terminate(job: &mut Job<'_, LibvirtMachines>) -> Progress<Outcome> 
 }
 
 /// Writes the disks to the journal, because they are unknown once the definition is removed.
-async fn note_disks(job: &mut Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+async fn note_disks(job: &mut Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
     if job.hypervisor.config.pools.is_empty() {
         return Ok(());
     }
@@ -47,7 +46,7 @@ async fn note_disks(job: &mut Job<'_, LibvirtMachines>, domain: &Domain) -> Prog
     Ok(())
 }
 
-async fn undefine(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<()> {
+async fn undefine(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
     job.reach(Step::Undefine);
     let connection = job.hypervisor.host.connection().await;
     let widely_known = UndefineFlags::MANAGED_SAVE | UndefineFlags::SNAPSHOTS_METADATA;
@@ -64,7 +63,7 @@ async fn undefine(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Progress<(
     }
 }
 
-async fn delete_disks(job: &Job<'_, LibvirtMachines>) -> Progress<()> {
+async fn delete_disks(job: &Job<'_, LibvirtMachines>) -> LibvirtResult<()> {
     if job.entry.disks.is_empty() {
         return Ok(());
     }
@@ -77,7 +76,7 @@ async fn delete_disks(job: &Job<'_, LibvirtMachines>) -> Progress<()> {
 }
 
 /// Deletes a disk if it is a volume of one of the pools. A disk that is gone already is as wanted.
-async fn delete_disk(connection: &Connection, path: &str, pools: &[String]) -> Progress<()> {
+async fn delete_disk(connection: &Connection, path: &str, pools: &[String]) -> LibvirtResult<()> {
     match connection.volume_by_path(path).await {
         Ok(volume) if pools.contains(&volume.pool) => match connection.delete_volume(&volume).await {
             Err(error) if error.is(ErrorCode::NO_VOLUME) => Ok(()),

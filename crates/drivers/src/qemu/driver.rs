@@ -84,7 +84,7 @@ pub struct FoundQemu {
     qmp: Option<Qmp>,
 }
 
-type Progress<T> = crate::journaled::Progress<T, QemuMachines>;
+type QemuResult<T> = crate::journaled::StepResult<T, QemuMachines>;
 
 impl From<QemuError> for Trouble<QemuError> {
     fn from(error: QemuError) -> Trouble<QemuError> {
@@ -101,13 +101,13 @@ impl From<QemuError> for Trouble<QemuError> {
 }
 
 impl QemuMachines {
-    async fn execute(&self, found: &FoundQemu, command: &'static str) -> Progress<()> {
+    async fn execute(&self, found: &FoundQemu, command: &'static str) -> QemuResult<()> {
         let Some(qmp) = &found.qmp else { return Err(Trouble::Failed("the machine is not running".into())) };
         Ok(self.host.execute(&found.machine, qmp, command).await?)
     }
 
     /// Ends the process, if there is one, and waits for its end.
-    async fn quit(&self, machine: &QemuMachine) -> Progress<()> {
+    async fn quit(&self, machine: &QemuMachine) -> QemuResult<()> {
         let limit = now() + QUIT_MAX;
         loop {
             match self.host.look(machine).await {
@@ -137,7 +137,7 @@ impl QemuMachines {
     }
 
     /// Runs the start command and waits until the machine runs. Returns the reason if the command has failed.
-    async fn launch(&self, job: &Job<'_, Self>, machine: &QemuMachine) -> Progress<Option<String>> {
+    async fn launch(&self, job: &Job<'_, Self>, machine: &QemuMachine) -> QemuResult<Option<String>> {
         let log = self.log(machine, "start");
         let limit = now() + START_MAX;
         let mut child: Option<Child> = None;
@@ -170,7 +170,7 @@ impl QemuMachines {
     }
 
     /// None if the machine runs, and else the reason why it does not.
-    async fn find_running(&self, machine: &QemuMachine) -> Progress<Option<String>> {
+    async fn find_running(&self, machine: &QemuMachine) -> QemuResult<Option<String>> {
         match self.host.look(machine).await {
             Ok(Process::Present { state: MachineState::Running | MachineState::Busy(_), .. }) => Ok(None),
             Ok(Process::Present { qmp, .. }) => {
@@ -192,7 +192,7 @@ impl Hypervisor for QemuMachines {
         &self.hook
     }
 
-    async fn look(&self, vm_id: Guid) -> Progress<Option<Found<FoundQemu>>> {
+    async fn look(&self, vm_id: Guid) -> QemuResult<Option<Found<FoundQemu>>> {
         let Some(machine) = self.host.file.machine(vm_id) else { return Ok(None) };
         let (qmp, state) = match self.host.look(&machine).await? {
             Process::Absent => (None, MachineState::Off),
@@ -202,11 +202,11 @@ impl Hypervisor for QemuMachines {
         Ok(Some(Found { machine: FoundQemu { machine, qmp }, state }))
     }
 
-    async fn recorded(&self, entry: &Entry, _found: &FoundQemu) -> Progress<Option<Reached>> {
+    async fn recorded(&self, entry: &Entry, _found: &FoundQemu) -> QemuResult<Option<Reached>> {
         Ok(entry.reached)
     }
 
-    async fn record(&self, _entry: &Entry, _found: &FoundQemu, _reached: Reached) -> Progress<()> {
+    async fn record(&self, _entry: &Entry, _found: &FoundQemu, _reached: Reached) -> QemuResult<()> {
         Ok(())
     }
 
@@ -218,19 +218,19 @@ impl Hypervisor for QemuMachines {
         self.host.forget_machine(machine);
     }
 
-    async fn suspend(&self, found: &FoundQemu) -> Progress<()> {
+    async fn suspend(&self, found: &FoundQemu) -> QemuResult<()> {
         self.execute(found, "stop").await
     }
 
-    async fn resume(&self, found: &FoundQemu) -> Progress<()> {
+    async fn resume(&self, found: &FoundQemu) -> QemuResult<()> {
         self.execute(found, "cont").await
     }
 
-    async fn reset(&self, found: &FoundQemu) -> Progress<()> {
+    async fn reset(&self, found: &FoundQemu) -> QemuResult<()> {
         self.execute(found, "system_reset").await
     }
 
-    async fn start(job: &Job<'_, Self>, found: &FoundQemu) -> Progress<()> {
+    async fn start(job: &Job<'_, Self>, found: &FoundQemu) -> QemuResult<()> {
         let (machines, machine) = (job.hypervisor, &found.machine);
         machines.quit(machine).await?;
         for attempt in 1.. {
@@ -244,33 +244,33 @@ impl Hypervisor for QemuMachines {
         Ok(())
     }
 
-    async fn shutdown(&self, found: &FoundQemu) -> Progress<()> {
+    async fn shutdown(&self, found: &FoundQemu) -> QemuResult<()> {
         self.execute(found, "system_powerdown").await
     }
 
-    async fn destroy(&self, found: &FoundQemu) -> Progress<()> {
+    async fn destroy(&self, found: &FoundQemu) -> QemuResult<()> {
         self.quit(&found.machine).await
     }
 
     /// A guest that has powered off leaves its QEMU behind if that was started with `-no-shutdown`.
-    async fn end_process(&self, found: &FoundQemu) -> Progress<()> {
+    async fn end_process(&self, found: &FoundQemu) -> QemuResult<()> {
         self.quit(&found.machine).await
     }
 
     /// The file describes the machine, so that it can be started again.
-    async fn check_persistent(&self, _found: &FoundQemu) -> Progress<()> {
+    async fn check_persistent(&self, _found: &FoundQemu) -> QemuResult<()> {
         Ok(())
     }
 
-    async fn migrate(_job: &mut Job<'_, Self>, to: &HostAddress) -> Progress<Outcome> {
+    async fn migrate(_job: &mut Job<'_, Self>, to: &HostAddress) -> QemuResult<Outcome> {
         Err(cannot_move(to))
     }
 
-    async fn redeploy(_job: &mut Job<'_, Self>, to: &HostAddress) -> Progress<Outcome> {
+    async fn redeploy(_job: &mut Job<'_, Self>, to: &HostAddress) -> QemuResult<Outcome> {
         Err(cannot_move(to))
     }
 
-    async fn evict(job: &mut Job<'_, Self>) -> Progress<Outcome> {
+    async fn evict(job: &mut Job<'_, Self>) -> QemuResult<Outcome> {
         note_disks(job)?;
         let limit = now() + EVICTION_GRACE;
         shut_down(job, Needs::Nothing, limit).await?;
@@ -278,7 +278,7 @@ impl Hypervisor for QemuMachines {
         Ok(Outcome::Gone)
     }
 
-    async fn terminate(job: &mut Job<'_, Self>) -> Progress<Outcome> {
+    async fn terminate(job: &mut Job<'_, Self>) -> QemuResult<Outcome> {
         note_disks(job)?;
         while let Some(Found { machine, .. }) = job.look().await? {
             match job.recorded(&machine).await?.map(|reached| reached.stage) {
@@ -318,7 +318,7 @@ fn cannot_move(to: &HostAddress) -> Trouble<QemuError> {
 }
 
 /// Writes the disks to the journal, because the file can change before they are deleted.
-fn note_disks(job: &mut Job<'_, QemuMachines>) -> Progress<()> {
+fn note_disks(job: &mut Job<'_, QemuMachines>) -> QemuResult<()> {
     let Some(machine) = job.hypervisor.host.file.machine(job.entry.order.id.machine) else { return Ok(()) };
     if job.entry.reached.is_none() && !machine.delete_disks.is_empty() {
         job.entry.disks = machine.delete_disks.iter().map(|path| path.to_string_lossy().into_owned()).collect();
@@ -328,7 +328,7 @@ fn note_disks(job: &mut Job<'_, QemuMachines>) -> Progress<()> {
 }
 
 /// Removes what is left of a machine that is off.
-async fn remove(job: &Job<'_, QemuMachines>) -> Progress<()> {
+async fn remove(job: &Job<'_, QemuMachines>) -> QemuResult<()> {
     let machine = job.hypervisor.host.file.machine(job.entry.order.id.machine);
     if let Some(machine) = &machine
         && let Some(words) = &machine.cleanup

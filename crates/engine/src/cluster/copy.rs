@@ -20,7 +20,7 @@ pub struct LocalCopy {
     contents: CopyContents,
     transfer: Transfer,
     /// This server's own commit in progress: it need not be decoded and replayed.
-    pub pending: Option<Pending>,
+    pub pending: Option<PreparedCommit>,
 }
 
 /// A store, its region, and the publisher for readers.
@@ -51,7 +51,7 @@ impl DerefMut for LocalCopy {
 }
 
 /// A commit of this server, whose result it already has.
-pub struct Pending {
+pub struct PreparedCommit {
     payload: Vec<u8>,
     change: Change,
     region: Region,
@@ -78,14 +78,14 @@ impl LocalCopy {
         let clock = self.store.clock_kind()?.is_none().then_some(self.clock_kind.stored());
         let change = Change { clock, ..change };
         let payload = change.encode()?;
-        self.pending = Some(Pending { payload: payload.clone(), change, region });
+        self.pending = Some(PreparedCommit { payload: payload.clone(), change, region });
         Ok(payload)
     }
 
     fn try_apply(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let own = self.pending.take().filter(|pending| pending.payload == entry.record.payload);
         let (change, region) = match own {
-            Some(Pending { change, region, .. }) => (change, region),
+            Some(PreparedCommit { change, region, .. }) => (change, region),
             None => {
                 let change = Change::decode(&entry.record.payload)?;
                 let region = self.newest.region.replay(&change.writes)?;

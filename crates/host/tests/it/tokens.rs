@@ -1,5 +1,5 @@
-//! What the agents of hosts get from the server for each request: tokens of managed identities, and values that machines were
-//! given through ARM.
+//! Data that a host agent requests from the server: tokens of managed identities, and values that machines were given
+//! through ARM.
 
 use serde_json::{Value, json};
 

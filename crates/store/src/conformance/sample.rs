@@ -375,10 +375,10 @@ pub fn event(n: u64, status: Status) -> Event {
     }
 }
 
-fn progress(n: u64, machine: MachineId) -> Vec<Progress> {
+fn progress(n: u64, machine: MachineId) -> Vec<MachineProgress> {
     match n {
-        1 => vec![Progress { machine, result: MachineResult::Done }],
-        2 => vec![Progress { machine, result: MachineResult::Failed("out of memory".into()) }],
+        1 => vec![MachineProgress { machine, result: MachineResult::Done }],
+        2 => vec![MachineProgress { machine, result: MachineResult::Failed("out of memory".into()) }],
         _ => Vec::new(),
     }
 }

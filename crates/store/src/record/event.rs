@@ -99,8 +99,8 @@ struct ProgressBody<'a> {
     failed: Option<Text<'a>>,
 }
 
-impl<'a> From<&'a Progress> for ProgressBody<'a> {
-    fn from(progress: &'a Progress) -> Self {
+impl<'a> From<&'a MachineProgress> for ProgressBody<'a> {
+    fn from(progress: &'a MachineProgress) -> Self {
         let failed = match &progress.result {
             MachineResult::Done => None,
             MachineResult::Failed(reason) => Some(reason.into()),
@@ -110,9 +110,9 @@ impl<'a> From<&'a Progress> for ProgressBody<'a> {
 }
 
 impl ProgressBody<'_> {
-    fn into_progress(self, interner: &mut Interner) -> Progress {
+    fn into_progress(self, interner: &mut Interner) -> MachineProgress {
         let result = self.failed.map_or(MachineResult::Done, |reason| MachineResult::Failed(interner.name(reason)));
-        Progress { machine: MachineId(self.machine), result }
+        MachineProgress { machine: MachineId(self.machine), result }
     }
 }
 
