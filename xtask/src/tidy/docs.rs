@@ -1,4 +1,5 @@
-//! Checks the documentation: links and anchors lead somewhere, and code blocks that show a file show all of it.
+//! Checks the documentation: links and anchors lead somewhere, code blocks that show a file show all of it, the first pages
+//! are short, and every page is in the index and in the table of contents.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,10 +9,31 @@ use anyhow::Result;
 use super::tracked;
 use crate::sh;
 
+/// Pages that a new reader reads to the end, with the number of lines that they must not exceed.
+const SHORT_PAGES: &[(&str, usize)] = &[("README.md", 150), ("ARCHITECTURE.md", 120)];
+
+/// The pages that list all others in `docs`.
+const INDEXES: &[&str] = &["docs/README.md", "docs/SUMMARY.md"];
+
 pub fn check(problems: &mut Vec<String>) -> Result<()> {
     let mut pages = BTreeMap::new();
     for name in tracked(&["*.md"])? {
         pages.insert(name.clone(), std::fs::read_to_string(sh::root().join(&name))?);
+    }
+    for (name, lines_max) in SHORT_PAGES {
+        let lines = pages.get(*name).map_or(0, |text| text.lines().count());
+        if lines > *lines_max {
+            problems.push(format!("{name} has {lines} lines; at most {lines_max} are allowed"));
+        }
+    }
+    for index in INDEXES {
+        let listed: Vec<String> = pages.get(*index).map_or_else(Vec::new, |text| links(text));
+        let is_unlisted =
+            |page: &&str| !page.contains('/') && !listed.iter().any(|link| link.split('#').next() == Some(*page));
+        let names = pages.keys().filter(|name| !INDEXES.contains(&name.as_str()));
+        for page in names.filter_map(|name| name.strip_prefix("docs/")).filter(is_unlisted) {
+            problems.push(format!("{index} does not list {page}"));
+        }
     }
     for (name, text) in &pages {
         check_shown_files(name, text, problems);

@@ -4,6 +4,7 @@
 mod arrows;
 pub mod docs;
 mod modules;
+mod nouns;
 mod publish;
 mod security;
 mod sources;
@@ -62,7 +63,8 @@ fn check_paths(name: &str, page: &str, problems: &mut Vec<String>) {
 
 fn check_modules(problems: &mut Vec<String>) -> Result<()> {
     for name in crates()? {
-        let found = modules::cycles(&sh::root().join("crates").join(&name).join("src"))?;
+        let source = sh::root().join("crates").join(&name).join("src");
+        let found = [modules::cycles(&source)?, nouns::collisions(&source)?].concat();
         problems.extend(found.into_iter().map(|problem| format!("crates/{name}: {problem}")));
     }
     Ok(())

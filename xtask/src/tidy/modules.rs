@@ -22,7 +22,7 @@ pub fn cycles(source: &Path) -> Result<Vec<String>> {
 
 fn graph(source: &Path) -> Result<Graph> {
     let files = module_files(source)?;
-    let root = parse(&source.join(if source.join("lib.rs").exists() { "lib.rs" } else { "main.rs" }))?;
+    let root = parse(&root_file(source))?;
     let modules: BTreeSet<String> = files.keys().filter(|path| path.len() == 1).map(|path| path[0].clone()).collect();
     let exports = exports(&root, &modules, &files)?;
     let mut graph = Graph::new();
@@ -35,8 +35,13 @@ fn graph(source: &Path) -> Result<Graph> {
     Ok(graph)
 }
 
+/// The file that a crate begins with.
+pub fn root_file(source: &Path) -> PathBuf {
+    source.join(if source.join("lib.rs").exists() { "lib.rs" } else { "main.rs" })
+}
+
 /// Every file of the crate but its root, by its module path.
-fn module_files(source: &Path) -> Result<BTreeMap<Vec<String>, PathBuf>> {
+pub fn module_files(source: &Path) -> Result<BTreeMap<Vec<String>, PathBuf>> {
     let mut files = BTreeMap::new();
     let mut dirs = vec![(source.to_path_buf(), Vec::new())];
     while let Some((dir, path)) = dirs.pop() {
@@ -62,7 +67,7 @@ fn is_test_file(name: &str) -> bool {
     name == "tests" || name.ends_with("_tests")
 }
 
-fn parse(file: &Path) -> Result<syn::File> {
+pub fn parse(file: &Path) -> Result<syn::File> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     syn::parse_file(&text).with_context(|| file.display().to_string())
 }
@@ -216,7 +221,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+pub fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))

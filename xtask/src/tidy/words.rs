@@ -26,7 +26,8 @@ const AVOIDED_OPENINGS: &[&str] = &["What ", "Who ", "Whose "];
 /// Files that contain these words for a reason.
 const ALLOWED_FILES: &[&str] = &["crates/store/src/conformance/sample.rs", "xtask/src/tidy/words.rs"];
 
-const ENDINGS: &[&str] = &["*.rs", "*.md", "*.html", "*.js", "*.mjs", "*.py", "*.css", "*.sh"];
+const ENDINGS: &[&str] =
+    &["*.rs", "*.md", "*.html", "*.js", "*.mjs", "*.py", "*.css", "*.sh", "*.toml", "*.yaml", "*.yml", "*.service"];
 
 pub fn check(problems: &mut Vec<String>) -> Result<()> {
     for name in tracked(ENDINGS)? {
