@@ -438,7 +438,11 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
             settled: vec![MachineId(2)],
             waits_for: Some(Wait::Capacity { machine: "Machine-1".into() }),
         }),
-        rollout: (n == 11).then_some(ROLLOUT_ID),
+        rollout: match n {
+            0 | 10 => Some(operation_id(n)),
+            11 => Some(ROLLOUT_ID),
+            _ => None,
+        },
         canceled: (n == 2).then(|| "bob".into()),
     }
 }
