@@ -468,7 +468,7 @@ fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
 }
 
 /// Operations of maintenance by update domain, with their rollouts.
-fn maintenance<'a>(region: &'a Region) -> impl Iterator<Item = (&'a Arc<Operation>, &'a Arc<Rollout>)> {
+fn maintenance(region: &Region) -> impl Iterator<Item = (&Arc<Operation>, &Arc<Rollout>)> {
     let rollouts = region.rollouts().filter_map(|rollout| Some((region.operation(rollout.operation?)?, rollout)));
     rollouts.filter(|(operation, rollout)| operation.rollout == Some(rollout.id))
 }
