@@ -38,8 +38,8 @@ struct Agent {
     health: String,
 }
 
-/// Machines with the index of their host.
-type Machines = Vec<(String, usize)>;
+/// The name of a machine, and the index of its host.
+type Placed = (String, usize);
 
 pub fn run(built: &Built) -> Result<Table> {
     let (agents, all, first) = built.pick((AGENTS, MACHINES, FIRST_MACHINES), (3, 30, 10));
@@ -86,13 +86,13 @@ fn name_of_host(index: usize) -> String {
 }
 
 /// The first host has its own number of machines; the others share the rest.
-fn machines(hosts: usize, all: usize, first: usize) -> Machines {
+fn machines(hosts: usize, all: usize, first: usize) -> Vec<Placed> {
     let host_of = |number: usize| if number < first { 0 } else { 1 + (number - first) % (hosts - 1) };
     (0..all).map(|number| (format!("vm{number}"), host_of(number))).collect()
 }
 
-fn register(server: &Server, machines: &Machines) -> Result<()> {
-    let create = |share: &[(String, usize)]| -> Result<()> {
+fn register(server: &Server, machines: &[Placed]) -> Result<()> {
+    let create = |share: &[Placed]| -> Result<()> {
         let mut client = Client::new(&server.management)?;
         for (name, host) in share {
             let body = format!(r#"{{"name":"{name}","host":"{}"}}"#, name_of_host(*host));
@@ -134,7 +134,7 @@ fn measure_visibility(
     built: &Built,
     server: &Server,
     agents: &[Agent],
-    machines: &Machines,
+    machines: &[Placed],
     table: &mut Table,
 ) -> Result<()> {
     let count = built.pick(EVENTS, 10).min(machines.len());

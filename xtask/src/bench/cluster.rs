@@ -98,21 +98,9 @@ fn measure_takeovers(built: &Built, table: &mut Table) -> Result<()> {
             .map(|round| take_over(&mut cluster, &format!("{name}-{round}"), has_etcd))
             .collect::<Result<_>>()?;
         let worst = times.iter().copied().fold(0.0, f64::max);
-        let target = |max| Target::AtMost(max);
-        table.judge(
-            &format!("{name}_median_secs"),
-            &format!("{label}, median, s"),
-            median(times),
-            "",
-            target(median_max),
-        );
-        table.judge(
-            &format!("{name}_worst_secs"),
-            &format!("{label}, worst of {rounds}, s"),
-            worst,
-            "",
-            target(worst_max),
-        );
+        let (medium, longest) = (format!("{label}, median, s"), format!("{label}, worst of {rounds}, s"));
+        table.judge(&format!("{name}_median_secs"), &medium, median(times), "", Target::AtMost(median_max));
+        table.judge(&format!("{name}_worst_secs"), &longest, worst, "", Target::AtMost(worst_max));
     }
     Ok(())
 }
@@ -163,6 +151,7 @@ fn measure_large_region(built: &Built, table: &mut Table) -> Result<()> {
         is_over.store(true, Ordering::Relaxed);
         measured
     })?;
+    ensure!(records > 0.0, "there was no load");
     table.tell(&format!("records that a follower missed, {machines} machines"), short(records));
     let label = "until that follower is current, s";
     table.judge("cluster_catch_up_secs", label, secs, "", Target::AtMost(5.0));

@@ -129,7 +129,7 @@ impl<'a> Cluster<'a> {
 
     /// The member that leads etcd.
     pub fn etcd_leader(&self) -> Result<usize> {
-        let leads = |index: &usize| {
+        let leads = |index: &usize| -> Result<()> {
             let status = Client::new(&self.members[*index].client)?.post("/v3/maintenance/status", "{}")?;
             let status: Value = serde_json::from_str(&status.body)?;
             ensure!(status["leader"].is_string() && status["leader"] == status["header"]["member_id"], "not a leader");
@@ -167,7 +167,7 @@ impl<'a> Cluster<'a> {
 fn members(built: &Built) -> Result<Vec<Member>> {
     let (clients, peers) = (free_addresses(NODES)?, free_addresses(NODES)?);
     let all: Vec<String> = (0..NODES).map(|index| format!("m{index}=http://{}", peers[index])).collect();
-    let member = |(index, client): (usize, String)| {
+    let member = |(index, client): (usize, String)| -> Result<Member> {
         let arguments = vec![
             format!("--name=m{index}"),
             format!("--data-dir={}", path(&built.scratch(&format!("cluster-m{index}"))?)?),
