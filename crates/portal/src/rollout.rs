@@ -1,4 +1,4 @@
-//! The page of a rollout: its state, its course as a chart, its steps with failures on top, its rules, the capacity of its groups,
+//! The page of a rollout: its state, a chart of its progress, its steps with failures on top, its rules, the capacity of its groups,
 //! its history; pause, resume, stop.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use super::fleet;
 use super::operation::{PageHead, Sentence};
 use super::rollout_steps::{events_of_step, missing_names};
 use super::scene::Scene;
-use super::{conflict, history, rollout_course, rollout_plan, rollout_steps};
+use super::{conflict, history, rollout_plan, rollout_progress, rollout_steps};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;
@@ -63,7 +63,7 @@ pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<P
             .without_frame(),
         render_actions(scene, rollout),
         conflict::render_panel(&warn_of_conflicts(scene, rollout, forecast.as_ref())),
-        rollout_course::render_panel(scene, rollout, forecast.as_ref()).await,
+        rollout_progress::render_panel(scene, rollout, forecast.as_ref()).await,
         rollout_steps::render_panel(scene, rollout, forecast.as_ref(), query),
     ];
     let aside = vec![

@@ -347,7 +347,7 @@ fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
     if !stopped.is_empty() {
         html += &Callout {
             class: "c-amber",
-            title: format!("{} in which no handler polls any more", count(stopped.len(), "group")),
+            title: format!("{} whose handlers have stopped polling", count(stopped.len(), "group")),
             text: format!("{}: events wait for the whole notice period.", words::join_names(&stopped)),
         }
         .render();

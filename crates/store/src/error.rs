@@ -4,6 +4,9 @@
 pub enum StoreError {
     #[error("{0}")]
     Message(String),
+    /// Another process has the directory open.
+    #[error("{holder} is using the data directory {directory}. Stop it, or choose another directory with --data DIR.")]
+    InUse { holder: String, directory: String },
     #[error("cannot read or write the store")]
     Io(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error(transparent)]

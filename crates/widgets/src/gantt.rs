@@ -1,5 +1,5 @@
 //! The Gantt chart of a rollout, drawn on the server: a bar per step, in waves. The planner draws a preview with it, and the page
-//! of a rollout its course until now and the expected rest, with failures on top.
+//! of a rollout its progress until now and the expected rest, with failures on top.
 
 use std::collections::BTreeMap;
 

@@ -17,9 +17,6 @@ use crate::output;
 
 pub const DATABASE: &str = "forewarn.db";
 
-/// Part of the store's error when another process uses the directory.
-const IN_USE: &str = "uses the data directory";
-
 pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     let directory = data_directory(args.data.data)?;
     if !directory.join(DATABASE).exists() {
@@ -84,7 +81,7 @@ fn is_dash(file: &Path) -> bool {
 fn open_or_copy(directory: &Path) -> Result<(SqliteStore, Option<TemporaryDirectory>), Failure> {
     match SqliteStore::open(directory) {
         Ok(store) => Ok((store, None)),
-        Err(StoreError::Message(text)) if text.contains(IN_USE) => {
+        Err(StoreError::InUse { .. }) => {
             // In the data directory, because the copy is as large and as secret as the data.
             let copy = TemporaryDirectory(directory.join(format!("export-{}", std::process::id())));
             let created = fs::DirBuilder::new().mode(0o700).create(&copy.0);
@@ -109,7 +106,7 @@ impl Drop for TemporaryDirectory {
 fn open(directory: &Path) -> Result<SqliteStore, Failure> {
     SqliteStore::open(directory).map_err(|error| match &error {
         // The store advises to choose another directory, which suits only a second server.
-        StoreError::Message(text) if text.contains(IN_USE) => {
+        StoreError::InUse { .. } => {
             Failure::Refused(format!("a server is using {}: stop it first", directory.display()))
         }
         _ => store_failure(error),

@@ -493,7 +493,7 @@ fn startup_errors_say_why() {
         &format!("{serve} --metadata 127.0.0.1:0 --data {data}"),
         1,
         "",
-        "forewarn: [..]nother server (process [..]) uses the data directory[..]",
+        "forewarn: [..]nother server (process [..]) is using the data directory[..]",
     );
     drop(server);
     let manual = clean_command()

@@ -397,7 +397,7 @@ fn approvals_are_previewed() {
         (
             "machine a on rack; machine b on rack; machine c on rack; listen a; listen b; listen c; maintain host rack",
             "approve a",
-            "Freeze of a belongs to a host operation that starts when all its events are approved. Still missing: b and c. It starts at 12:15 in any case.",
+            "Freeze of a belongs to a host operation that starts when all its events are approved. Still missing: b and c. It starts at 12:15 at the latest.",
         ),
         (
             "machine a on rack; machine b on rack; listen a; listen b; maintain host rack; approve b",
@@ -407,7 +407,7 @@ fn approvals_are_previewed() {
         (
             "set web 3 notify 7; listen web_0; delete web_1; delete web_2",
             "approve web_1",
-            "Terminate of web_1 waits for other deletions in the document that are neither approved nor due: web_2. It starts at 12:07 in any case.",
+            "Terminate of web_1 waits for other deletions in the document that are neither approved nor due: web_2. It starts at 12:07 at the latest.",
         ),
         (
             "set web 3 notify 7; listen web_0; delete web_1; delete web_2; approve web_2",

@@ -25,7 +25,7 @@ pub fn options(address: &str, access: &EtcdAccess) -> anyhow::Result<EtcdOptions
         }
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            bail!("etcd_user and etcd_password_file belong together: set both, or none")
+            bail!("etcd_user and etcd_password_file must be set together: set both, or neither")
         }
     };
     Ok(options)
@@ -61,6 +61,6 @@ mod tests {
         assert_eq!((tls.ca.unwrap(), tls.identity.unwrap().1), (b"CA".to_vec(), b"KEY".to_vec()));
         assert_eq!((user.name.as_str(), user.password.as_str()), ("forewarn", "hunter2"));
         let half = EtcdAccess { key: None, ..access };
-        assert!(options("etcd://a/r", &half).unwrap_err().to_string().contains("belong together"));
+        assert!(options("etcd://a/r", &half).unwrap_err().to_string().contains("must be set together"));
     }
 }

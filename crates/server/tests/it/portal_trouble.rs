@@ -169,7 +169,7 @@ fn the_course_of_a_rollout_is_drawn_with_failures_on_top() {
     let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
     let browser = Browser::at_once(&server);
     let here = format!("/rollouts/{id}");
-    let chart = || between(&browser.page(&here), "id=\"course-content\"", "id=\"panel-steps\"");
+    let chart = || between(&browser.page(&here), "id=\"rollout-progress-content\"", "id=\"panel-steps\"");
     let drawn = chart();
     assert_eq!(drawn.matches("class=\"g-lane").count(), 3, "{drawn}");
     assert_eq!(drawn.matches("g-lane g-expected").count(), 2, "{drawn}");

@@ -60,10 +60,7 @@ fn in_use_error(directory: &Path, lock: &mut File) -> StoreError {
     let process = process.trim();
     let holder =
         if process.is_empty() { "another server".into() } else { format!("another server (process {process})") };
-    message(format!(
-        "{holder} is using the data directory {}. Stop it, or choose another directory with --data DIR.",
-        directory.display()
-    ))
+    StoreError::InUse { holder, directory: directory.display().to_string() }
 }
 
 /// Writes the process ID into the lock file, for the error message of a second server.

@@ -92,7 +92,7 @@ fn a_directory_that_cannot_be_created_is_reported() {
 fn only_one_server_can_open_a_directory_and_locks_do_not_go_stale() {
     let directory = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(directory.path()).unwrap();
-    check_opening(directory.path(), &format!("another server (process {}) uses", std::process::id()));
+    check_opening(directory.path(), &format!("another server (process {}) is using", std::process::id()));
     drop(first);
     assert!(directory.path().join("lock").exists());
     SqliteStore::open(directory.path()).expect("a released lock does not block");

@@ -66,7 +66,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, "#toast", "Scheduled a rollout with 20 steps.");
   await live(page);
   await page.evaluate(() => (window.neverReloaded = true));
-  await page.waitForFunction((hosts) => document.querySelectorAll("#course .g-lane.g-expected").length === hosts, HOSTS, { timeout: PATIENCE });
+  await page.waitForFunction((hosts) => document.querySelectorAll("#rollout-progress .g-lane.g-expected").length === hosts, HOSTS, { timeout: PATIENCE });
   const [rollout] = (await server.api("GET", "/rollouts")).value;
   const steps = (state) => page.waitForFunction(([state]) => [...document.querySelectorAll("#steps tr")].some((row) => row.textContent.includes(state)), [state], { timeout: PATIENCE });
 
@@ -80,7 +80,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await advance(600);
   await shows(page, "#steps", "Finished");
   await shows(page, "#history", "step ended");
-  await page.waitForSelector("#course .g-lane.g-done", { state: "attached", timeout: PATIENCE });
+  await page.waitForSelector("#rollout-progress .g-lane.g-done", { state: "attached", timeout: PATIENCE });
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
 
   // Paused: nothing more starts. The checkbox cancels what is scheduled.
@@ -107,7 +107,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, "#steps tr:first-child", host);
   await shows(page, "#steps tr:first-child", "Failed");
   assert.ok(await page.locator("#steps tr:first-child.pin").isVisible(), "failures are pinned on top");
-  await shows(page, "#course .g-wave:first-child", host);
+  await shows(page, "#rollout-progress .g-wave:first-child", host);
   await page.locator("#sort-step").click();
   await page.waitForURL(/sort=step/);
   await shows(page, "#steps tr:first-child", host);

@@ -18,8 +18,8 @@ use super::scene::Scene;
 use super::timeline::{EventTimeline, live_events};
 
 #[derive(Template)]
-#[template(path = "course.html")]
-struct Course {
+#[template(path = "rollout_progress.html")]
+struct ProgressChart {
     chart: String,
 }
 
@@ -43,7 +43,7 @@ pub async fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&Ro
     let end = times().map(|times| times.end).max().unwrap_or(now).max(if rollout.is_live() { now } else { begin });
     let (_, severity) = kind_of_rollout(rollout);
     let gantt = Gantt::new(GanttSpan::new(begin, end), severity.class(), steps).with_now(scene.now, scene.mode);
-    Panel::with_content("course", "Course", &Course { chart: gantt.render() })
+    Panel::with_content("rollout-progress", "Progress", &ProgressChart { chart: gantt.render() })
 }
 
 /// The impact of each operation of the rollout.
