@@ -77,7 +77,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("events approve", &[("Approve an event", "events approve 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("events cancel", &[("Cancel an event", "events cancel 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("maintenance", &[("Freeze a machine for maintenance", "maintenance start --vm web_0")]),
-    ("maintenance start", &[("Freeze a machine after the minimum notice period", "maintenance start --vm web_0"), ("Reboot a scale set, one update domain after the other", "maintenance start --set web --type Reboot"), ("Redeploy the machines of a host with two hours of notice", "maintenance start --host h1 --type Redeploy --notice 2h --no-wait")]),
+    ("maintenance start", &[("Freeze a machine after the minimum notice period", "maintenance start --vm web_0"), ("Reboot a scale set, one update domain at a time", "maintenance start --set web --type Reboot"), ("Redeploy the machines of a host with two hours of notice", "maintenance start --host h1 --type Redeploy --notice 2h --no-wait")]),
     ("rollout", &[("Reboot two hosts, one after the other", "rollout start --host h1 h2 --type Reboot"), ("List rollouts", "rollout list")]),
     ("rollout start", &[("Show the expected steps and times of a rollout", "rollout start --host h1 h2 --type Reboot --dry-run"), ("Drain all hosts of a rack at night, two at a time", "rollout start --label rack=7 --type Drain --parallel 2 --window 22:00-05:00 --no-wait"), ("Redeploy two machines, one after the other, starting in two hours", "rollout start --vm db1 db2 --type Redeploy --at +2h --no-wait"), ("Reboot a scale set by update domain, with a pause of ten minutes", "rollout start --set web --type Reboot --pause 10m")]),
     ("rollout list", &[("List rollouts", "rollout list")]),

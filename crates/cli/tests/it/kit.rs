@@ -36,7 +36,7 @@ fn every_kind_of_fault_can_be_added() {
         ("--delay 250ms --vm web_0", "Delay 250ms for web_0, until cleared"),
         ("--reset --method post", "Reset, POST for all machines, until cleared"),
         ("--truncated --documents-only", "Truncated, documents only for all machines, until cleared"),
-        ("--malformed --percent 10 --for 1m", "Malformed, 10 % for all machines, until 2026-07-28 10:01:00"),
+        ("--malformed --percent 10 --for 1m", "Malformed, 10% for all machines, until 2026-07-28 10:01:00"),
         ("--slow-first-call 20s", "SlowFirstCall 20s for all machines, until cleared"),
         ("--incarnation-restart", "IncarnationRestart for all machines, until cleared"),
         ("--events-vanish", "EventsVanish for all machines, until cleared"),

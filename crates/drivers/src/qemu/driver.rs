@@ -178,7 +178,7 @@ impl QemuMachines {
                 Ok(None)
             }
             Ok(Process::Other(reason)) => Err(Trouble::Failed(reason)),
-            Ok(Process::Absent) => Ok(Some("no QEMU listens on its socket".into())),
+            Ok(Process::Absent) => Ok(Some("QEMU is not listening on its socket".into())),
             Err(error) => Ok(Some(error.to_string())),
         }
     }
