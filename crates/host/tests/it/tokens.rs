@@ -1,6 +1,7 @@
 //! Data that a host agent requests from the server: tokens of managed identities, and values that machines were given
 //! through ARM.
 
+use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 use serde_json::{Value, json};
 
 use crate::fleet::{Answer, Fleet, TestHost, blocking, request_token};
@@ -64,7 +65,7 @@ async fn instance_metadata_of_an_agent_has_the_values_that_were_given_through_ar
     host.shows("web1", "the machine arrives", |_| true).await;
     let user_data = "QUJD".repeat(22_000);
     let set = async |name: &str| {
-        let body = json!({ "location": "x", "properties": {
+        let body = json!({ "location": LOCATION_DEFAULT, "properties": {
             "userData": user_data,
             "osProfile": { "adminUsername": name, "linuxConfiguration": {
                 "ssh": { "publicKeys": [{ "path": "/home/me/.ssh/authorized_keys", "keyData": "ssh-rsa AAAA" }] } } },
