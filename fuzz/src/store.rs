@@ -19,7 +19,8 @@ pub fn check_archive(input: &[u8]) {
     let Ok(imported) = archive::import(input, &mut store) else { return };
     let mut exported = Vec::new();
     let written = archive::export(&mut store, &mut exported).expect("an imported archive can be exported");
-    assert_eq!(written.records, imported.records, "records were lost");
+    // A record of an older version can contain two entities.
+    assert!(written.records >= imported.records, "records were lost");
     let again = archive::import(&exported[..], &mut MemoryStore::new()).expect("an exported archive can be imported");
-    assert_eq!(again.records, imported.records, "records were lost");
+    assert_eq!(again.records, written.records, "records were lost");
 }

@@ -24,7 +24,7 @@ pub struct ConfigFile {
     pub health: Option<SocketAddr>,
     /// `address` or `mark`.
     pub guests_by: Option<String>,
-    /// Bits of packet marks that stand for guests.
+    /// Packet-mark bits used to identify guests.
     pub mark_mask: Option<String>,
     pub plain_names: bool,
     pub preview_version: bool,

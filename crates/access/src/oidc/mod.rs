@@ -184,6 +184,6 @@ mod tests {
         };
         assert!(error(&[]).starts_with("'ann' has no role on this server: the identity provider reports no groups. "));
         assert!(error(&["a", "b"]).contains("none of these groups has a role: a, b"));
-        assert!(error(&["g"; 12]).contains(" and 2 more has one"));
+        assert!(error(&["g"; 12]).contains("g, g and 2 more."));
     }
 }

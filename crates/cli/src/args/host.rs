@@ -95,7 +95,7 @@ pub struct HostRunArgs {
     /// How guests are identified: by address, or by network interface (mark) [default: address].
     #[arg(long, value_name = "address|mark")]
     pub guests_by: Option<String>,
-    /// Bits of packet marks that stand for guests [default: 0x7ff00000].
+    /// Packet-mark bits used to identify guests [default: 0x7ff00000].
     #[arg(long, value_name = "MASK")]
     pub mark_mask: Option<String>,
     /// Omit the _ before resource names in api-version 2017-03-01; must match the setting of the server.

@@ -184,7 +184,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.config.guests_by = one_of(one(v)?, GUESTS_BY)?; Ok(()) },
         |c| Some(render_word(GUESTS_BY, c.config.guests_by))),
     setting!("mark_mask", "mark-mask", One, "MASK",
-        "Bits of packet marks that stand for guests",
+        "Packet-mark bits used to identify guests",
         |c, v| { c.config.mark_mask = one(v)?.parse().map_err(|_| "at least 8 adjacent bits, such as 0x7ff00000")?; Ok(()) },
         |c| Some(c.config.mark_mask.to_string().into())),
     setting!("held_per_source", "held-per-source", One, "N",

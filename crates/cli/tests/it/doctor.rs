@@ -22,7 +22,10 @@ fn the_doctor_checks_the_machines_of_the_qemu_driver() {
     let report = doctor();
     let row = |check: &str| report.lines().find(|line| line.starts_with(check)).unwrap_or_else(|| panic!("{report}"));
     assert!(row("machines file").contains("(machines: 1)"), "{report}");
-    assert!(row("web1: socket").contains("limited") && row("web1: socket").contains("QEMU is not listening"), "{report}");
+    assert!(
+        row("web1: socket").contains("limited") && row("web1: socket").contains("QEMU is not listening"),
+        "{report}"
+    );
     assert!(row("web1: commands").contains("/no/such/program does not exist"), "{report}");
     assert!(row("journal").contains("ok"), "{report}");
     assert!(!report.contains("libvirt"), "{report}");
