@@ -12,9 +12,9 @@ use forewarn_wire::guid;
 
 use super::address;
 use super::html::RenderMode;
-use forewarn_api_types::Role;
-use forewarn_api_types::Time;
+pub use forewarn_api_types::count_of as count;
 use forewarn_api_types::span::span_text;
+use forewarn_api_types::{Role, Time};
 
 pub fn escape_html(text: impl Display) -> String {
     escape(text, Html).map_or_else(|_| String::new(), |escaped| escaped.to_string())
@@ -199,11 +199,6 @@ pub fn resource_links(region: &Region, resources: &[Resource]) -> String {
         None => escape_html(&resource.name),
     };
     resources.iter().map(link).collect::<Vec<_>>().join(", ")
-}
-
-/// `1 machine`, `2 machines`.
-pub fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A short list: `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
