@@ -147,7 +147,7 @@ fn check_table(name: &str, table: Table) -> Result<QemuMachine, String> {
     })
 }
 
-/// Whether a text is a MAC address as QEMU takes it.
+/// Whether a text is a MAC address in the form that QEMU accepts.
 fn is_mac(text: &str) -> bool {
     let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
     text.split(':').count() == 6 && text.split(':').all(is_byte)

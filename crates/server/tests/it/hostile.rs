@@ -168,25 +168,19 @@ fn unfinished_approval(length: usize, sent: usize) -> Vec<u8> {
 #[tokio::test]
 async fn long_approvals_of_one_guest_are_limited_while_they_arrive() {
     let world = world(64, 2).await;
-    let mut arriving = Vec::new();
-    for _ in 0..2 {
-        let mut stream = connect_from(&world, HOSTILE).await;
+    let [mut first, mut second, mut third] =
+        [connect_from(&world, HOSTILE).await, connect_from(&world, HOSTILE).await, connect_from(&world, HOSTILE).await];
+    for stream in [&mut first, &mut second, &mut third] {
         stream.write_all(&unfinished_approval(60_000, 50_000)).await.unwrap();
-        arriving.push(stream);
     }
-    // Which two of the three are accepted depends on the order in which they are read.
-    let mut third = connect_from(&world, HOSTILE).await;
-    let statuses = async {
-        third.write_all(&unfinished_approval(60_000, 50_000)).await.unwrap();
-        for stream in arriving.iter_mut().chain([&mut third]) {
-            let reply = tokio::time::timeout(std::time::Duration::from_millis(500), read_reply(stream)).await;
-            if let Ok(Some(reply)) = reply {
-                return Some((reply.status, reply.header("retry-after").map(str::to_owned)));
-            }
-        }
-        None
+    // Which one is refused depends on the order in which they are read.
+    let refused = tokio::select! {
+        reply = read_reply(&mut first) => reply,
+        reply = read_reply(&mut second) => reply,
+        reply = read_reply(&mut third) => reply,
     };
-    assert_eq!(statuses.await, Some((429, Some("1".to_owned()))));
+    let refused = refused.expect("a response");
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
     assert_eq!(world.running.endpoint.metrics.limits.held_refused.get(), 1);
     let body = r#"{"StartRequests":[]}"#;
     assert_eq!(world.ask_from(HOSTILE, 0, &format!("POST {EVENTS}\n\n{body}")).await.status, 200, "short ones are not");

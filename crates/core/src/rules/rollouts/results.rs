@@ -213,7 +213,7 @@ fn has_failures(parts: &[Part]) -> bool {
 }
 
 impl Rollout {
-    /// Whether the operation of a step has not ended yet. A shared operation goes on with the next step.
+    /// Whether the operation of a step has not ended yet. A shared operation continues with the next step.
     fn is_step_running(&self, step: &RolloutStep, operation: &Operation) -> bool {
         match self.operation {
             Some(_) => self.parts_of(step, operation).iter().any(|part| part.outcome.is_none()),
