@@ -47,7 +47,7 @@ pub enum Auth {
 
 /// A caller without a valid credential.
 #[derive(Debug)]
-pub enum Stranger {
+pub enum AuthenticationError {
     NoToken,
     BadToken(TokenRefusal),
 }
@@ -154,17 +154,21 @@ impl Access {
     }
 
     /// Identifies a caller by its bearer token. `is_audience` decides whether an audience is an address of this server.
-    pub fn holder(&self, token: Option<&[u8]>, is_audience: impl Fn(&str) -> bool) -> Result<Holder, Stranger> {
+    pub fn holder(
+        &self,
+        token: Option<&[u8]>,
+        is_audience: impl Fn(&str) -> bool,
+    ) -> Result<Holder, AuthenticationError> {
         let keeper = match &self.kind {
             Kind::Open => return Ok(self.owner()),
             Kind::Token(keeper) => keeper,
         };
-        let token = token.ok_or(Stranger::NoToken)?;
+        let token = token.ok_or(AuthenticationError::NoToken)?;
         if keeper.accepts(token) {
             return Ok(self.owner());
         }
-        let token = std::str::from_utf8(token).map_err(|_| Stranger::BadToken(TokenRefusal::Malformed))?;
-        self.sign_in.check(token, now(), is_audience).map_err(Stranger::BadToken)
+        let token = std::str::from_utf8(token).map_err(|_| AuthenticationError::BadToken(TokenRefusal::Malformed))?;
+        self.sign_in.check(token, now(), is_audience).map_err(AuthenticationError::BadToken)
     }
 }
 

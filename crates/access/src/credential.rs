@@ -39,7 +39,7 @@ pub struct Holder {
 
 impl Credential {
     /// When it expires, in seconds since 1970.
-    pub fn until(&self) -> Option<i64> {
+    pub fn expires_at(&self) -> Option<i64> {
         match self {
             Credential::Signed { until, .. } => Some(*until),
             Credential::Unknown | Credential::Open | Credential::Token(_) | Credential::Oidc { .. } => None,

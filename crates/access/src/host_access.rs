@@ -76,7 +76,7 @@ struct HostRecord {
 }
 
 /// A signed certificate that becomes valid once its attachment is stored.
-pub struct Signed {
+pub struct SignedCertificate {
     /// PEM.
     pub certificate: String,
     pub attachment: Attachment,
@@ -143,24 +143,24 @@ impl HostAccess {
     }
 
     /// Removes the token and the certificate of a host.
-    pub fn removals(host: &str) -> Vec<Attachment> {
+    pub fn remove_host(host: &str) -> Vec<Attachment> {
         [TOKEN_PREFIX, CERTIFICATE_PREFIX]
             .map(|prefix| Attachment::remove(Owner::Region, format!("{prefix}{host}")))
             .into()
     }
 
     /// Uses up the token of a host.
-    pub fn used_token(host: &str) -> Attachment {
+    pub fn remove_token(host: &str) -> Attachment {
         Attachment::remove(Owner::Region, format!("{TOKEN_PREFIX}{host}"))
     }
 
     /// Signs the request of a host that joins. All its earlier certificates become invalid.
-    pub fn sign_join(&self, request: &str, host: &str) -> Result<Signed, HostAccessError> {
+    pub fn sign_join(&self, request: &str, host: &str) -> Result<SignedCertificate, HostAccessError> {
         self.sign(request, host, |fresh| HostRecord { current: fresh, ..HostRecord::default() })
     }
 
     /// Signs the request of a host that renews its certificate.
-    pub fn sign_renewal(&self, request: &str, host: &str) -> Result<Signed, HostAccessError> {
+    pub fn sign_renewal(&self, request: &str, host: &str) -> Result<SignedCertificate, HostAccessError> {
         let before = self.lock().get(host).cloned().unwrap_or_default();
         self.sign(request, host, |fresh| HostRecord { next: Some(fresh), ..before })
     }
@@ -170,17 +170,17 @@ impl HostAccess {
         request: &str,
         host: &str,
         combine: impl FnOnce(String) -> HostRecord,
-    ) -> Result<Signed, HostAccessError> {
+    ) -> Result<SignedCertificate, HostAccessError> {
         let invalid = |error: anyhow::Error| HostAccessError::Request(format!("{error:#}"));
         let certificate = self.authority.sign(request, host, now()).map_err(invalid)?;
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|error| invalid(error.into()))?;
         let record = combine(fingerprint_of(&der));
         let attachment = attachment(host, &record);
-        Ok(Signed { certificate, attachment, host: host.to_owned(), record })
+        Ok(SignedCertificate { certificate, attachment, host: host.to_owned(), record })
     }
 
     /// The attachment of this certificate is stored: it is valid from now on. Returns the certificate, PEM.
-    pub fn accept(&self, signed: Signed) -> String {
+    pub fn accept(&self, signed: SignedCertificate) -> String {
         let mut certificates = self.lock();
         certificates.insert(signed.host, signed.record);
         self.changes.send_modify(|count| *count += 1);

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::hex;
 use crate::secret_file::{self, SecretFileError};
-use crate::tls::plan::{AUTHORITY_SECS, Span};
-use crate::tls::{named, now, set_span};
+use crate::tls::plan::{AUTHORITY_SECS, Validity};
+use crate::tls::{build_distinguished_name, now, set_span};
 
 /// The name in the certificate of the hosts' listener. Agents trust only this authority, so the name need not be the address.
 pub const LINK_NAME: &str = "forewarn-hosts";
@@ -83,14 +83,14 @@ impl HostAuthority {
     pub fn sign(&self, request: &str, host: &str, now: i64) -> anyhow::Result<String> {
         anyhow::ensure!(request.len() <= REQUEST_BYTES_MAX, "the request has more than {REQUEST_BYTES_MAX} bytes");
         let mut request = CertificateSigningRequestParams::from_pem(request).context("not a certificate request")?;
-        request.params = leaf(host, Span::starting(now, CERTIFICATE_SECS), ExtendedKeyUsagePurpose::ClientAuth)?;
+        request.params = leaf(host, Validity::starting(now, CERTIFICATE_SECS), ExtendedKeyUsagePurpose::ClientAuth)?;
         Ok(request.signed_by(&self.issuer()?)?.pem())
     }
 
     /// TLS 1.3 with HTTP/2, only for clients with a certificate of this authority.
     pub fn server_config(&self) -> anyhow::Result<ServerConfig> {
         let key = KeyPair::generate()?;
-        let span = Span::starting(now(), AUTHORITY_SECS).within(self.stored.until);
+        let span = Validity::starting(now(), AUTHORITY_SECS).within(self.stored.until);
         let mut params = leaf(LINK_NAME, span, ExtendedKeyUsagePurpose::ServerAuth)?;
         params.subject_alt_names = CertificateParams::new(vec![LINK_NAME.to_owned()])?.subject_alt_names;
         let certificate = params.signed_by(&key, &self.issuer()?)?;
@@ -146,16 +146,16 @@ fn create(now: i64) -> anyhow::Result<Stored> {
 /// The same for the same end, so that later certificates name their authority correctly.
 fn authority_params(until: i64) -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = named(&format!("Forewarn hosts authority {until}"));
+    params.distinguished_name = build_distinguished_name(&format!("Forewarn hosts authority {until}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    set_span(&mut params, Span::starting(until - AUTHORITY_SECS, AUTHORITY_SECS));
+    set_span(&mut params, Validity::starting(until - AUTHORITY_SECS, AUTHORITY_SECS));
     Ok(params)
 }
 
-fn leaf(name: &str, span: Span, usage: ExtendedKeyUsagePurpose) -> anyhow::Result<CertificateParams> {
+fn leaf(name: &str, span: Validity, usage: ExtendedKeyUsagePurpose) -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = named(name);
+    params.distinguished_name = build_distinguished_name(name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];

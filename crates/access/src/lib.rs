@@ -24,9 +24,9 @@ pub mod tls;
 mod token;
 mod token_file;
 
-pub use access::{Access, AccessError, Auth, Stranger};
+pub use access::{Access, AccessError, Auth, AuthenticationError};
 pub use credential::{Credential, Holder};
-pub use host_access::{HostAccess, HostAccessError, JOIN_TOKEN_LIFE, JoinToken, Signed};
+pub use host_access::{HostAccess, HostAccessError, JOIN_TOKEN_LIFE, JoinToken, SignedCertificate};
 pub use host_certificate::{
     CERTIFICATE_SECS as HOST_CERTIFICATE_SECS, HOSTS_TLS_FILE, HostKey, LINK_NAME, fingerprint_of, new_hosts_authority,
 };
@@ -35,11 +35,11 @@ pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use principal::{Principal, Subject};
 pub use random::{random_bytes, random_guid};
 pub use region_session::{PlannedChange, SessionChange, find_region_session};
-pub use role::{Needs, Role, is_arm_path};
+pub use role::{RequiredAccess, Role, is_arm_path};
 pub use secret_file::SecretFileError;
 pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
 pub use session::{CODE_LIFE, SESSION_SECS, Session, SessionRecord};
-pub use sign_in::{AUDIENCE, Issued, SignIn, TOKEN_HOURS_MAX, TOKEN_SECS, TokenIssuer, is_known_audience};
+pub use sign_in::{AUDIENCE, IssuedToken, SignIn, TOKEN_HOURS_MAX, TOKEN_SECS, TokenIssuer, is_known_audience};
 pub use system_tls::{AuthoritiesError, SystemTls};
 pub use tls::{AUTHORITY_FILE, Certificate, Tls};
 pub use token::{Claims, TokenRefusal};

@@ -12,5 +12,5 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 }
 
 pub fn random_guid() -> Guid {
-    Guid::random_shaped(u128::from_le_bytes(random_bytes()))
+    Guid::from_random_bits(u128::from_le_bytes(random_bytes()))
 }

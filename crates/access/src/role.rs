@@ -3,7 +3,7 @@
 pub use forewarn_api_types::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum RequiredAccess {
     /// No authentication.
     Nothing,
     Role(Role),

@@ -41,7 +41,7 @@ pub struct Client {
 impl Secrets {
     pub fn random() -> Secrets {
         let client = |role: Role| Client {
-            client_id: role.word().to_owned(),
+            client_id: role.as_str().to_owned(),
             object_id: random_guid().to_string(),
             role,
             secret: random_secret(),

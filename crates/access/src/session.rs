@@ -97,7 +97,7 @@ impl SessionRecord {
             name: principal.name.to_string(),
             role: principal.role,
             credential: credential.clone(),
-            ends: credential.until().map_or(ends, |until| until.min(ends)),
+            ends: credential.expires_at().map_or(ends, |until| until.min(ends)),
         };
         (record, value)
     }

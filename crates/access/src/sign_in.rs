@@ -32,7 +32,7 @@ pub const AUDIENCE: &str = "urn:forewarn:management";
 const AZURE_AUDIENCES: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
 
 /// A token, and the claims in it.
-pub struct Issued {
+pub struct IssuedToken {
     pub token: String,
     pub claims: Claims,
 }
@@ -63,7 +63,7 @@ impl SignIn {
         self.secrets.client(id, secret).map(|client| self.subject_of(client))
     }
 
-    pub fn issue(&self, subject: &Subject, audience: &str, now: i64, length_secs: i64) -> Issued {
+    pub fn issue(&self, subject: &Subject, audience: &str, now: i64, length_secs: i64) -> IssuedToken {
         let claims = Claims {
             aud: audience.to_owned(),
             iss: self.issuer(),
@@ -74,9 +74,9 @@ impl SignIn {
             oid: subject.object_id.clone(),
             appid: subject.client_id.clone(),
             name: subject.name.clone(),
-            roles: vec![subject.role.word().to_owned()],
+            roles: vec![subject.role.as_str().to_owned()],
         };
-        Issued { token: self.key.sign(&claims), claims }
+        IssuedToken { token: self.key.sign(&claims), claims }
     }
 
     /// The holder of a token. `is_ours` decides whether an audience is an address of this server.

@@ -9,7 +9,7 @@
 //! Our own authority issues one certificate. Clients get the authority's certificate (`ca.pem`, `GET /ca.pem`); its key never
 //! leaves the data directory.
 
-mod made;
+mod issue;
 mod node;
 pub(crate) mod plan;
 
@@ -31,11 +31,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::signed_data::DocumentSigner;
-use made::Made;
-pub use made::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
-pub(crate) use made::{named, set_span};
+use issue::IssuedCertificates;
+pub use issue::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
+pub(crate) use issue::{build_distinguished_name, set_span};
 pub use node::node_client_config;
-use plan::Plan;
+use plan::RenewalPlan;
 
 /// The certificate of the https listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Tls {
 enum Source {
     Own { certificate: PathBuf, key: PathBuf },
     SessionTables { dir: PathBuf, names: Vec<String> },
-    Memory { made: Mutex<Made>, names: Vec<String> },
+    Memory { made: Mutex<IssuedCertificates>, names: Vec<String> },
 }
 
 /// Gives each handshake the current certificate.
@@ -84,7 +84,7 @@ impl Tls {
             (Certificate::Made, Some(dir)) => Source::SessionTables { dir: dir.to_owned(), names: names(listened) },
             (Certificate::Made, None) => {
                 let names = names(listened);
-                let (made, _) = made::renewed(None, &names, now())?;
+                let (made, _) = issue::renew(None, &names, now())?;
                 Source::Memory { made: Mutex::new(made), names }
             }
         };
@@ -115,7 +115,7 @@ impl Tls {
     }
 
     /// Whether the certificate is valid for this name, so that a client that used the name has verified us.
-    pub fn proves(&self, name: &str) -> bool {
+    pub fn is_valid_for(&self, name: &str) -> bool {
         let current = self.resolver.0.load();
         let Ok(name) = ServerName::try_from(name) else { return false };
         let parsed = current.key.end_entity_cert().and_then(ParsedCertificate::try_from);
@@ -146,30 +146,30 @@ impl Source {
                 Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None, signer: None })
             }
             Source::SessionTables { dir, names } => {
-                let (made, plan) = made::renewed(made::read(dir)?, names, now())?;
+                let (made, plan) = issue::renew(issue::read(dir)?, names, now())?;
                 let message = match plan {
-                    Plan::Keep => return made_current(&made),
-                    Plan::Leaf => "issued a new https certificate",
-                    Plan::All => "created an authority and an https certificate",
+                    RenewalPlan::Keep => return made_current(&made),
+                    RenewalPlan::Leaf => "issued a new https certificate",
+                    RenewalPlan::All => "created an authority and an https certificate",
                 };
-                made::write(dir, &made)?;
+                issue::write(dir, &made)?;
                 tracing::info!("{message}");
                 made_current(&made)
             }
             Source::Memory { made, names } => {
                 let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-                *made = made::renewed(Some(made.clone()), names, now())?.0;
+                *made = issue::renew(Some(made.clone()), names, now())?.0;
                 made_current(&made)
             }
         }
     }
 }
 
-fn made_current(made: &Made) -> anyhow::Result<Current> {
+fn made_current(made: &IssuedCertificates) -> anyhow::Result<Current> {
     let chain = vec![CertificateDer::from_pem_slice(made.leaf.certificate.as_bytes())?];
     let key = PrivateKeyDer::from_pem_slice(made.leaf.key.as_bytes())?;
     let key = CertifiedKey::new(chain, any_supported_type(&key)?);
-    let signer = Some(made::document_signer(made, now())?);
+    let signer = Some(issue::document_signer(made, now())?);
     Ok(Current { key: Arc::new(key), authority: Some(made.authority.certificate.clone()), signer })
 }
 

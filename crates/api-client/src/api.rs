@@ -9,7 +9,7 @@ use std::io;
 
 use forewarn_access::random_token;
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
-use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error, is_connection_failure};
+use forewarn_connect::{ServerOptions, Target, TokenSource, Trust, agent, certificate_error, is_connection_failure};
 use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
@@ -78,7 +78,7 @@ impl Call {
 }
 
 impl Api {
-    pub fn new(choice: &Choice) -> Result<Api, Failure> {
+    pub fn new(choice: &ServerOptions) -> Result<Api, Failure> {
         Api::to(Target::find(choice)?)
     }
 
@@ -265,7 +265,7 @@ impl Api {
             Ok(ErrorBody { error }) => {
                 let message = wording::cli_message(&error.message);
                 let question =
-                    suggest::did_you_mean(self, path, &error).map_or(String::new(), |text| format!(" {text}"));
+                    suggest::suggest_name(self, path, &error).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
             Err(_) => self.unexpected_answer(&format!("{status} without an error message")),

@@ -39,7 +39,7 @@ enum StreamItem {
     Alive,
 }
 
-pub enum Next {
+pub enum Change {
     Row(Value),
     /// Nothing arrived in time.
     Timeout,
@@ -58,7 +58,7 @@ impl<'a> Changes<'a> {
         Ok(Changes { api, items: listen(api, last)?, last, last_activity: Instant::now(), unreachable_since: None })
     }
 
-    pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
+    pub fn next(&mut self, within: Duration) -> Result<Change, Failure> {
         if self.unreachable_since.is_some() {
             thread::sleep(RECONNECT_INTERVAL);
             return self.reconnect();
@@ -70,27 +70,27 @@ impl<'a> Changes<'a> {
                 Ok(StreamItem::Row { number, row }) => {
                     self.last_activity = Instant::now();
                     self.last = number.or(self.last);
-                    return Ok(Next::Row(row));
+                    return Ok(Change::Row(row));
                 }
                 Ok(StreamItem::Alive) => self.last_activity = Instant::now(),
                 Err(RecvTimeoutError::Timeout) if self.last_activity.elapsed() < SILENCE_MAX => {
-                    return Ok(Next::Timeout);
+                    return Ok(Change::Timeout);
                 }
                 Err(_) => return self.reconnect(),
             }
         }
     }
 
-    fn reconnect(&mut self) -> Result<Next, Failure> {
+    fn reconnect(&mut self) -> Result<Change, Failure> {
         let since = *self.unreachable_since.get_or_insert_with(Instant::now);
         match listen(self.api, self.last) {
             Ok(items) => {
                 self.items = items;
                 self.last_activity = Instant::now();
                 self.unreachable_since = None;
-                Ok(Next::Reconnected)
+                Ok(Change::Reconnected)
             }
-            Err(Failure::Unreachable(_)) if since.elapsed() <= RECONNECT_MAX => Ok(Next::Unreachable),
+            Err(Failure::Unreachable(_)) if since.elapsed() <= RECONNECT_MAX => Ok(Change::Unreachable),
             Err(failure) => Err(failure),
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use forewarn_api_types::{Clock, ClockMode, HOUSEKEEPING, Time};
 use jiff::Timestamp;
 
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 
 pub fn is_manual(clock: &Clock) -> bool {
     clock.kind == ClockMode::Manual
@@ -21,7 +21,7 @@ pub fn next_deadline(clock: &Clock) -> Option<(Time, &str)> {
 pub fn clock_advice(clock: &Clock) -> Option<String> {
     let next = next_deadline(clock);
     let next = next.and_then(|(at, _)| Duration::try_from(at.timestamp().duration_since(clock.now.timestamp())).ok());
-    let span = next.filter(|span| !span.is_zero()).map_or("15m".into(), |span| span_text(whole_secs(span)));
+    let span = next.filter(|span| !span.is_zero()).map_or("15m".into(), |span| format_span(whole_secs(span)));
     is_manual(clock).then(|| format!("The clock is manual: run `forewarn clock advance {span}` to let time pass."))
 }
 

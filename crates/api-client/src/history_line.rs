@@ -13,7 +13,7 @@ pub fn describe_row(row: &HistoryRow) -> String {
 }
 
 /// `2026-07-28 10:00:12  approved  web_1  by guest:web_1  602D9444-…`.
-pub fn history_line(row: &HistoryRow) -> String {
+pub fn format_history_line(row: &HistoryRow) -> String {
     let mut words = vec![format_time(row.at), describe_row(row), row.machines.join(", ")];
     words.extend(row.actor.as_ref().map(|actor| format!("by {actor}")));
     words.extend(row.event.map(|id| id.to_string()));
@@ -32,7 +32,7 @@ mod tests {
             "number": 1, "machines": ["web_1"], "event": "602D9444-D2CD-49C7-8624-8643E7171297", "detail": {"reason": "no power"}});
         let row: HistoryRow = decode(&row).unwrap();
         assert_eq!(
-            history_line(&row),
+            format_history_line(&row),
             "2026-07-28 10:00:00  ended failed (no power)  web_1  602D9444-D2CD-49C7-8624-8643E7171297"
         );
     }

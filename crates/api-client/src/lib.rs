@@ -16,9 +16,9 @@ pub mod terminal;
 mod timeline;
 
 pub use api::{Api, Call};
-pub use changes::{Changes, Next};
+pub use changes::{Change, Changes};
 pub use clock::{clock_advice, is_manual, next_deadline, now_since, whole_secs};
-pub use history_line::{describe_row, history_line};
+pub use history_line::{describe_row, format_history_line};
 pub use timeline::{
     actor_name, describe, event_facts, format_time, format_time_left, format_timeline, join_few, operation_noun,
     status_word, unannounced_reason,

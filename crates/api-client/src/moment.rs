@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forewarn_api_types::Clock;
-use forewarn_api_types::span::span;
+use forewarn_api_types::span::parse_span;
 use jiff::civil;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -32,17 +32,17 @@ enum Direction {
 const FORMATS: &str = "a time such as 2026-07-28T10:00:00Z, '2026-07-28 10:00:00' (UTC) or 10:00";
 
 /// A time in the past: `1h` is an hour ago.
-pub fn past(text: &str) -> Result<Moment, String> {
+pub fn parse_past(text: &str) -> Result<Moment, String> {
     parse(text, Direction::Past).ok_or_else(|| format!("{FORMATS}, or a duration ago such as 1h"))
 }
 
 /// A time in the future: `+2h` is in two hours.
-pub fn future(text: &str) -> Result<Moment, String> {
+pub fn parse_future(text: &str) -> Result<Moment, String> {
     parse(text, Direction::Future).ok_or_else(|| format!("{FORMATS}, or a duration from now such as +2h"))
 }
 
 /// A time with a date; without a zone it is in UTC, as printed.
-pub fn absolute(text: &str) -> Option<Timestamp> {
+pub fn parse_absolute(text: &str) -> Option<Timestamp> {
     let printed = || text.parse::<civil::DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
     // A date alone is more likely a mistake than midnight.
     let has_time = text.contains(':');
@@ -54,19 +54,19 @@ fn parse(text: &str, direction: Direction) -> Option<Moment> {
         return Some(Moment::In(Duration::ZERO));
     }
     if let Some(rest) = text.strip_prefix('+') {
-        return span(rest).ok().map(Moment::In);
+        return parse_span(rest).ok().map(Moment::In);
     }
     if let Some(rest) = text.strip_prefix('-').or_else(|| text.strip_suffix(" ago")) {
-        return span(rest).ok().map(Moment::Ago);
+        return parse_span(rest).ok().map(Moment::Ago);
     }
-    if let Ok(span) = span(text) {
+    if let Ok(span) = parse_span(text) {
         return Some(match direction {
             Direction::Past => Moment::Ago(span),
             Direction::Future => Moment::In(span),
         });
     }
     let today = || text.contains(':').then(|| text.parse().ok()).flatten().map(Moment::Today);
-    absolute(text).map(Moment::At).or_else(today)
+    parse_absolute(text).map(Moment::At).or_else(today)
 }
 
 impl Moment {
@@ -110,18 +110,18 @@ mod tests {
             let found = parse(text).unwrap().relative_to(now).unwrap();
             assert_eq!(found.to_string(), expected, "{text}");
         };
-        check("2026-07-28T12:00:00+02:00", past, "2026-07-28T10:00:00Z");
-        check("2026-07-28 10:00:00", past, "2026-07-28T10:00:00Z");
-        check("10:00:12", past, "2026-07-28T10:00:12Z");
-        check("10:00", future, "2026-07-28T10:00:00Z");
-        check("1h", past, "2026-07-28T09:15:00Z");
-        check("1h ago", past, "2026-07-28T09:15:00Z");
-        check("-90s", past, "2026-07-28T10:13:30Z");
-        check("2h", future, "2026-07-28T12:15:00Z");
-        check("+1h30m", future, "2026-07-28T11:45:00Z");
-        check("now", future, "2026-07-28T10:15:00Z");
+        check("2026-07-28T12:00:00+02:00", parse_past, "2026-07-28T10:00:00Z");
+        check("2026-07-28 10:00:00", parse_past, "2026-07-28T10:00:00Z");
+        check("10:00:12", parse_past, "2026-07-28T10:00:12Z");
+        check("10:00", parse_future, "2026-07-28T10:00:00Z");
+        check("1h", parse_past, "2026-07-28T09:15:00Z");
+        check("1h ago", parse_past, "2026-07-28T09:15:00Z");
+        check("-90s", parse_past, "2026-07-28T10:13:30Z");
+        check("2h", parse_future, "2026-07-28T12:15:00Z");
+        check("+1h30m", parse_future, "2026-07-28T11:45:00Z");
+        check("now", parse_future, "2026-07-28T10:15:00Z");
         for wrong in ["tomorrow", "2026-07-28", "+", "25:00", ""] {
-            assert!(past(wrong).is_err(), "{wrong:?}");
+            assert!(parse_past(wrong).is_err(), "{wrong:?}");
         }
     }
 }

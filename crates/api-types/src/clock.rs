@@ -25,13 +25,13 @@ pub const HOUSEKEEPING: &str = "housekeeping";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AdvanceBy {
+pub struct AdvanceClock {
     #[schema(maximum = 43_200_000)]
     pub seconds: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SetTo {
+pub struct SetClock {
     pub now: Time,
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::nearest::unknown;
+use crate::nearest::describe_unknown;
 use crate::{Nullable, Time, Word, object};
 
 /// The longest delay of a fault.
@@ -117,7 +117,7 @@ pub struct Fault {
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]
-pub struct Cleared {
+pub struct ClearedFaults {
     pub value: Vec<Fault>,
 }
 
@@ -235,7 +235,7 @@ fn usage_error(kind: &str) -> String {
         }
         kind if DELAYS.contains(&kind) => format!("the kind {kind} requires 'delaySeconds'; remove other keys"),
         kind if plain_names().contains(&kind) => format!("the kind {kind} has no parameters; remove other keys"),
-        kind => unknown("kind", kind, &all_names()),
+        kind => describe_unknown("kind", kind, &all_names()),
     }
 }
 

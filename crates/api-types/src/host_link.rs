@@ -170,14 +170,14 @@ pub struct Renewal {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Renewed {
+pub struct RenewResponse {
     /// PEM.
     pub certificate: String,
 }
 
 /// A command was carried out. A copy with this revision shows its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Committed {
+pub struct CommitResponse {
     pub revision: u64,
 }
 

@@ -158,7 +158,7 @@ pub struct NewJoin {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Joined {
+pub struct JoinResponse {
     pub host: String,
     /// Certificate of the host, PEM.
     pub certificate: String,

@@ -14,12 +14,12 @@ pub struct Page<T> {
 
 impl<T> Page<T> {
     /// A list that is always returned whole.
-    pub fn whole(value: Vec<T>) -> Page<T> {
+    pub fn complete(value: Vec<T>) -> Page<T> {
         Page { value, next: None }
     }
 
     /// The first `limit` entries. If there are more, `next` is the cursor of the last one.
-    pub fn cut<E>(
+    pub fn split_off<E>(
         entries: impl Iterator<Item = E>,
         limit: usize,
         cursor: impl Fn(&E) -> String,

@@ -4,24 +4,24 @@
 //! The messages reach people who wrote TOML or options of a command, not Rust: `u32` or `struct NewGroup` means nothing to
 //! them.
 
-use crate::nearest::hint;
+use crate::nearest::suggest;
 
 /// The format of the input, which decides whether an object is called an object or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum SourceFormat {
     Json,
     Toml,
 }
 
 /// Rewrites a message and removes its position.
-pub fn plainly(message: &str, written: Written) -> String {
-    let message = without_position(message);
+pub fn reword_serde_error(message: &str, written: SourceFormat) -> String {
+    let message = strip_position(message);
     let rewritten = unknown(message).or_else(|| about_key(message)).or_else(|| wrong_type(message, written));
     rewritten.or_else(|| about_text(message)).unwrap_or_else(|| message.to_owned())
 }
 
 /// Removes `at line 1 column 28`, which is of no use for a body that a program generated.
-pub fn without_position(message: &str) -> &str {
+pub fn strip_position(message: &str) -> &str {
     let Some((rest, place)) = message.rsplit_once(" at line ") else { return message };
     let numbers = place.replace(" column ", "");
     if numbers.bytes().all(|byte| byte.is_ascii_digit()) { rest } else { message }
@@ -34,7 +34,7 @@ fn unknown(message: &str) -> Option<String> {
         .find_map(|(term, name)| message.strip_prefix(&format!("unknown {term} `")).map(|rest| (*name, rest)))?;
     let (word, expected) = rest.split_once('`')?;
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-    let near = hint(word, known.iter().copied());
+    let near = suggest(word, known.iter().copied());
     let all = if known.is_empty() { String::new() } else { format!(" Use one of: {}", known.join(", ")) };
     Some(format!("unknown {what} '{word}'.{near}{all}"))
 }
@@ -46,7 +46,7 @@ fn about_key(message: &str) -> Option<String> {
 }
 
 /// Rewrites messages such as `invalid type: string "x", expected a sequence`.
-fn wrong_type(message: &str, written: Written) -> Option<String> {
+fn wrong_type(message: &str, written: SourceFormat) -> Option<String> {
     let of_type = message.strip_prefix("invalid type: ");
     let (found, expected) = of_type.or_else(|| message.strip_prefix("invalid value: "))?.rsplit_once(", expected ")?;
     // The limits of a number only matter if a number was given.
@@ -55,14 +55,14 @@ fn wrong_type(message: &str, written: Written) -> Option<String> {
     Some(format!("expected {wanted}, found {}", describe_found(found, written)))
 }
 
-fn with_keys(written: Written) -> &'static str {
+fn with_keys(written: SourceFormat) -> &'static str {
     match written {
-        Written::Json => "an object",
-        Written::Toml => "a table",
+        SourceFormat::Json => "an object",
+        SourceFormat::Toml => "a table",
     }
 }
 
-fn describe_expected(expected: &str, written: Written) -> String {
+fn describe_expected(expected: &str, written: SourceFormat) -> String {
     let below = |bits: u32| format!("an integer from 0 to {}", 2_u64.pow(bits) - 1);
     match expected {
         "a string" | "string" | "a borrowed string" => "a string".into(),
@@ -80,7 +80,7 @@ fn describe_expected(expected: &str, written: Written) -> String {
     }
 }
 
-fn describe_found(found: &str, written: Written) -> String {
+fn describe_found(found: &str, written: SourceFormat) -> String {
     let quoted = |beginning: &str, mark: char| found.strip_prefix(beginning)?.strip_suffix(mark);
     if let Some(text) = quoted("string \"", '"') {
         return format!("the string '{text}'");
@@ -144,7 +144,7 @@ mod tests {
     fn serde_errors_are_rewritten() {
         let check = |json: &str, expected: &str| {
             let error = serde_json::from_str::<Shape>(json).unwrap_err().to_string();
-            assert_eq!(plainly(&error, Written::Json), expected, "{error}");
+            assert_eq!(reword_serde_error(&error, SourceFormat::Json), expected, "{error}");
         };
         check(r#"{"names": "x"}"#, "expected a list, found the string 'x'");
         check(r#"{"names": [], "count": -1}"#, "expected an integer from 0 to 65535, found the number -1");
@@ -163,13 +163,13 @@ mod tests {
     #[test]
     fn objects_are_called_tables_in_toml() {
         let error = toml::from_str::<Shape>("names = []\ninner = 1\n").unwrap_err();
-        assert_eq!(plainly(error.message(), Written::Toml), "expected a table, found the number 1");
+        assert_eq!(reword_serde_error(error.message(), SourceFormat::Toml), "expected a table, found the number 1");
     }
 
     #[test]
     fn other_messages_are_kept() {
         for text in ["'x' is not an IP address. Use the form 10.0.0.4", "it was at line 7 of the list"] {
-            assert_eq!(plainly(text, Written::Json), text);
+            assert_eq!(reword_serde_error(text, SourceFormat::Json), text);
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum Role {
 impl Role {
     pub const ALL: [Role; 3] = [Role::Reader, Role::Operator, Role::Owner];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Role::Reader => "reader",
             Role::Operator => "operator",
@@ -29,12 +29,12 @@ impl Role {
     }
 
     pub fn parse(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.word() == word)
+        Role::ALL.into_iter().find(|role| role.as_str() == word)
     }
 }
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }

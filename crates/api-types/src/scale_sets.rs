@@ -173,7 +173,7 @@ pub struct Upgrade {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SomeInstances {
+pub struct InstanceSelection {
     /// Instances of the set. Default: all running ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<String>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const SPAN_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
 /// Parses `90s`, `15m`, `1h30m`, `2d` or `500ms`; a bare number is seconds. The error completes the sentence "must be …".
-pub fn span(text: &str) -> Result<Duration, String> {
+pub fn parse_span(text: &str) -> Result<Duration, String> {
     let must = "a duration such as 90s, 15m, 1h30m or 2d, at most 400d";
     let span = span_of_parts(text).ok_or(must)?;
     if span > SPAN_MAX { Err(must.into()) } else { Ok(span) }
@@ -40,8 +40,8 @@ fn unit(letters: &str) -> Option<Duration> {
     })
 }
 
-/// Formats a duration as the shortest text that [`span`] parses: `1h30m`, `0s`.
-pub fn span_text(span: Duration) -> String {
+/// Formats a duration as the shortest text that [`parse_span`] parses: `1h30m`, `0s`.
+pub fn format_span(span: Duration) -> String {
     let units = [("d", 24 * 3600 * 1000), ("h", 3600 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
     let mut rest = span.as_millis();
     let mut text = String::new();
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn durations_round_trip() {
         let check = |text: &str, millis: u64, again: &str| {
-            let read = span(text).unwrap();
-            assert_eq!((read, span_text(read).as_str()), (Duration::from_millis(millis), again), "{text}");
+            let read = parse_span(text).unwrap();
+            assert_eq!((read, format_span(read).as_str()), (Duration::from_millis(millis), again), "{text}");
         };
         check("0", 0, "0s");
         check("90", 90_000, "1m30s");
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn invalid_durations_are_refused() {
         for text in ["", "m", "1x", "-1s", "1.5h", "15 m", "99999999d", "401d", "٣s"] {
-            assert!(span(text).is_err(), "{text:?}");
+            assert!(parse_span(text).is_err(), "{text:?}");
         }
     }
 }

@@ -46,7 +46,7 @@ impl ManagementAddresses {
 /// A name that an attacker's DNS server resolves to our address is not one of ours. Over HTTPS, a name that our certificate
 /// covers is: the client has verified it.
 pub fn is_own_host(host: &str, bound: SocketAddr, tls: Option<&Arc<Tls>>) -> bool {
-    let is_certified = || tls.is_some_and(|tls| bare_host(host).is_some_and(|name| tls.proves(&name)));
+    let is_certified = || tls.is_some_and(|tls| bare_host(host).is_some_and(|name| tls.is_valid_for(&name)));
     is_bound_host(host, bound) || is_certified()
 }
 

@@ -109,7 +109,7 @@ impl Feed {
             let full = rows.len() == ROWS_PER_PAGE as usize;
             if let Some(newest) = rows.last() {
                 self.last = newest.number;
-                self.send(rows.into_iter().map(message).collect::<String>().into()).await?;
+                self.send(rows.into_iter().map(build_message).collect::<String>().into()).await?;
             }
             if !full {
                 self.wait().await?;
@@ -133,7 +133,7 @@ impl Feed {
     }
 }
 
-fn message(row: StoredRow) -> String {
+fn build_message(row: StoredRow) -> String {
     let (number, kind) = (row.number, row.kind.clone());
     let data = serde_json::to_string(&history::render_row(row)).unwrap_or_else(|_| "{}".into());
     format!("id: {number}\nevent: {kind}\ndata: {data}\n\n")

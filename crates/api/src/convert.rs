@@ -221,8 +221,11 @@ pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Det
 }
 
 /// The given subscription and resource group, or the default ones.
-pub fn home_or_default(subscription: Option<ResourceName>, resource_group: Option<ResourceName>) -> core::Home {
-    core::Home {
+pub fn home_or_default(
+    subscription: Option<ResourceName>,
+    resource_group: Option<ResourceName>,
+) -> core::ResourceGroupRef {
+    core::ResourceGroupRef {
         subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
         resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
     }

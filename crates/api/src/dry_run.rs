@@ -71,10 +71,10 @@ impl Actions {
     /// 202 with an operation that was started; in a dry run, 200 with the operation and the events that it would have.
     pub(super) fn respond_started(&self, operation: Operation) -> Response {
         match &self.2 {
-            Execution::Real => extract::accepted(operation),
+            Execution::Real => extract::respond_accepted(operation),
             Execution::Dry(trial) => {
                 let events = trial.0.get().map(|after| render_events_of(&after.region, &operation));
-                extract::ok(DryRun { operation, events: events.unwrap_or_default() })
+                extract::respond_ok(DryRun { operation, events: events.unwrap_or_default() })
             }
         }
     }

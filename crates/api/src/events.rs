@@ -50,7 +50,7 @@ pub async fn list(actions: Actions, Params(query): Params<EventsQuery>) -> Resul
     };
     let found = smallest_by(region.events().filter(wanted), limit + 1, |event| event.seq);
     let cursor = |event: &&Arc<core::Event>| event.seq.to_string();
-    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |event| render_event(region, event))))
+    Ok(extract::respond_ok(Page::split_off(found.into_iter(), limit, cursor, |event| render_event(region, event))))
 }
 
 pub async fn get(
@@ -60,7 +60,7 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let id = names::parse_event_id(&id)?;
     let snapshot = actions.engine().snapshot();
-    Ok(extract::ok(render_event(&snapshot.region, &*names::find_event(&snapshot.region, id)?)))
+    Ok(extract::respond_ok(render_event(&snapshot.region, &*names::find_event(&snapshot.region, id)?)))
 }
 
 pub async fn approve(
@@ -69,7 +69,7 @@ pub async fn approve(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.approve_event(names::parse_event_id(&id)?).await.map(extract::ok)
+    actions.approve_event(names::parse_event_id(&id)?).await.map(extract::respond_ok)
 }
 
 pub async fn approve_many(
@@ -79,7 +79,7 @@ pub async fn approve_many(
 ) -> Result<Response, ApiError> {
     let ids = body.events.into_iter().map(|id| Guid(id.0)).collect();
     let value = actions.approve_events(ApprovalScope::Region, ids).await?;
-    Ok(extract::ok(Approved { value }))
+    Ok(extract::respond_ok(Approved { value }))
 }
 
 /// Cancels all operations that require this event.
@@ -89,5 +89,5 @@ pub async fn cancel(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.cancel_event(names::parse_event_id(&id)?).await.map(extract::ok)
+    actions.cancel_event(names::parse_event_id(&id)?).await.map(extract::respond_ok)
 }

@@ -17,7 +17,7 @@ use super::error::{ApiError, ErrorCode};
 use super::names::{GroupTarget, MachineTarget};
 use forewarn_api_types::NUMBER_MAX;
 use forewarn_api_types::object::Object;
-use forewarn_api_types::plain::{Written, plainly};
+use forewarn_api_types::plain::{SourceFormat, reword_serde_error};
 
 /// Maximum size of a body. The largest useful one, an approval of every event of a full document, has about 80 KB.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -130,10 +130,10 @@ fn describe_error(code: ErrorCode, subject: &str, text: &str) -> ApiError {
     let reason = text.split_once(": ").map_or(text, |(_, reason)| reason);
     match reason.split_once(": ").filter(|(path, _)| is_path(path)) {
         Some((path, problem)) => {
-            let problem = plainly(problem, Written::Json);
+            let problem = reword_serde_error(problem, SourceFormat::Json);
             ApiError::new(code, format!("{subject}: {path}: {problem}.")).with_target(path)
         }
-        None => ApiError::new(code, format!("{subject}: {}.", plainly(reason, Written::Json))),
+        None => ApiError::new(code, format!("{subject}: {}.", reword_serde_error(reason, SourceFormat::Json))),
     }
 }
 
@@ -227,14 +227,14 @@ pub fn invalid_cursor(text: &str) -> ApiError {
     ApiError::query("after", format!("has the invalid value '{text}'. Use 'next' of the previous page"))
 }
 
-pub fn accepted<T: Serialize>(value: T) -> Response {
+pub fn respond_accepted<T: Serialize>(value: T) -> Response {
     (StatusCode::ACCEPTED, axum::Json(value)).into_response()
 }
 
-pub fn created<T: Serialize>(value: T) -> Response {
+pub fn respond_created<T: Serialize>(value: T) -> Response {
     (StatusCode::CREATED, axum::Json(value)).into_response()
 }
 
-pub fn ok<T: Serialize>(value: T) -> Response {
+pub fn respond_ok<T: Serialize>(value: T) -> Response {
     axum::Json(value).into_response()
 }

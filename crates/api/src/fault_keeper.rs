@@ -98,7 +98,7 @@ impl FaultKeeper {
             };
             tokio::select! {
                 () = faults.changed() => {}
-                _ = commits.changed(), if faults.any() => {}
+                _ = commits.changed(), if faults.has_any() => {}
                 () = tokio::time::sleep(pause), if next_end.is_some() => {}
             }
         }

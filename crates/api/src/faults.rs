@@ -37,7 +37,7 @@ pub async fn add(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewFault>,
 ) -> Result<Response, ApiError> {
-    actions.add_fault(body).await.map(extract::created)
+    actions.add_fault(body).await.map(extract::respond_created)
 }
 
 pub async fn list(actions: Actions, Params(query): Params<FaultsQuery>) -> Result<Response, ApiError> {
@@ -48,7 +48,7 @@ pub async fn list(actions: Actions, Params(query): Params<FaultsQuery>) -> Resul
         fault.id.0 > after && (machine.is_none() || fault.machine.as_ref().map(|(id, _)| *id) == machine)
     };
     let found = actions.service().faults().list().into_iter().filter(is_wanted);
-    Ok(extract::ok(Page::cut(found, limit, |fault| fault.id.0.to_string(), render_fault)))
+    Ok(extract::respond_ok(Page::split_off(found, limit, |fault| fault.id.0.to_string(), render_fault)))
 }
 
 pub async fn get(
@@ -56,7 +56,7 @@ pub async fn get(
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    actions.find_fault(&id).map(extract::ok)
+    actions.find_fault(&id).map(extract::respond_ok)
 }
 
 pub async fn clear(
@@ -64,9 +64,9 @@ pub async fn clear(
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    actions.clear_fault(&id).await.map(extract::ok)
+    actions.clear_fault(&id).await.map(extract::respond_ok)
 }
 
 pub async fn clear_all(actions: Actions, Params(query): Params<ClearQuery>) -> Result<Response, ApiError> {
-    actions.clear_faults(query.machine.as_deref()).await.map(extract::ok)
+    actions.clear_faults(query.machine.as_deref()).await.map(extract::respond_ok)
 }

@@ -40,7 +40,7 @@ macro_rules! resource {
                 let snapshot = actions.engine().snapshot();
                 let group = within.named_group(name).find(&snapshot.region, KIND.group_type())?;
                 let handlers = Some(actions.service().handlers().render_group(&snapshot.region, &group));
-                Ok(extract::ok(Group { handlers, ..render_group(&snapshot.region, &group) }))
+                Ok(extract::respond_ok(Group { handlers, ..render_group(&snapshot.region, &group) }))
             }
 
             pub async fn create(
@@ -48,7 +48,7 @@ macro_rules! resource {
                 Params(NoQuery {}): Params<NoQuery>,
                 Body(body): Body<NewGroup>,
             ) -> Result<Response, ApiError> {
-                actions.create_group(KIND, body).await.map(extract::created)
+                actions.create_group(KIND, body).await.map(extract::respond_created)
             }
 
             pub async fn change(
@@ -57,7 +57,7 @@ macro_rules! resource {
                 Params(within): Params<GroupQuery>,
                 Body(body): Body<PolicyChange>,
             ) -> Result<Response, ApiError> {
-                actions.change_group(KIND, &within.named_group(name), body).await.map(extract::ok)
+                actions.change_group(KIND, &within.named_group(name), body).await.map(extract::respond_ok)
             }
 
             pub async fn delete(
@@ -93,6 +93,6 @@ pub fn list_of<T: Serialize>(
         .filter(|group| GroupType::of(group) == kind)
         .filter(|group| after.is_none_or(|after| group.id > after));
     let cursor = |group: &&Arc<core::Group>| group.id.0.to_string();
-    let page = Page::cut(found, limit, cursor, |group| render(region, group));
-    Ok(extract::ok(Page { value: page.value.into_iter().collect::<Result<Vec<_>, _>>()?, next: page.next }))
+    let page = Page::split_off(found, limit, cursor, |group| render(region, group));
+    Ok(extract::respond_ok(Page { value: page.value.into_iter().collect::<Result<Vec<_>, _>>()?, next: page.next }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use forewarn_access::{Needs, Principal, Role, Stranger, TokenRefusal, is_arm_path};
+use forewarn_access::{AuthenticationError, Principal, RequiredAccess, Role, TokenRefusal, is_arm_path};
 use http::Method;
 use http::header::{self, HeaderMap};
 
@@ -18,10 +18,10 @@ use forewarn_listener::ConnectionUse;
 use forewarn_listener::Scheme;
 
 /// The access that each route requires, by path and method.
-pub struct RouteAccess(HashMap<&'static str, Vec<(Method, Needs)>>);
+pub struct RouteAccess(HashMap<&'static str, Vec<(Method, RequiredAccess)>>);
 
 impl RouteAccess {
-    pub fn new(routes: impl IntoIterator<Item = (&'static str, Method, Needs)>) -> RouteAccess {
+    pub fn new(routes: impl IntoIterator<Item = (&'static str, Method, RequiredAccess)>) -> RouteAccess {
         let mut access: HashMap<_, Vec<_>> = HashMap::new();
         for (path, method, needs) in routes {
             access.entry(path).or_default().push((method, needs));
@@ -31,24 +31,24 @@ impl RouteAccess {
 
     /// The access that a request requires: that of its route, or the general rule for paths outside the table.
     /// Requests to the ARM API are only authenticated here; its own table states the actions and thereby their roles.
-    fn of(&self, request: &Request) -> Needs {
+    fn of(&self, request: &Request) -> RequiredAccess {
         let matched = request.extensions().get::<MatchedPath>();
         let listed = matched.and_then(|path| self.find(request.method(), path.as_str()));
         listed.unwrap_or_else(|| unlisted_needs(request.method(), request.uri().path()))
     }
 
-    fn find(&self, method: &Method, path: &str) -> Option<Needs> {
+    fn find(&self, method: &Method, path: &str) -> Option<RequiredAccess> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, needs)| *needs)
     }
 }
 
-fn unlisted_needs(method: &Method, path: &str) -> Needs {
+fn unlisted_needs(method: &Method, path: &str) -> RequiredAccess {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     match is_read {
-        true if OPEN_PATHS.iter().any(|open| open.eq_ignore_ascii_case(path)) => Needs::Nothing,
-        false if !is_arm_path(path) => Needs::Role(Role::Owner),
-        true | false => Needs::Role(Role::Reader),
+        true if OPEN_PATHS.iter().any(|open| open.eq_ignore_ascii_case(path)) => RequiredAccess::Nothing,
+        false if !is_arm_path(path) => RequiredAccess::Role(Role::Owner),
+        true | false => RequiredAccess::Role(Role::Reader),
     }
 }
 
@@ -68,9 +68,9 @@ pub async fn check(
     let is_audience = |audience: &str| is_forwarded || addresses.is_audience(audience);
     let holder = service.access().holder(bearer_token(request.headers()), is_audience);
     let admitted = match access.of(&request) {
-        Needs::Nothing => holder.ok(),
-        Needs::Role(role) => {
-            if let Err(Stranger::BadToken(_)) = &holder {
+        RequiredAccess::Nothing => holder.ok(),
+        RequiredAccess::Role(role) => {
+            if let Err(AuthenticationError::BadToken(_)) = &holder {
                 service.record_failed_sign_in(request.extensions(), "token").await;
             }
             let holder = holder.map_err(|stranger| unauthenticated(&stranger, request.uri().path()))?;
@@ -92,13 +92,13 @@ pub fn check_host_and_origin(request: &Request, addresses: &ManagementAddresses)
     check_origin(request.headers())
 }
 
-fn unauthenticated(stranger: &Stranger, path: &str) -> ApiError {
+fn unauthenticated(stranger: &AuthenticationError, path: &str) -> ApiError {
     let code = if is_arm_path(path) { ErrorCode::AuthenticationFailed } else { ErrorCode::Unauthorized };
     let advice = "Send the header 'Authorization: Bearer <token>' with the token from the file 'token' in the data directory, or with a token obtained by signing in.";
     let message = match stranger {
-        Stranger::NoToken => format!("This request requires a token. {advice}"),
-        Stranger::BadToken(TokenRefusal::Malformed) => format!("The token is not valid. {advice}"),
-        Stranger::BadToken(refusal) => format!("{refusal} Sign in again."),
+        AuthenticationError::NoToken => format!("This request requires a token. {advice}"),
+        AuthenticationError::BadToken(TokenRefusal::Malformed) => format!("The token is not valid. {advice}"),
+        AuthenticationError::BadToken(refusal) => format!("{refusal} Sign in again."),
     };
     ApiError::new(code, message)
 }
@@ -109,9 +109,9 @@ pub fn check_role(principal: &Principal, required: Role) -> Result<(), ApiError>
     }
     let message = format!(
         "This action requires the role {}, but '{}' has the role {}. Use a token with a higher role.",
-        required.word(),
+        required.as_str(),
         principal.name,
-        principal.role.word()
+        principal.role.as_str()
     );
     Err(ApiError::new(ErrorCode::AuthorizationFailed, message))
 }

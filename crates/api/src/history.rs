@@ -64,7 +64,7 @@ pub async fn list(actions: Actions, Params(query): Params<HistoryFilter>) -> Res
     let rows = read_rows(&actions, wanted).await?;
     // A full page may be followed by an empty one. The newest rows have no next page.
     let next = rows.last().filter(|_| rows.len() == limit && !newest).map(|row| row.number.to_string());
-    Ok(extract::ok(Page { value: rows.into_iter().map(render_row).collect(), next }))
+    Ok(extract::respond_ok(Page { value: rows.into_iter().map(render_row).collect(), next }))
 }
 
 /// Selects the rows of a machine.

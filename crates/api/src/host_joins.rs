@@ -15,7 +15,7 @@ pub async fn create_token(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.create_host_token(&name).await.map(extract::created)
+    actions.create_host_token(&name).await.map(extract::respond_created)
 }
 
 /// The token in the body takes the place of a role. Guessing is slowed down like failed sign-ins.
@@ -31,5 +31,5 @@ pub async fn join(
     {
         service.record_failed_sign_in(&extensions, "join token").await;
     }
-    joined.map(extract::created)
+    joined.map(extract::respond_created)
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Actions;
-use super::actions::Registered;
+use super::actions::Registration;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
 use super::names::find_host;
@@ -34,7 +34,7 @@ pub async fn list(actions: Actions, Params(query): Params<HostsQuery>) -> Result
     let after = query.after.as_deref();
     let found = region.hosts().filter(|host| after.is_none_or(|after| host.name.as_ref() > after));
     let cursor = |host: &&Arc<core::Host>| host.name.to_string();
-    Ok(extract::ok(Page::cut(found, limit, cursor, |host| describe_host(&actions, region, &host.name))))
+    Ok(extract::respond_ok(Page::split_off(found, limit, cursor, |host| describe_host(&actions, region, &host.name))))
 }
 
 pub async fn get(
@@ -44,7 +44,7 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
     let host = find_host(&snapshot.region, &name)?;
-    Ok(extract::ok(describe_host(&actions, &snapshot.region, &host)))
+    Ok(extract::respond_ok(describe_host(&actions, &snapshot.region, &host)))
 }
 
 /// A host with its agent.
@@ -67,7 +67,7 @@ pub async fn domains(
         );
         ApiError::new(ErrorCode::NotFound, message)
     })?;
-    Ok(extract::ok(Page::whole(domains)))
+    Ok(extract::respond_ok(Page::complete(domains)))
 }
 
 /// Registers a host. An existing host is not changed.
@@ -77,8 +77,8 @@ pub async fn put(
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
     Ok(match actions.register_host(&name).await? {
-        (Registered::New, host) => extract::created(host),
-        (Registered::Existing, host) => extract::ok(host),
+        (Registration::New, host) => extract::respond_created(host),
+        (Registration::Existing, host) => extract::respond_ok(host),
     })
 }
 
@@ -107,7 +107,7 @@ pub async fn change(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<HostChange>,
 ) -> Result<Response, ApiError> {
-    actions.change_host(&name, body).await.map(extract::ok)
+    actions.change_host(&name, body).await.map(extract::respond_ok)
 }
 
 pub async fn drain(
@@ -116,7 +116,7 @@ pub async fn drain(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<NewDrain>,
 ) -> Result<Response, ApiError> {
-    actions.drain_host(&name, body).await.map(extract::accepted)
+    actions.drain_host(&name, body).await.map(extract::respond_accepted)
 }
 
 pub async fn preview_drain(
@@ -125,7 +125,7 @@ pub async fn preview_drain(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<NewDrain>,
 ) -> Result<Response, ApiError> {
-    actions.preview_drain(&name, body).map(extract::ok)
+    actions.preview_drain(&name, body).map(extract::respond_ok)
 }
 
 pub async fn activate(
@@ -134,7 +134,7 @@ pub async fn activate(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.activate_host(&name).await.map(extract::ok)
+    actions.activate_host(&name).await.map(extract::respond_ok)
 }
 
 pub async fn fence(
@@ -143,5 +143,5 @@ pub async fn fence(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.fence_host(&name).await.map(extract::ok)
+    actions.fence_host(&name).await.map(extract::respond_ok)
 }

@@ -33,7 +33,7 @@ impl RequestKey {
         let key = parts.headers.get(HEADER)?;
         let hash = digest(&SHA256, &[principal.name.as_bytes(), b"\0", key.as_bytes()].concat());
         let first: [u8; 16] = hash.as_ref()[..16].try_into().ok()?;
-        let operation = Guid::random_shaped(u128::from_be_bytes(first));
+        let operation = Guid::from_random_bits(u128::from_be_bytes(first));
         Some(RequestKey { operation, line: format!("{} {}", parts.method, parts.uri.path()) })
     }
 

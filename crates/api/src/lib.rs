@@ -78,7 +78,7 @@ use forewarn_api_types::ClusterReport;
 use forewarn_core::Name;
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
-use forewarn_wire::document::Names;
+use forewarn_wire::document::NameStyle;
 use http::Extensions;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
@@ -88,7 +88,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use action::{Action, AuditNote, Permit};
 pub use actions::{
-    GroupDeletion, PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of,
+    GroupDeletion, PLACEMENT_GROUP_DEFAULT, PlainGroup, Registration, ZONES_MAX, build_plan, delete_action,
+    name_machines,
 };
 pub use addresses::{ManagementAddresses, token_issuer};
 pub use agents::AgentContacts;
@@ -113,7 +114,7 @@ pub use names::{
 pub use portal_sessions::{RegionSessions, SessionWriter, refuse_session};
 pub use render::{describe_request, render_operation, render_wait, render_whole_operation};
 pub use rollouts::forecast_rollout;
-pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
+pub use routes::{Route, add_guard, is_api_path, not_found, routes, table};
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 use dry_run::Execution;
@@ -170,7 +171,7 @@ pub struct ServiceParts {
     /// All metrics of the process.
     pub registry: Arc<Registry>,
     /// How metadata documents spell machine names.
-    pub names: Names,
+    pub names: NameStyle,
     /// Ends streams and runs when the server stops.
     pub stop: CancellationToken,
 }
@@ -218,7 +219,7 @@ impl Service {
         &self.0.parts.stop
     }
 
-    pub fn names(&self) -> Names {
+    pub fn names(&self) -> NameStyle {
         self.0.parts.names
     }
 

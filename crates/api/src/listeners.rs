@@ -8,7 +8,7 @@ use super::extract::{self, NoQuery, Params};
 use forewarn_metadata::ListenerInfo;
 
 pub async fn list(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    extract::ok(Listeners { value: actions.service().0.parts.metadata_listeners.iter().map(render).collect() })
+    extract::respond_ok(Listeners { value: actions.service().0.parts.metadata_listeners.iter().map(render).collect() })
 }
 
 fn render(listener: &ListenerInfo) -> Listener {

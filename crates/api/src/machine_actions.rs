@@ -93,7 +93,7 @@ macro_rules! power {
             Params(within): Params<GroupQuery>,
             OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
         ) -> Result<Response, ApiError> {
-            actions.set_power(&within.machine(name), PowerState::$power).await.map(extract::ok)
+            actions.set_power(&within.machine(name), PowerState::$power).await.map(extract::respond_ok)
         }
     };
 }
@@ -110,5 +110,5 @@ pub async fn enable_events(
     Params(within): Params<GroupQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.enable_events(&within.machine(name)).await.map(extract::ok)
+    actions.enable_events(&within.machine(name)).await.map(extract::respond_ok)
 }

@@ -13,7 +13,7 @@ pub async fn get(
     Segment(name): Segment,
     Params(within): Params<GroupQuery>,
 ) -> Result<Response, ApiError> {
-    actions.get_identity(&within.machine(name)).await.map(extract::ok)
+    actions.get_identity(&within.machine(name)).await.map(extract::respond_ok)
 }
 
 pub async fn put(
@@ -22,7 +22,7 @@ pub async fn put(
     Params(within): Params<GroupQuery>,
     OptionalBody(body): OptionalBody<NewIdentity>,
 ) -> Result<Response, ApiError> {
-    actions.assign_identity(&within.machine(name), body).await.map(extract::ok)
+    actions.assign_identity(&within.machine(name), body).await.map(extract::respond_ok)
 }
 
 pub async fn delete(

@@ -59,8 +59,8 @@ pub async fn list(actions: Actions, Params(query): Params<MachinesQuery>) -> Res
         handler: handlers.render(machine.id),
         ..render_machine(region, machine)
     };
-    let page = Page::cut(found.filter(wanted), limit, cursor, render);
-    Ok(extract::ok(page))
+    let page = Page::split_off(found.filter(wanted), limit, cursor, render);
+    Ok(extract::respond_ok(page))
 }
 
 pub async fn get(
@@ -71,7 +71,7 @@ pub async fn get(
     let snapshot = actions.engine().snapshot();
     let machine = names::find_machine(&snapshot.region, &name, within.group.as_deref())?;
     let handler = actions.service().handlers().render(machine.id);
-    Ok(extract::ok(Machine { handler, ..render_machine(&snapshot.region, &machine) }))
+    Ok(extract::respond_ok(Machine { handler, ..render_machine(&snapshot.region, &machine) }))
 }
 
 pub async fn register(
@@ -79,7 +79,7 @@ pub async fn register(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewMachine>,
 ) -> Result<Response, ApiError> {
-    actions.register_machine(body).await.map(extract::created)
+    actions.register_machine(body).await.map(extract::respond_created)
 }
 
 pub async fn change(
@@ -88,7 +88,7 @@ pub async fn change(
     Params(within): Params<GroupQuery>,
     Body(body): Body<MachineChange>,
 ) -> Result<Response, ApiError> {
-    actions.change_machine(&within.machine(name), body).await.map(extract::ok)
+    actions.change_machine(&within.machine(name), body).await.map(extract::respond_ok)
 }
 
 /// Machines with this name in order of registration, from the index. None if there are too many for the index.

@@ -9,7 +9,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
-use forewarn_access::Needs;
+use forewarn_access::RequiredAccess;
 use forewarn_api_types::{DryRun, ErrorBody, PREFIX, ResourceName};
 
 const JSON: &str = "application/json";
@@ -31,7 +31,7 @@ pub struct Doc {
 pub struct DocumentedRoute<'a> {
     pub method: &'a Method,
     pub path: &'static str,
-    pub needs: Needs,
+    pub needs: RequiredAccess,
     pub doc: &'a Doc,
 }
 
@@ -125,7 +125,7 @@ impl Doc {
             StatusCode::INTERNAL_SERVER_ERROR,
             StatusCode::SERVICE_UNAVAILABLE,
         ];
-        if route.needs != Needs::Nothing {
+        if route.needs != RequiredAccess::Nothing {
             statuses.push(StatusCode::UNAUTHORIZED);
         }
         let names_resources = route.path.contains('{') || self.body.is_some() || !self.parameters.is_empty();
@@ -168,7 +168,7 @@ impl Doc {
             operation =
                 operation.response(status.as_str(), ResponseBuilder::new().description(reason).content(JSON, content));
         }
-        if route.needs == Needs::Nothing {
+        if route.needs == RequiredAccess::Nothing {
             operation = operation.securities(Some([SecurityRequirement::default()]));
         }
         operation.build()

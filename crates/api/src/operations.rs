@@ -27,7 +27,9 @@ pub async fn list(actions: Actions, Params(query): Params<OperationsQuery>) -> R
     let found = found.filter(|operation| filter.matches(region, operation));
     let found = smallest_by(found, limit + 1, key);
     let cursor = |operation: &&Arc<core::Operation>| format!("{}.{}", operation.asked.0, operation.id);
-    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |operation| render_operation(region, operation))))
+    Ok(extract::respond_ok(Page::split_off(found.into_iter(), limit, cursor, |operation| {
+        render_operation(region, operation)
+    })))
 }
 
 fn parse_cursor(text: &str) -> Option<(i64, Guid)> {
@@ -40,7 +42,7 @@ pub async fn get(
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    actions.find_operation(names::parse_operation_id(&id)?).await.map(extract::ok)
+    actions.find_operation(names::parse_operation_id(&id)?).await.map(extract::respond_ok)
 }
 
 pub async fn approve(
@@ -49,7 +51,7 @@ pub async fn approve(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.approve_operation(names::parse_operation_id(&id)?).await.map(extract::ok)
+    actions.approve_operation(names::parse_operation_id(&id)?).await.map(extract::respond_ok)
 }
 
 pub async fn cancel(
@@ -58,7 +60,7 @@ pub async fn cancel(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.cancel_operation(names::parse_operation_id(&id)?).await.map(extract::ok)
+    actions.cancel_operation(names::parse_operation_id(&id)?).await.map(extract::respond_ok)
 }
 
 impl Actions {

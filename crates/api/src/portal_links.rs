@@ -17,5 +17,5 @@ pub async fn create(
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
     let path = actions.service().create_portal_link(&holder).await?;
-    Ok(extract::created(PortalLink { path, expires_in_seconds: CODE_LIFE.as_secs() }))
+    Ok(extract::respond_created(PortalLink { path, expires_in_seconds: CODE_LIFE.as_secs() }))
 }

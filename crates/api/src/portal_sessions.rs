@@ -43,7 +43,7 @@ impl SessionWriter {
         })?;
         if !attachments.is_empty() {
             let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
-            self.engine.submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await?;
+            self.engine.submit_all(Bundle { commands: Vec::new(), audit: None, attach }).await?;
         }
         Ok(redeemed)
     }

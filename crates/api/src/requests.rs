@@ -32,7 +32,7 @@ pub async fn list(
 ) -> Result<Response, ApiError> {
     let machine = names::find_machine(&actions.engine().snapshot().region, &name, query.group.as_deref())?;
     let log = actions.service().endpoint().requests.log_of(machine.id, query.after.map_or(0, |after| after.0));
-    Ok(extract::ok(Requests {
+    Ok(extract::respond_ok(Requests {
         value: log.requests.into_iter().map(render_entry).collect(),
         summary: render_summary(&log.summary),
     }))

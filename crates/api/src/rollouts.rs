@@ -24,7 +24,9 @@ pub async fn list(actions: Actions, Params(query): Params<Paging>) -> Result<Res
         region.rollouts().filter(|rollout| before.is_none_or(|before| rollout.seq < before)).collect();
     found.sort_by_key(|rollout| std::cmp::Reverse(rollout.seq));
     let cursor = |rollout: &&Arc<core::Rollout>| rollout.seq.to_string();
-    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |rollout| render_rollout(region, rollout))))
+    Ok(extract::respond_ok(Page::split_off(found.into_iter(), limit, cursor, |rollout| {
+        render_rollout(region, rollout)
+    })))
 }
 
 pub async fn get(
@@ -36,7 +38,7 @@ pub async fn get(
     let id = names::find_rollout(&snapshot.region, &id)?;
     let forecast = forecast_rollout(snapshot.clone(), id, now).await?;
     let rollout = snapshot.region.rollout(id).ok_or(core::Rejection::UnknownRollout(id))?;
-    Ok(extract::ok(render_rollout_with_forecast(&snapshot.region, rollout, &forecast)))
+    Ok(extract::respond_ok(render_rollout_with_forecast(&snapshot.region, rollout, &forecast)))
 }
 
 /// The expected course of the rest of a rollout. Simulating a long one takes tens of milliseconds, so another thread does it.
@@ -54,7 +56,7 @@ pub async fn start(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRollout>,
 ) -> Result<Response, ApiError> {
-    actions.start_rollout(body).await.map(extract::accepted)
+    actions.start_rollout(body).await.map(extract::respond_accepted)
 }
 
 pub async fn preview(
@@ -62,7 +64,7 @@ pub async fn preview(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRollout>,
 ) -> Result<Response, ApiError> {
-    actions.preview_rollout(body).await.map(extract::ok)
+    actions.preview_rollout(body).await.map(extract::respond_ok)
 }
 
 pub async fn pause(
@@ -71,7 +73,7 @@ pub async fn pause(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<PauseOptions>,
 ) -> Result<Response, ApiError> {
-    actions.pause_rollout(&id, body).await.map(extract::ok)
+    actions.pause_rollout(&id, body).await.map(extract::respond_ok)
 }
 
 pub async fn resume(
@@ -80,7 +82,7 @@ pub async fn resume(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.resume_rollout(&id).await.map(extract::ok)
+    actions.resume_rollout(&id).await.map(extract::respond_ok)
 }
 
 pub async fn stop(
@@ -89,5 +91,5 @@ pub async fn stop(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.stop_rollout(&id).await.map(extract::ok)
+    actions.stop_rollout(&id).await.map(extract::respond_ok)
 }

@@ -8,14 +8,14 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
-use forewarn_access::{Needs, Role, is_arm_path};
+use forewarn_access::{RequiredAccess, Role, is_arm_path};
 use forewarn_api_types::{
-    ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, DrainPreview, EmptyBody, Event,
-    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken,
-    Identity, Joined, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewJoin,
-    NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions,
-    PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview, ScaleSet,
-    ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook,
+    ActionOptions, AdvanceClock, Approvals, Approved, ClearedFaults, Clock, DeleteInstances, DrainPreview, EmptyBody,
+    Event, FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken,
+    Identity, InstanceSelection, JoinResponse, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup,
+    NewIdentity, NewJoin, NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX,
+    PauseOptions, PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview,
+    ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, Upgrade, WaitAnswer, Webhook,
     WebhookChange, WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
@@ -44,7 +44,7 @@ pub struct Route {
     pub method: Method,
     pub path: &'static str,
     /// Reading requires the role reader, everything else the role of the action.
-    needs: Needs,
+    needs: RequiredAccess,
     handler: MethodRouter<Service>,
     doc: Doc,
 }
@@ -52,7 +52,7 @@ pub struct Route {
 impl Route {
     /// Requires no token.
     fn open(mut self) -> Route {
-        self.needs = Needs::Nothing;
+        self.needs = RequiredAccess::Nothing;
         self
     }
 }
@@ -60,12 +60,12 @@ impl Route {
 /// The access that each route requires.
 static ACCESS: LazyLock<Arc<RouteAccess>> = LazyLock::new(|| {
     let listed = table().into_iter().map(|route| (route.path, route.method, route.needs));
-    let open = sign_in::routes().into_iter().map(|(path, method, _)| (path, method, Needs::Nothing));
+    let open = sign_in::routes().into_iter().map(|(path, method, _)| (path, method, RequiredAccess::Nothing));
     Arc::new(RouteAccess::new(listed.chain(open)))
 });
 
 /// Puts the guard in front of everything that is mounted on the router so far.
-pub fn guarded(router: Router<Service>, service: &Service) -> Router<Service> {
+pub fn add_guard(router: Router<Service>, service: &Service) -> Router<Service> {
     router.layer(middleware::from_fn_with_state((service.clone(), ACCESS.clone()), guard::check))
 }
 
@@ -104,7 +104,7 @@ fn route<H: Handler<T, Service>, T: 'static>(
     handler: H,
     doc: Doc,
 ) -> Route {
-    Route { method, path, needs: Needs::Role(role), handler: on(filter, handler), doc }
+    Route { method, path, needs: RequiredAccess::Role(role), handler: on(filter, handler), doc }
 }
 
 fn get<H: Handler<T, Service>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
@@ -159,7 +159,7 @@ fn action(id: &'static str, summary: &'static str) -> Doc {
 
 /// An action on instances of a scale set.
 fn set_action(id: &'static str, summary: &'static str) -> Doc {
-    doc(id, summary).query::<GroupQuery>().optional_body::<SomeInstances>().response::<Operation>(ACCEPTED)
+    doc(id, summary).query::<GroupQuery>().optional_body::<InstanceSelection>().response::<Operation>(ACCEPTED)
 }
 
 /// A change of a machine without an event.
@@ -281,7 +281,7 @@ fn host_routes() -> Vec<Route> {
         post("/api/v1/hosts/{host}/activate", Action::ActivateHost, hosts::activate, doc("activateHost", "Make a drained, draining or failed host available again").optional_body::<EmptyBody>().response::<Host>(OK)),
         post("/api/v1/hosts/{host}/fence", Action::FenceHost, hosts::fence, doc("fenceHost", "Record that a host is off; its machines are then stopped").optional_body::<EmptyBody>().response::<Host>(OK)),
         post("/api/v1/hosts/{host}/token", Action::CreateHostToken, host_joins::create_token, doc("createHostToken", "Create a token with which a host joins; it works once, for an hour").optional_body::<EmptyBody>().response::<HostToken>(CREATED)),
-        post("/api/v1/host-joins", Action::CreateHostToken, host_joins::join, doc("joinHost", "Join as a host, with a token instead of a role").body::<NewJoin>().response::<Joined>(CREATED)).open(),
+        post("/api/v1/host-joins", Action::CreateHostToken, host_joins::join, doc("joinHost", "Join as a host, with a token instead of a role").body::<NewJoin>().response::<JoinResponse>(CREATED)).open(),
         delete("/api/v1/hosts/{host}", Action::RemoveHost, hosts::delete, doc("removeHost", "Remove a host without machines").no_content()),
         post("/api/v1/hosts/{host}/hardware-failure", Action::Fail, hosts::fail, doc("failHost", "Simulate a hardware failure of a host (events without notice for all its machines)").optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
         post("/api/v1/maintenance", Action::StartMaintenance, maintenance::start, doc("startMaintenance", "Start or plan maintenance of machines, a host or a group").body::<NewMaintenance>().response::<Operation>(ACCEPTED)),
@@ -322,7 +322,7 @@ fn fault_routes() -> Vec<Route> {
     vec![
         get("/api/v1/faults", faults::list, doc("listFaults", "List faults of the metadata endpoint, oldest first").query::<faults::FaultsQuery>().page::<Fault>()),
         post("/api/v1/faults", Action::AddFault, faults::add, doc("addFault", "Add a fault to the metadata endpoint").body::<NewFault>().response::<Fault>(CREATED)),
-        delete("/api/v1/faults", Action::ClearFault, faults::clear_all, doc("clearFaults", "Clear all faults, or those of one machine").query::<faults::ClearQuery>().response::<Cleared>(OK)),
+        delete("/api/v1/faults", Action::ClearFault, faults::clear_all, doc("clearFaults", "Clear all faults, or those of one machine").query::<faults::ClearQuery>().response::<ClearedFaults>(OK)),
         get("/api/v1/faults/{fault}", faults::get, doc("getFault", "Get a fault").response::<Fault>(OK)),
         delete("/api/v1/faults/{fault}", Action::ClearFault, faults::clear, doc("clearFault", "Clear a fault").response::<Fault>(OK)),
     ]
@@ -337,7 +337,7 @@ fn webhook_routes() -> Vec<Route> {
         patch("/api/v1/webhooks/{webhook}", Action::ChangeWebhook, webhooks::change, doc("changeWebhook", "Change a webhook; omitted fields keep their values").body::<WebhookChange>().response::<Webhook>(OK)),
         delete("/api/v1/webhooks/{webhook}", Action::DeleteWebhook, webhooks::delete, doc("deleteWebhook", "Delete a webhook").no_content()),
         post("/api/v1/webhooks/{webhook}/test", Action::TestWebhook, webhooks::test, doc("testWebhook", "Send a test message once").optional_body::<EmptyBody>().response::<WebhookTest>(OK)),
-        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::given_up, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
+        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::list_undelivered, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
         post("/api/v1/webhooks/{webhook}/resend", Action::ResendMessages, webhook_messages::resend, doc("resendGivenUp", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
     ]
 }
@@ -348,8 +348,8 @@ fn other_routes() -> Vec<Route> {
         get("/api/v1/history", history::list, doc("listHistory", "List history").query::<history::HistoryFilter>().page::<HistoryRow>()),
         get("/api/v1/changes", changes::stream, doc("streamChanges", "Stream changes as Server-Sent Events").query::<changes::ChangesQuery>().header("Last-Event-ID", "Number of the last row received; the stream continues after it").text("text/event-stream")),
         get("/api/v1/clock", clock::get, doc("getClock", "Get the server's clock").response::<Clock>(OK)),
-        put("/api/v1/clock", Action::SetClock, clock::set, doc("setClock", "Set a manual clock").body::<SetTo>().response::<Clock>(OK)),
-        post("/api/v1/clock/advance", Action::AdvanceClock, clock::advance, doc("advanceClock", "Advance a manual clock, processing every deadline on the way").body::<AdvanceBy>().response::<Clock>(OK)),
+        put("/api/v1/clock", Action::SetClock, clock::set, doc("setClock", "Set a manual clock").body::<SetClock>().response::<Clock>(OK)),
+        post("/api/v1/clock/advance", Action::AdvanceClock, clock::advance, doc("advanceClock", "Advance a manual clock, processing every deadline on the way").body::<AdvanceClock>().response::<Clock>(OK)),
         get("/api/v1/listeners", listeners::list, doc("listListeners", "List the metadata listeners in the order of the configuration").response::<Listeners>(OK)),
         post("/api/v1/portal-links", Action::CreatePortalLink, portal_links::create, doc("createPortalLink", "Create a one-time link that signs a browser in to the portal").optional_body::<EmptyBody>().response::<PortalLink>(CREATED)),
         get("/healthz", health::get_health, doc("getHealth", "Check whether the server accepts changes").response::<Health>(OK)).open(),

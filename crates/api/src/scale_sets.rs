@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use forewarn_api_types::{
-    DeleteInstances, Machine, NewScaleSet, Page, ScaleSet, ScaleSetChange, SomeInstances, Upgrade,
+    DeleteInstances, InstanceSelection, Machine, NewScaleSet, Page, ScaleSet, ScaleSetChange, Upgrade,
 };
 use forewarn_core as core;
 use forewarn_core::{MachineId, Region};
@@ -45,7 +45,7 @@ pub async fn get(
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
     let set = within.named_group(name).find(&snapshot.region, GroupType::ScaleSet)?;
-    render(actions.service().handlers(), &snapshot.region, &set).map(extract::ok)
+    render(actions.service().handlers(), &snapshot.region, &set).map(extract::respond_ok)
 }
 
 pub async fn create(
@@ -53,7 +53,7 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewScaleSet>,
 ) -> Result<Response, ApiError> {
-    actions.create_scale_set(body).await.map(extract::created)
+    actions.create_scale_set(body).await.map(extract::respond_created)
 }
 
 pub async fn change(
@@ -62,7 +62,7 @@ pub async fn change(
     Params(within): Params<GroupQuery>,
     Body(body): Body<ScaleSetChange>,
 ) -> Result<Response, ApiError> {
-    actions.change_scale_set(&within.named_group(name), body).await.map(extract::ok)
+    actions.change_scale_set(&within.named_group(name), body).await.map(extract::respond_ok)
 }
 
 pub async fn delete(
@@ -95,7 +95,7 @@ pub async fn instances(
         handler: handlers.render(machine.id),
         ..render_machine(region, machine)
     };
-    Ok(extract::ok(Page::cut(members.into_iter(), limit, cursor, render)))
+    Ok(extract::respond_ok(Page::split_off(members.into_iter(), limit, cursor, render)))
 }
 
 pub async fn upgrade(
@@ -104,7 +104,7 @@ pub async fn upgrade(
     Params(within): Params<GroupQuery>,
     OptionalBody(body): OptionalBody<Upgrade>,
 ) -> Result<Response, ApiError> {
-    actions.upgrade_instances(&within.named_group(name), body).await.map(extract::ok)
+    actions.upgrade_instances(&within.named_group(name), body).await.map(extract::respond_ok)
 }
 
 /// A handler of an action on instances: one operation for all of them.
@@ -114,7 +114,7 @@ macro_rules! instance_action {
             actions: Actions,
             Segment(name): Segment,
             Params(within): Params<GroupQuery>,
-            OptionalBody(body): OptionalBody<SomeInstances>,
+            OptionalBody(body): OptionalBody<InstanceSelection>,
         ) -> Result<Response, ApiError> {
             let operation = actions.$method(&within.named_group(name), body).await?;
             Ok(actions.respond_started(operation))

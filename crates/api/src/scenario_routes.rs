@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::nearest::hint;
+use forewarn_api_types::nearest::suggest;
 use forewarn_api_types::{
     NewRun, Page, PreviewStep, Run, RunPreview, RunStatus, RunStep, RunStepStatus, ScenarioFile, ScenarioSummary,
 };
@@ -17,7 +17,8 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, Params, Segment};
 use super::{Actions, names};
 use crate::scenario::{
-    BeginError, HandlerMode, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, check_run, find_shipped,
+    BUILTIN_SCENARIOS, BeginError, HandlerMode, Progress, RunState, Scenario, StepState, StepStatus, check_run,
+    find_builtin,
 };
 
 /// Maximum time that a request waits for progress of a run.
@@ -33,18 +34,18 @@ pub struct RunQuery {
 }
 
 pub async fn list(Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let value = SHIPPED.iter().map(|shipped| Ok(summary(shipped.name, &parse(shipped.text)?)));
-    Ok(extract::ok(Page::whole(value.collect::<Result<Vec<_>, ApiError>>()?)))
+    let value = BUILTIN_SCENARIOS.iter().map(|shipped| Ok(summary(shipped.name, &parse(shipped.text)?)));
+    Ok(extract::respond_ok(Page::complete(value.collect::<Result<Vec<_>, ApiError>>()?)))
 }
 
 pub async fn get(Segment(name): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let text = find_text(&name)?;
-    Ok(extract::ok(ScenarioFile { summary: summary(&name, &parse(text)?), text: text.into() }))
+    Ok(extract::respond_ok(ScenarioFile { summary: summary(&name, &parse(text)?), text: text.into() }))
 }
 
 pub async fn runs(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
     let value: Vec<Run> = actions.service().list_runs().into_iter().map(render_run).collect();
-    extract::ok(Page::whole(value))
+    extract::respond_ok(Page::complete(value))
 }
 
 pub async fn begin(
@@ -52,7 +53,7 @@ pub async fn begin(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRun>,
 ) -> Result<Response, ApiError> {
-    actions.run_scenario(body).await.map(extract::accepted)
+    actions.run_scenario(body).await.map(extract::respond_accepted)
 }
 
 pub async fn preview(
@@ -60,7 +61,7 @@ pub async fn preview(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRun>,
 ) -> Result<Response, ApiError> {
-    actions.preview_scenario(body).map(extract::ok)
+    actions.preview_scenario(body).map(extract::respond_ok)
 }
 
 pub async fn run(
@@ -81,7 +82,7 @@ pub async fn run(
         }
     }
     let progress = watch.borrow().clone();
-    Ok(extract::ok(render_run(progress)))
+    Ok(extract::respond_ok(render_run(progress)))
 }
 
 pub async fn stop(
@@ -146,8 +147,8 @@ impl Actions {
 }
 
 fn find_text(name: &str) -> Result<&'static str, ApiError> {
-    find_shipped(name).map(|found| found.text).ok_or_else(|| {
-        let near = hint(name, SHIPPED.iter().map(|shipped| shipped.name));
+    find_builtin(name).map(|found| found.text).ok_or_else(|| {
+        let near = suggest(name, BUILTIN_SCENARIOS.iter().map(|shipped| shipped.name));
         let message = format!("Scenario '{name}' does not exist.{near} List the scenarios to find the right name.");
         ApiError::new(ErrorCode::ScenarioNotFound, message).with_target(name)
     })

@@ -52,7 +52,7 @@ async fn get_authority(State(service): State<Service>) -> Result<Response, ApiEr
     Ok(([(header::CONTENT_TYPE, "application/x-pem-file")], pem).into_response())
 }
 
-async fn get_endpoints(State(service): State<Service>, Base(base): Base, request: Request) -> Response {
+async fn get_endpoints(State(service): State<Service>, BaseUrl(base): BaseUrl, request: Request) -> Response {
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let version = query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("api-version")).map(|(_, value)| value);
     let tenant = service.access().sign_in().tenant();
@@ -62,7 +62,7 @@ async fn get_endpoints(State(service): State<Service>, Base(base): Base, request
 async fn get_configuration(
     State(service): State<Service>,
     Path(tenant): Path<String>,
-    Base(base): Base,
+    BaseUrl(base): BaseUrl,
 ) -> Result<Response, OAuthError> {
     // `/adfs/v2.0/…` is the newer path of the tenant `adfs`, and not a tenant below it.
     let tenant = if tenant == "v2.0" { "adfs" } else { service.known_tenant(&tenant)? };
@@ -90,7 +90,7 @@ async fn issue_token(
     };
     let audience = select_audience(service.addresses(), field("scope"), field("resource"))?;
     let issued = service.access().sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
-    tracing::info!(client = %subject.name, role = %subject.role.word(), "client signed in");
+    tracing::info!(client = %subject.name, role = %subject.role.as_str(), "client signed in");
     let body = wire::token(&issued.token, TOKEN_SECS);
     Ok(([(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response())
 }
@@ -161,17 +161,17 @@ fn select_audience(
 }
 
 /// The HTTPS URL of this server, with the host that the client used if it connected over HTTPS.
-pub struct Base(pub String);
+pub struct BaseUrl(pub String);
 
-impl FromRequestParts<Service> for Base {
+impl FromRequestParts<Service> for BaseUrl {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Base, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<BaseUrl, ApiError> {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         match (parts.extensions.get::<Scheme>(), host) {
-            (Some(Scheme::Https), Some(host)) => Ok(Base(format!("https://{host}"))),
+            (Some(Scheme::Https), Some(host)) => Ok(BaseUrl(format!("https://{host}"))),
             (Some(Scheme::Https | Scheme::Http) | None, _) => {
-                service.addresses().https_url().map(Base).ok_or_else(|| {
+                service.addresses().https_url().map(BaseUrl).ok_or_else(|| {
                     let message =
                         "Signing in requires an HTTPS listener. Start the server with --management-tls ADDRESS.";
                     ApiError::new(ErrorCode::NoHttps, message)

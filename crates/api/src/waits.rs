@@ -64,7 +64,7 @@ pub async fn wait(actions: Actions, Params(query): Params<WaitQuery>) -> Result<
     let until = Instant::now() + Duration::from_secs(timeout);
     let waited = actions.service().stopping().run_until_cancelled(actions.engine().wait_for(&wait, until)).await;
     let waited = waited.ok_or(SubmitError::Stopping)?.map_err(|error| history::store_error(&error))?;
-    Ok(extract::ok(render_answer(&actions, &waited)))
+    Ok(extract::respond_ok(render_answer(&actions, &waited)))
 }
 
 fn render_answer(actions: &Actions, waited: &WaitResult) -> WaitAnswer {

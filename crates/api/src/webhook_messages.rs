@@ -9,15 +9,15 @@ use super::Actions;
 use super::convert::Convert;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use crate::webhooks::GivenUp;
+use crate::webhooks::UndeliveredMessage;
 
-pub async fn given_up(
+pub async fn list_undelivered(
     actions: Actions,
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
     let messages = actions.webhooks().list_given_up(&*actions.find_webhook(&name)?).await?;
-    Ok(extract::ok(Page::whole(messages.into_iter().map(render).collect())))
+    Ok(extract::respond_ok(Page::complete(messages.into_iter().map(render).collect())))
 }
 
 pub async fn resend(
@@ -26,11 +26,11 @@ pub async fn resend(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<Resend>,
 ) -> Result<Response, ApiError> {
-    actions.resend_messages(&name, body).await.map(extract::accepted)
+    actions.resend_messages(&name, body).await.map(extract::respond_accepted)
 }
 
-fn render(given_up: GivenUp) -> GivenUpMessage {
-    let GivenUp { row: _, message, at, reason } = given_up;
+fn render(given_up: UndeliveredMessage) -> GivenUpMessage {
+    let UndeliveredMessage { row: _, message, at, reason } = given_up;
     let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
     let properties = &body["data"]["resourceInfo"]["properties"];
     let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();

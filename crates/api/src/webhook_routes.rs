@@ -9,7 +9,7 @@ use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
 
 pub async fn list(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    Ok(extract::ok(Page::whole(actions.list_webhooks().await?)))
+    Ok(extract::respond_ok(Page::complete(actions.list_webhooks().await?)))
 }
 
 pub async fn create(
@@ -17,7 +17,7 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewWebhook>,
 ) -> Result<Response, ApiError> {
-    actions.create_webhook(body).await.map(extract::created)
+    actions.create_webhook(body).await.map(extract::respond_created)
 }
 
 pub async fn get(
@@ -25,7 +25,7 @@ pub async fn get(
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    actions.render_webhook(&*actions.find_webhook(&name)?, None).await.map(extract::ok)
+    actions.render_webhook(&*actions.find_webhook(&name)?, None).await.map(extract::respond_ok)
 }
 
 pub async fn change(
@@ -34,7 +34,7 @@ pub async fn change(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<WebhookChange>,
 ) -> Result<Response, ApiError> {
-    actions.change_webhook(&name, body).await.map(extract::ok)
+    actions.change_webhook(&name, body).await.map(extract::respond_ok)
 }
 
 pub async fn delete(
@@ -52,5 +52,5 @@ pub async fn test(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    actions.test_webhook(&name).await.map(extract::ok)
+    actions.test_webhook(&name).await.map(extract::respond_ok)
 }

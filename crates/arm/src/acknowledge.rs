@@ -85,7 +85,7 @@ async fn approve(call: &Call, within: ApprovalScope, id: &str) -> Result<Result<
     match call.arm.actions.approve_events(within, vec![event]).await {
         Ok(_) => Ok(Ok(())),
         Err(error) if error.is_rejection(&Rejection::UnknownEvents(Vec::new())) => Ok(Err(ApprovalError::NotFound)),
-        Err(error) if error.is_rejection(&Rejection::EventOver(event)) => Ok(Err(ApprovalError::Finished)),
+        Err(error) if error.is_rejection(&Rejection::EventEnded(event)) => Ok(Err(ApprovalError::Finished)),
         Err(error) => Err(error),
     }
 }

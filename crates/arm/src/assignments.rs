@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
-use super::fields::{invalid, missing, text};
+use super::fields::{invalid, missing, read_text};
 use super::groups::{self, GroupType};
 use super::resource::not_found;
 use super::{machines, maintenance};
@@ -47,7 +47,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let owner = owner(&call.arm.snapshot().region, call.id())?;
     let _lock = call.arm.lock(call.id()).await;
     let body = call.json()?;
-    let configuration = text(&body, PLACE)?.ok_or_else(|| missing(PLACE))?;
+    let configuration = read_text(&body, PLACE)?.ok_or_else(|| missing(PLACE))?;
     let configuration = ResourceId::parse(configuration).map_err(|error| invalid(PLACE, error))?;
     maintenance::find(&call.arm, &configuration).await?.ok_or_else(|| not_found(&configuration))?;
     let before = read_all(&call.arm, owner).await?;

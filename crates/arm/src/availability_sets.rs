@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Answer, Command, Group, GroupChange, GroupId, Home, NewGroupKind, Region, Rejection};
+use forewarn_core::{Answer, Command, Group, GroupChange, GroupId, NewGroupKind, Region, Rejection, ResourceGroupRef};
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
 use http::StatusCode;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
-use super::fields::{at, missing, number, tags, text};
+use super::fields::{at, missing, read_number, read_tags, read_text};
 use super::groups::{self, GroupType};
 use super::resource::{immutable, last_name};
-use super::write::{WriteMode, Written, body_attachment};
+use super::write::{WriteMode, WriteResult, body_attachment};
 use super::{page, profile, render};
 use forewarn_access::random_guid;
 use forewarn_api::Action;
@@ -22,27 +22,28 @@ use forewarn_api::error::{ApiError, ErrorCode};
 /// Responds with 200 even if the set is new: clients accept no other status.
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     let written = write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?;
-    Ok(Written { is_new: false, ..written }.into_response(&call))
+    Ok(WriteResult { is_new: false, ..written }.into_response(&call))
 }
 
 pub async fn patch(call: Call) -> Result<Response, ApiError> {
     Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?.into_response(&call))
 }
 
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;
-    match mode.existing(find(&arm.snapshot().region, id))? {
+    match mode.require_existing(find(&arm.snapshot().region, id))? {
         Some(group) => change(arm, &group, given, mode).await,
         None => create(arm, lock.home.clone(), last_name(id), given).await,
     }
 }
 
-async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
+async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) -> Result<WriteResult, ApiError> {
     let body = WriteMode::Put.merge(&Value::Null, given);
-    text(&body, "location")?.ok_or_else(|| missing("location"))?;
-    tags(&body)?;
+    read_text(&body, "location")?.ok_or_else(|| missing("location"))?;
+    read_tags(&body)?;
     let properties = at(&body, "properties").cloned().unwrap_or_default();
-    let domains = [number(&properties, "platformUpdateDomainCount")?, number(&properties, "platformFaultDomainCount")?];
+    let domains =
+        [read_number(&properties, "platformUpdateDomainCount")?, read_number(&properties, "platformFaultDomainCount")?];
     let new = groups::new_group(name, home, NewGroupKind::AvailabilitySet, &properties, domains)?;
     let attach = move |answers: &[Answer]| {
         groups::created_group(answers).map(|group| body_attachment(Owner::Group(group), &body)).into_iter().collect()
@@ -53,15 +54,15 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     written(arm, &done.snapshot.region, group, true).await
 }
 
-async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let current = render::availability_set(&arm.snapshot().region, group, arm.read_body(Owner::Group(group.id)).await?);
     let merged = mode.merge(&current, given);
-    tags(&merged)?;
+    read_tags(&merged)?;
     let properties = at(&merged, "properties").cloned().unwrap_or_default();
     for (place, count) in
         [("platformUpdateDomainCount", group.update_domains), ("platformFaultDomainCount", group.fault_domains)]
     {
-        if number(&properties, place)?.is_some_and(|given| given != count) {
+        if read_number(&properties, place)?.is_some_and(|given| given != count) {
             return Err(immutable(&format!("properties.{place}")));
         }
     }
@@ -79,10 +80,10 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
     written(arm, &done.snapshot.region, id, false).await
 }
 
-async fn written(arm: &Arm, region: &Region, id: GroupId, is_new: bool) -> Result<Written, ApiError> {
+async fn written(arm: &Arm, region: &Region, id: GroupId, is_new: bool) -> Result<WriteResult, ApiError> {
     let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
     let resource = render::availability_set(region, group, arm.read_body(Owner::Group(id)).await?);
-    Ok(Written { is_new, resource, pending: None })
+    Ok(WriteResult { is_new, resource, pending: None })
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Query, Request};
-use forewarn_core::{Home, Name, Snapshot};
+use forewarn_core::{Name, ResourceGroupRef, Snapshot};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Owner, Reader, StoreError};
 use forewarn_wire::arm::id::{Path, ResourceId};
 use forewarn_wire::percent;
@@ -74,7 +74,7 @@ impl Call {
     }
 
     /// The subscription and resource group in the path.
-    pub fn home(&self) -> Home {
+    pub fn home(&self) -> ResourceGroupRef {
         home_of(self.id())
     }
 
@@ -115,7 +115,7 @@ impl Call {
 
     /// The URL of a path on this server, with the api-version of this request.
     pub fn url(&self, path: &str) -> String {
-        let path = percent::encoded_path(path);
+        let path = percent::encode_path(path);
         format!("{}{path}?api-version={}", self.base, self.arm.version)
     }
 
@@ -126,7 +126,7 @@ impl Call {
         });
         let mut url = self.url(&self.path.to_string());
         for (key, value) in kept.map(|(key, value)| (key.as_str(), value)).chain(changed.iter().map(|(k, v)| (*k, v))) {
-            url += &format!("&{}={}", percent::encoded_path(key), percent::encode_component(value));
+            url += &format!("&{}={}", percent::encode_path(key), percent::encode_component(value));
         }
         url
     }

@@ -18,7 +18,7 @@ use super::call::{Arm, Call};
 use super::operations::{OperationTicket, Progress, add_status_url};
 use super::page::{self, PageRequest};
 use super::resource::{group_id, last_name};
-use super::write::{WriteMode, Written};
+use super::write::{WriteMode, WriteResult};
 use super::{availability_sets, group_records, machines, network, scale_sets, subscriptions};
 use forewarn_access::random_guid;
 use forewarn_api::Action;
@@ -117,7 +117,7 @@ async fn create(arm: &Arm, plan: &Plan, record: &mut Value) -> Result<Value, Arm
     }
 }
 
-async fn write(arm: &Arm, resource: &PlannedResource) -> Result<Written, ApiError> {
+async fn write(arm: &Arm, resource: &PlannedResource) -> Result<WriteResult, ApiError> {
     let PlannedResource { id, body, .. } = resource;
     match resource.kind.as_str() {
         "Microsoft.Compute/virtualMachines" => machines::write(arm, id, body, WriteMode::Put).await,

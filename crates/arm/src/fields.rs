@@ -12,7 +12,7 @@ pub fn at<'a>(value: &'a Value, place: &str) -> Option<&'a Value> {
     (!found.is_null()).then_some(found)
 }
 
-pub fn text<'a>(value: &'a Value, place: &str) -> Result<Option<&'a str>, ApiError> {
+pub fn read_text<'a>(value: &'a Value, place: &str) -> Result<Option<&'a str>, ApiError> {
     match at(value, place) {
         None => Ok(None),
         Some(Value::String(text)) if text.contains(char::is_control) => {
@@ -24,7 +24,7 @@ pub fn text<'a>(value: &'a Value, place: &str) -> Result<Option<&'a str>, ApiErr
     }
 }
 
-pub fn boolean(value: &Value, place: &str) -> Result<Option<bool>, ApiError> {
+pub fn read_bool(value: &Value, place: &str) -> Result<Option<bool>, ApiError> {
     match at(value, place) {
         None => Ok(None),
         Some(Value::Bool(given)) => Ok(Some(*given)),
@@ -35,7 +35,7 @@ pub fn boolean(value: &Value, place: &str) -> Result<Option<bool>, ApiError> {
 }
 
 /// An unsigned integer. Templates also contain them as strings.
-pub fn number(value: &Value, place: &str) -> Result<Option<u32>, ApiError> {
+pub fn read_number(value: &Value, place: &str) -> Result<Option<u32>, ApiError> {
     let number = match at(value, place) {
         None => return Ok(None),
         Some(Value::Number(number)) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
@@ -46,8 +46,8 @@ pub fn number(value: &Value, place: &str) -> Result<Option<u32>, ApiError> {
 }
 
 /// One of these names, without regard to case.
-pub fn keyword<T: Copy>(value: &Value, place: &str, names: &[(&str, T)]) -> Result<Option<T>, ApiError> {
-    let Some(given) = text(value, place)? else { return Ok(None) };
+pub fn read_keyword<T: Copy>(value: &Value, place: &str, names: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    let Some(given) = read_text(value, place)? else { return Ok(None) };
     match names.iter().find(|(name, _)| name.eq_ignore_ascii_case(given)) {
         Some((_, value)) => Ok(Some(*value)),
         None => {
@@ -58,7 +58,7 @@ pub fn keyword<T: Copy>(value: &Value, place: &str, names: &[(&str, T)]) -> Resu
 }
 
 /// A list of names, such as zones.
-pub fn names<'a>(value: &'a Value, place: &str, count_max: usize) -> Result<Vec<&'a str>, ApiError> {
+pub fn read_names<'a>(value: &'a Value, place: &str, count_max: usize) -> Result<Vec<&'a str>, ApiError> {
     let list = match at(value, place) {
         None => return Ok(Vec::new()),
         Some(Value::Array(list)) if list.len() <= count_max => list,
@@ -69,7 +69,7 @@ pub fn names<'a>(value: &'a Value, place: &str, count_max: usize) -> Result<Vec<
     list.iter().map(|value| name(value).ok_or_else(|| invalid(place, "must be a list of names"))).collect()
 }
 
-pub fn tags(value: &Value) -> Result<Option<Vec<(String, String)>>, ApiError> {
+pub fn read_tags(value: &Value) -> Result<Option<Vec<(String, String)>>, ApiError> {
     let Some(given) = at(value, "tags") else { return Ok(None) };
     let tags: Tags = serde_json::from_value(given.clone()).map_err(|error| invalid("tags", error))?;
     Ok(Some(tags.0.into_iter().collect()))
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn properties_are_read_set_and_removed_by_path() {
         let mut body = json!({ "a": { "b": "x", "gone": null }, "n": "7" });
-        assert_eq!(text(&body, "a.b").unwrap(), Some("x"));
-        assert_eq!(text(&body, "a.gone").unwrap(), None);
-        assert_eq!(number(&body, "n").unwrap(), Some(7));
-        assert!(text(&body, "a").is_err());
+        assert_eq!(read_text(&body, "a.b").unwrap(), Some("x"));
+        assert_eq!(read_text(&body, "a.gone").unwrap(), None);
+        assert_eq!(read_number(&body, "n").unwrap(), Some(7));
+        assert!(read_text(&body, "a").is_err());
         put(&mut body, "a.c.d", true);
         remove(&mut body, "a.b");
         remove(&mut body, "no.such.place");
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn keywords_and_booleans_are_read_in_any_case_and_as_strings() {
         let body = json!({ "mode": "manual", "yes": "True", "no": false, "odd": "perhaps" });
-        assert_eq!(keyword(&body, "mode", &[("Automatic", 1), ("Manual", 2)]).unwrap(), Some(2));
-        assert_eq!(boolean(&body, "yes").unwrap(), Some(true));
-        assert_eq!(boolean(&body, "no").unwrap(), Some(false));
-        assert!(boolean(&body, "odd").is_err());
-        let refused = keyword(&body, "odd", &[("Automatic", 1)]).unwrap_err();
+        assert_eq!(read_keyword(&body, "mode", &[("Automatic", 1), ("Manual", 2)]).unwrap(), Some(2));
+        assert_eq!(read_bool(&body, "yes").unwrap(), Some(true));
+        assert_eq!(read_bool(&body, "no").unwrap(), Some(false));
+        assert!(read_bool(&body, "odd").is_err());
+        let refused = read_keyword(&body, "odd", &[("Automatic", 1)]).unwrap_err();
         assert_eq!(refused.message, "The property 'odd' is 'perhaps', but must be one of Automatic.");
     }
 }

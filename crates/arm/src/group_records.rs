@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use forewarn_core::{EventKind, Home, Machine, Membership, Region};
+use forewarn_core::{EventKind, Machine, Membership, Region, ResourceGroupRef};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Owner};
 use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 use forewarn_wire::arm::id::{Name, ResourceId};
 use serde_json::{Value, json};
 
 use super::call::Arm;
-use super::fields::text;
+use super::fields::read_text;
 use super::resource::{group_id, home_of, is_same_home};
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
@@ -29,17 +29,17 @@ fn record_prefix(subscription: &str) -> String {
 }
 
 /// The existing resource group of a resource, in its original spelling.
-pub async fn find_home(arm: &Arm, id: &ResourceId) -> Result<Home, ApiError> {
+pub async fn find_home(arm: &Arm, id: &ResourceId) -> Result<ResourceGroupRef, ApiError> {
     let home = home_of(id);
     if let Some(record) = arm.read_attachment(Owner::Region, record_name(id)).await? {
-        let name = text(&record, "name")?.unwrap_or(&home.resource_group).into();
-        return Ok(Home { resource_group: name, ..home });
+        let name = read_text(&record, "name")?.unwrap_or(&home.resource_group).into();
+        return Ok(ResourceGroupRef { resource_group: name, ..home });
     }
     find_spelling(&arm.snapshot().region, &home).ok_or_else(|| group_not_found(id))
 }
 
 /// The group as the first machine or group in it spells it.
-fn find_spelling(region: &Region, home: &Home) -> Option<Home> {
+fn find_spelling(region: &Region, home: &ResourceGroupRef) -> Option<ResourceGroupRef> {
     let groups = region.groups().map(|group| &group.home);
     let mut homes = groups.chain(region.machines().map(|machine| &machine.home));
     homes.find(|it| is_same_home(it, home)).cloned().or_else(|| is_default(home).then(|| home.clone()))
@@ -84,7 +84,7 @@ pub async fn read_subscriptions(arm: &Arm) -> Result<Vec<String>, ApiError> {
 
 /// A group that exists because a machine or group names it.
 pub struct ImpliedGroup {
-    pub home: Home,
+    pub home: ResourceGroupRef,
     location: String,
     is_leaving: bool,
 }
@@ -96,7 +96,7 @@ impl ImpliedGroup {
     }
 }
 
-fn find_implied(region: &Region, home: &Home) -> Option<ImpliedGroup> {
+fn find_implied(region: &Region, home: &ResourceGroupRef) -> Option<ImpliedGroup> {
     let found = implied_groups(region, &home.subscription).find(|group| is_same_home(&group.home, home));
     found.or_else(|| {
         let default = || ImpliedGroup { home: home.clone(), location: LOCATION_DEFAULT.into(), is_leaving: false };
@@ -105,15 +105,16 @@ fn find_implied(region: &Region, home: &Home) -> Option<ImpliedGroup> {
 }
 
 /// Whether this is the group of machines that were created without one.
-fn is_default(home: &Home) -> bool {
-    let default = Home { subscription: SUBSCRIPTION_DEFAULT.into(), resource_group: RESOURCE_GROUP_DEFAULT.into() };
+fn is_default(home: &ResourceGroupRef) -> bool {
+    let default =
+        ResourceGroupRef { subscription: SUBSCRIPTION_DEFAULT.into(), resource_group: RESOURCE_GROUP_DEFAULT.into() };
     is_same_home(home, &default)
 }
 
 /// Every group of the subscription that contains something, once.
 pub fn implied_groups(region: &Region, subscription: &str) -> impl Iterator<Item = ImpliedGroup> + use<> {
     let mut found: BTreeMap<String, ImpliedGroup> = BTreeMap::new();
-    let mut add = |home: &Home, location: &str, leaving: bool| {
+    let mut add = |home: &ResourceGroupRef, location: &str, leaving: bool| {
         if !home.subscription.eq_ignore_ascii_case(subscription) {
             return;
         }
@@ -140,7 +141,7 @@ fn is_leaving(region: &Region, machine: &Machine) -> bool {
     in_leaving_group || region.events_of(machine.id).any(|event| event.kind == EventKind::Terminate)
 }
 
-pub fn render(home: &Home, record: &Value, state: &str) -> Value {
+pub fn render(home: &ResourceGroupRef, record: &Value, state: &str) -> Value {
     let name = record["name"].as_str().unwrap_or(&home.resource_group);
     json!({
         "id": format!("/subscriptions/{}/resourceGroups/{name}", home.subscription),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Answer, Group, GroupId, Home, NewGroup, NewGroupKind, Region, Request};
+use forewarn_core::{Answer, Group, GroupId, NewGroup, NewGroupKind, Region, Request, ResourceGroupRef};
 use forewarn_wire::arm::id::{Provider, ResourceId};
 use http::StatusCode;
 use serde_json::Value;
@@ -88,7 +88,7 @@ pub fn list(call: &Call, kind: GroupType) -> Result<(Vec<Arc<Group>>, Option<Str
 /// A new group from the body of a PUT.
 pub fn new_group(
     name: &str,
-    home: Home,
+    home: ResourceGroupRef,
     kind: NewGroupKind,
     properties: &Value,
     [update_domains, fault_domains]: [Option<u32>; 2],

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_core::{Command, Group, Home, Machine, MachineChange, MachineId, Membership, Orchestration, Region};
+use forewarn_core::{
+    Command, Group, Machine, MachineChange, MachineId, Membership, Orchestration, Region, ResourceGroupRef,
+};
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
 use super::call::Call;
-use super::fields::{boolean, invalid};
+use super::fields::{invalid, read_bool};
 use super::machines;
 use super::page::{self, PageRequest};
 use super::render::{self, ResourceForm, View};
 use super::resource::not_found;
 use super::scale_sets::{self, set_of};
-use super::write::Written;
+use super::write::WriteResult;
 use forewarn_api::Action;
 use forewarn_api::error::ApiError;
 
@@ -48,7 +50,7 @@ pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     let given = call.json()?;
     let machine = find(&call.arm.snapshot().region, call.id())?;
-    let protected = boolean(&given, "properties.protectionPolicy.protectFromScaleIn")?;
+    let protected = read_bool(&given, "properties.protectionPolicy.protectFromScaleIn")?;
     let commands = protected.filter(|protected| *protected != machine.protected).map(|protected| {
         let change = Box::new(MachineChange { protected: Some(protected), ..MachineChange::default() });
         Command::ChangeMachine { machine: machine.id, change }
@@ -58,7 +60,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let region = &done.snapshot.region;
     let machine = region.machine(machine.id).ok_or_else(|| not_found(call.id()))?;
     let resource = render::machine(&call.arm, region, machine, ResourceForm::Instance, View::Without).await?;
-    Ok(Written { is_new: false, resource, pending: None }.into_response(&call))
+    Ok(WriteResult { is_new: false, resource, pending: None }.into_response(&call))
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
@@ -76,7 +78,7 @@ fn find_instance(region: &Region, group: &Group, instance: &str) -> Result<Optio
         Orchestration::Uniform => format!("{}_{instance}", group.name),
         Orchestration::Flexible => instance.to_owned(),
     };
-    let home: &Home = &group.home;
+    let home: &ResourceGroupRef = &group.home;
     let found = region.machine_at(home, &name);
     Ok(found
         .filter(|machine| matches!(machine.membership, Membership::Instance { set, .. } if set == group.id))

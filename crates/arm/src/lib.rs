@@ -77,5 +77,5 @@ async fn answer(actions: Actions, locks: Arc<Locks>, request: Request) -> Respon
     if !is_arm_path(path) {
         return not_found(path).into_response();
     }
-    routes::answer(actions, locks, request).await
+    routes::handle_request(actions, locks, request).await
 }

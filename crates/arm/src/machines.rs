@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
-    AddressRequest, Answer, Command, Details, EvictionPolicy, GroupId, Home, Machine, MachineChange, MachineId,
-    Membership, NewMachine, NewMembership, Priority, Region,
+    AddressRequest, Answer, Command, Details, EvictionPolicy, GroupId, Machine, MachineChange, MachineId, Membership,
+    NewMachine, NewMembership, Priority, Region, ResourceGroupRef,
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
-use super::fields::{self, at, invalid, invalid_name, keyword, missing, text};
+use super::fields::{self, at, invalid, invalid_name, missing, read_keyword, read_text};
 use super::groups::{self, GroupType};
 use super::network;
 use super::operations::OperationTicket;
@@ -21,7 +21,7 @@ use super::page::{self, PageRequest};
 use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, ResourceForm, View};
 use super::resource::{home_of, immutable, is_in_group, is_same_home, is_same_location, last_name, not_found};
-use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
+use super::write::{WantedIdentity, WriteMode, WriteResult, body_attachment, write_handlers};
 use forewarn_access::random_guid;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{Action, MachineTarget};
@@ -29,7 +29,7 @@ use forewarn_api_types::{ActionOptions, ResourceName, Time};
 
 write_handlers!();
 
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     profile::check_version(&arm.version, at(given, "properties"), "VirtualMachineProperties")?;
     let lock = arm.lock_for_write(id).await?;
     let name = last_name(id);
@@ -48,9 +48,9 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     }
 }
 
-async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
+async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) -> Result<WriteResult, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
-    text(&body, "location")?.ok_or_else(|| missing("location"))?;
+    read_text(&body, "location")?.ok_or_else(|| missing("location"))?;
     fields::put(&mut body, "properties.timeCreated", Time(arm.actions.engine().now().0).to_string());
     let snapshot = arm.snapshot();
     let properties = at(&body, "properties").cloned().unwrap_or_default();
@@ -63,8 +63,8 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         update_domain: None,
         fault_domain: None,
         zone: zone(&body)?,
-        priority: keyword(&properties, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
-        eviction: keyword(&properties, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
+        priority: read_keyword(&properties, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
+        eviction: read_keyword(&properties, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
         addresses: AddressRequest::FromPool,
         terminate: profile::terminate(&properties)?,
         policy: profile::policy(&properties)?,
@@ -93,10 +93,10 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     };
     let machine = created.ok_or_else(|| deleted_meanwhile(name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
-    Ok(Written { is_new: true, resource, pending: None })
+    Ok(WriteResult { is_new: true, resource, pending: None })
 }
 
-async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let snapshot = arm.snapshot();
     let current = render::machine(arm, &snapshot.region, machine, ResourceForm::VirtualMachine, View::Without).await?;
     let merged = mode.merge(&current, given);
@@ -127,21 +127,21 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMod
     let region = &done.snapshot.region;
     let machine = region.machine(id).ok_or_else(|| deleted_meanwhile(&machine.name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
-    Ok(Written { is_new: false, resource, pending: None })
+    Ok(WriteResult { is_new: false, resource, pending: None })
 }
 
 /// Refuses changes of properties that are fixed at creation.
 fn check_immutable(region: &Region, machine: &Machine, current: &Value, merged: &Value) -> Result<(), ApiError> {
     let (before, after) =
-        (text(current, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default());
+        (read_text(current, "location")?.unwrap_or_default(), read_text(merged, "location")?.unwrap_or_default());
     if !is_same_location(before, after) {
         return Err(immutable("location"));
     }
     let properties = at(merged, "properties").cloned().unwrap_or_default();
-    if keyword(&properties, "priority", PRIORITIES)?.is_some_and(|priority| priority != machine.priority) {
+    if read_keyword(&properties, "priority", PRIORITIES)?.is_some_and(|priority| priority != machine.priority) {
         return Err(immutable("properties.priority"));
     }
-    let eviction = keyword(&properties, "evictionPolicy", EVICTIONS)?;
+    let eviction = read_keyword(&properties, "evictionPolicy", EVICTIONS)?;
     if eviction.is_some_and(|eviction| eviction != machine.eviction) {
         return Err(immutable("properties.evictionPolicy"));
     }
@@ -178,7 +178,7 @@ fn find_membership(
     kind: GroupType,
     place: &str,
 ) -> Result<Option<GroupId>, ApiError> {
-    let Some(given) = text(properties, &format!("{place}.id"))? else { return Ok(None) };
+    let Some(given) = read_text(properties, &format!("{place}.id"))? else { return Ok(None) };
     let place = format!("properties.{place}.id");
     let id = ResourceId::parse(given).map_err(|error| invalid(&place, error))?;
     match groups::find(region, &id, kind) {
@@ -191,11 +191,11 @@ fn find_membership(
 }
 
 fn zone(body: &Value) -> Result<Option<forewarn_core::Name>, ApiError> {
-    Ok(fields::names(body, "zones", 1)?.first().map(|zone| (*zone).into()))
+    Ok(fields::read_names(body, "zones", 1)?.first().map(|zone| (*zone).into()))
 }
 
 fn details(body: &Value, properties: &Value, before: &Details) -> Result<Details, ApiError> {
-    profile::details(body, properties, text(properties, "hardwareProfile.vmSize")?, before)
+    profile::details(body, properties, read_text(properties, "hardwareProfile.vmSize")?, before)
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
@@ -207,16 +207,16 @@ pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
 }
 
 /// Finds a machine by its resource ID, as a virtual machine or as an instance.
-pub type Find = fn(&Region, &ResourceId) -> Result<Arc<Machine>, ApiError>;
+pub type MachineFinder = fn(&Region, &ResourceId) -> Result<Arc<Machine>, ApiError>;
 
-pub async fn respond(call: &Call, find: Find, form: ResourceForm) -> Result<Response, ApiError> {
+pub async fn respond(call: &Call, find: MachineFinder, form: ResourceForm) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let machine = find(&snapshot.region, call.id())?;
     let resource = render::machine(&call.arm, &snapshot.region, &machine, form, View::of(call)).await?;
     Ok(axum::Json(resource).into_response())
 }
 
-pub fn respond_view(call: &Call, find: Find) -> Result<Response, ApiError> {
+pub fn respond_view(call: &Call, find: MachineFinder) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let machine = find(&snapshot.region, call.id())?;
     Ok(axum::Json(render::instance_view(&snapshot.region, &machine)).into_response())
@@ -269,7 +269,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 }
 
 /// Deletes a machine, with notice if it has a terminate notification.
-pub async fn delete_found(call: &Call, find: Find) -> Result<Response, ApiError> {
+pub async fn delete_found(call: &Call, find: MachineFinder) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
     let target = MachineTarget::Id(machine.id);

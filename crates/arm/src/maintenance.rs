@@ -9,10 +9,10 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
-use super::fields::{self, at, invalid, missing, text};
+use super::fields::{self, at, invalid, missing, read_text};
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, last_name, not_found};
-use super::write::{WriteMode, Written, merge_record, write_handlers};
+use super::write::{WriteMode, WriteResult, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
@@ -31,7 +31,7 @@ pub fn record_name(id: &ResourceId) -> String {
 
 write_handlers!();
 
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;
     let merged = merge_record(arm, id, record_name(id), given, mode, check_new(arm, id, given)).await?;
     check(&merged.body)?;
@@ -39,11 +39,11 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     let permit = arm.actions.permit(Action::PutMaintenanceConfiguration)?;
     let note = permit.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
     arm.actions.commit(Vec::new(), note, move |_| vec![attachment]).await?;
-    Ok(Written { is_new: merged.is_new, resource: render(merged.body), pending: None })
+    Ok(WriteResult { is_new: merged.is_new, resource: render(merged.body), pending: None })
 }
 
 async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiError> {
-    text(given, "location")?.ok_or_else(|| missing("location"))?;
+    read_text(given, "location")?.ok_or_else(|| missing("location"))?;
     let prefix = record_name(id);
     let group = prefix.rsplit_once('/').map_or(prefix.as_str(), |(group, _)| group);
     let count = arm.read_attachments_below(format!("{group}/"), None).await?.len();
@@ -58,7 +58,7 @@ async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiE
 
 fn check(body: &Value) -> Result<(), ApiError> {
     const PLACE: &str = "properties.maintenanceScope";
-    let scope = text(body, PLACE)?.unwrap_or(SCOPE);
+    let scope = read_text(body, PLACE)?.unwrap_or(SCOPE);
     if !scope.eq_ignore_ascii_case(SCOPE) {
         return Err(invalid(PLACE, format!("is '{scope}', but only {SCOPE} is supported")));
     }
@@ -107,7 +107,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 }
 
 fn render(mut body: Value) -> Value {
-    let id = text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+    let id = read_text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
     let Some(id) = id else { return body };
     fields::put(&mut body, "name", last_name(&id));
     fields::put(&mut body, "type", "Microsoft.Maintenance/maintenanceConfigurations");

@@ -6,7 +6,7 @@ mod children;
 use std::net::IpAddr;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Home, Machine, Name, Region};
+use forewarn_core::{Machine, Name, Region, ResourceGroupRef};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 use forewarn_wire::arm::id::{Path, ResourceId};
 use forewarn_wire::arm::types;
@@ -14,10 +14,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
-use super::fields::{self, at, missing, text};
+use super::fields::{self, at, missing, read_text};
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
-use super::write::{WriteMode, Written, merge_record, write_handlers};
+use super::write::{WriteMode, WriteResult, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::mac_address;
@@ -48,7 +48,7 @@ pub fn is_known(path: &Path) -> bool {
 
 write_handlers!();
 
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;
     let mut merged = merge_record(arm, id, record_name(id), given, mode, check_new(arm, id, given)).await?;
     let children = match children::take(&mut merged.body, id)? {
@@ -60,7 +60,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
         arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", lock.home.resource_group, last_name(id)));
     arm.actions.commit(Vec::new(), note, move |_| children.into_iter().chain([attachment]).collect()).await?;
     let resource = complete(arm, vec![merged.body]).await?.pop().unwrap_or_default();
-    Ok(Written { is_new: merged.is_new, resource, pending: None })
+    Ok(WriteResult { is_new: merged.is_new, resource, pending: None })
 }
 
 async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiError> {
@@ -69,7 +69,7 @@ async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiE
             arm.read_attachment(Owner::Region, record_name(&parent)).await?.ok_or_else(|| not_found(&parent))?;
         }
         None => {
-            text(given, "location")?.ok_or_else(|| missing("location"))?;
+            read_text(given, "location")?.ok_or_else(|| missing("location"))?;
         }
     }
     let count = arm.read_attachments_below(format!("{RECORD}{}/", group_id(id).key()), None).await?.len();
@@ -97,7 +97,7 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
 
 /// Stored bodies of one type as GET shows them: with the state of the region and what other resources say about them.
 async fn complete(arm: &Arm, bodies: Vec<Value>) -> Result<Vec<Value>, ApiError> {
-    let related = children::Related::read(arm, &bodies).await?;
+    let related = children::RelatedResources::read(arm, &bodies).await?;
     let region = &arm.snapshot().region;
     Ok(bodies.into_iter().map(|body| related.render(render(region, body), |child| render(region, child))).collect())
 }
@@ -111,7 +111,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
         false => format!("{RECORD}/subscriptions/{}/", call.subscription().to_ascii_lowercase()),
     };
     let is_wanted = |body: &Value| {
-        let id = text(body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+        let id = read_text(body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
         id.and_then(|id| id.kind()).is_some_and(|found| found.eq_ignore_ascii_case(&kind))
     };
     let (mut found, mut after) = (Vec::new(), request.after.clone());
@@ -160,7 +160,7 @@ pub fn interfaces_of(properties: &Value) -> Vec<ResourceId> {
 pub async fn attach_to_machine(
     arm: &Arm,
     interfaces: &[ResourceId],
-    home: &Home,
+    home: &ResourceGroupRef,
     name: &Name,
 ) -> Result<Vec<Attachment>, ApiError> {
     let mut attachments = Vec::new();
@@ -177,7 +177,7 @@ pub async fn attach_to_machine(
 }
 
 fn render(region: &Region, mut body: Value) -> Value {
-    let id = text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+    let id = read_text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
     let Some(id) = id else { return body };
     fields::put(&mut body, "name", last_name(&id));
     fields::put(&mut body, "type", id.kind().unwrap_or_default());
@@ -213,7 +213,8 @@ fn render_interface(interface: &mut Value) {
 
 /// Renders the addresses of the machine into its network interface.
 fn render_machine(region: &Region, interface: &mut Value) {
-    let id = text(interface, "properties.virtualMachine.id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+    let id =
+        read_text(interface, "properties.virtualMachine.id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
     let machine = id.and_then(|id| region.machine_at(&home_of(&id), last_name(&id)));
     let Some(machine) = machine else {
         fields::remove(interface, "properties.virtualMachine");

@@ -54,7 +54,7 @@ impl OperationTicket {
     pub fn finished(now: Timestamp) -> OperationTicket {
         let millis = (now.0 as u128 & 0xffff_ffff_ffff) << 80;
         let random = random_guid().0 & ((1 << 80) - 1);
-        OperationTicket::Finished(Guid::random_shaped(millis | random))
+        OperationTicket::Finished(Guid::from_random_bits(millis | random))
     }
 
     /// The ticket of a started operation.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn ticket_names_round_trip() {
-        let seed = Guid::random_shaped(7);
+        let seed = Guid::from_random_bits(7);
         let finished = OperationTicket::finished(Timestamp(1_772_366_400_123));
         for ticket in [OperationTicket::One(seed), OperationTicket::Many { seed, count: 3 }, finished] {
             assert_eq!(OperationTicket::parse(&ticket.to_string()), Some(ticket));

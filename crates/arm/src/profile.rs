@@ -11,7 +11,7 @@ use forewarn_core::{
 use forewarn_wire::duration;
 use serde_json::{Value, json};
 
-use super::fields::{self, at, boolean, invalid, keyword, text};
+use super::fields::{self, at, invalid, read_bool, read_keyword, read_text};
 use forewarn_api::error::{ApiError, ErrorCode};
 
 /// The first api-version with terminate notification.
@@ -62,8 +62,8 @@ pub fn check_version(version: &str, profile: Option<&Value>, object: &str) -> Re
 pub fn terminate(profile: &Value) -> Result<Option<Arc<TerminateProfile>>, ApiError> {
     check_os_image(profile)?;
     const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
-    let timeout = text(profile, &format!("{PLACE}.notBeforeTimeout"))?;
-    let enabled = boolean(profile, &format!("{PLACE}.enable"))?.unwrap_or(false);
+    let timeout = read_text(profile, &format!("{PLACE}.notBeforeTimeout"))?;
+    let enabled = read_bool(profile, &format!("{PLACE}.enable"))?.unwrap_or(false);
     let timeout = timeout.unwrap_or(TERMINATE_DEFAULT);
     let Ok(secs) = duration::parse_secs(timeout) else { return Err(Rejection::TerminateRange.into()) };
     let profile = TerminateProfile { timeout: Duration::from_secs(secs), text: timeout.into() };
@@ -72,7 +72,7 @@ pub fn terminate(profile: &Value) -> Result<Option<Arc<TerminateProfile>>, ApiEr
 
 fn check_os_image(profile: &Value) -> Result<(), ApiError> {
     const PLACE: &str = "scheduledEventsProfile.osImageNotificationProfile.notBeforeTimeout";
-    match text(profile, PLACE)? {
+    match read_text(profile, PLACE)? {
         Some(timeout) if duration::parse_secs(timeout) != duration::parse_secs(OS_IMAGE_NOTICE) => {
             Err(invalid(PLACE, format!("must be {OS_IMAGE_NOTICE}")))
         }
@@ -101,7 +101,7 @@ pub fn policy(properties: &Value) -> Result<Option<EventsPolicy>, ApiError> {
     let default = EventsPolicy::default();
     let approves = |key: &str, default: bool| {
         let place = format!("{key}.automaticallyApprove");
-        boolean(given, &place).map(|given| given.unwrap_or(default))
+        read_bool(given, &place).map(|given| given.unwrap_or(default))
     };
     Ok(Some(EventsPolicy {
         approve_user_reboot: approves("userInitiatedReboot", default.approve_user_reboot)?,
@@ -131,23 +131,23 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
     let os_type = match (at(profile, "osProfile.windowsConfiguration"), at(profile, "osProfile.linuxConfiguration")) {
         (Some(_), _) => Some("Windows"),
         (None, Some(_)) => Some("Linux"),
-        (None, None) => text(profile, "storageProfile.osDisk.osType")?,
+        (None, None) => read_text(profile, "storageProfile.osDisk.osType")?,
     };
     for (given, current) in [
-        (text(body, "location")?, &mut details.location),
+        (read_text(body, "location")?, &mut details.location),
         (size, &mut details.size),
         (os_type, &mut details.os_type),
-        (text(profile, "osProfile.computerName")?, &mut details.computer_name),
-        (text(profile, &format!("{image}.publisher"))?, &mut details.publisher),
-        (text(profile, &format!("{image}.offer"))?, &mut details.offer),
-        (text(profile, &format!("{image}.sku"))?, &mut details.sku),
-        (text(profile, &format!("{image}.version"))?, &mut details.image_version),
+        (read_text(profile, "osProfile.computerName")?, &mut details.computer_name),
+        (read_text(profile, &format!("{image}.publisher"))?, &mut details.publisher),
+        (read_text(profile, &format!("{image}.offer"))?, &mut details.offer),
+        (read_text(profile, &format!("{image}.sku"))?, &mut details.sku),
+        (read_text(profile, &format!("{image}.version"))?, &mut details.image_version),
     ] {
         if let Some(given) = given {
             *current = given.into();
         }
     }
-    if let Some(tags) = fields::tags(body)? {
+    if let Some(tags) = fields::read_tags(body)? {
         details.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     }
     Ok(details)
@@ -157,9 +157,9 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
 pub fn model(body: &Value, before: &Details) -> Result<SetModel, ApiError> {
     let profile = at(body, "properties.virtualMachineProfile").cloned().unwrap_or_default();
     Ok(SetModel {
-        priority: keyword(&profile, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
-        eviction: keyword(&profile, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
+        priority: read_keyword(&profile, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
+        eviction: read_keyword(&profile, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
         terminate: terminate(&profile)?,
-        details: Arc::new(details(body, &profile, text(body, "sku.name")?, before)?),
+        details: Arc::new(details(body, &profile, read_text(body, "sku.name")?, before)?),
     })
 }

@@ -1,14 +1,14 @@
 //! Resource IDs: the parts that handlers need, comparisons that ignore spelling, and the errors that name a resource.
 
-use forewarn_core::Home;
+use forewarn_core::ResourceGroupRef;
 use forewarn_wire::arm::id::{Name, ResourceId, Scope};
 
 use forewarn_api::error::{ApiError, ErrorCode};
 
 /// The subscription and resource group of a resource.
-pub fn home_of(id: &ResourceId) -> Home {
+pub fn home_of(id: &ResourceId) -> ResourceGroupRef {
     let text = |name: Option<&Name>| name.map_or("", Name::as_str).into();
-    Home { subscription: text(id.subscription()), resource_group: text(id.group()) }
+    ResourceGroupRef { subscription: text(id.subscription()), resource_group: text(id.group()) }
 }
 
 /// The ID of the resource group that contains a resource.
@@ -27,7 +27,7 @@ pub fn last_name(id: &ResourceId) -> &str {
 }
 
 /// Compares subscription and resource group without regard to case.
-pub fn is_same_home(one: &Home, other: &Home) -> bool {
+pub fn is_same_home(one: &ResourceGroupRef, other: &ResourceGroupRef) -> bool {
     one.resource_group.eq_ignore_ascii_case(&other.resource_group)
         && one.subscription.eq_ignore_ascii_case(&other.subscription)
 }

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{GroupId, Home, Machine, MachineId, Region, Request};
+use forewarn_core::{GroupId, Machine, MachineId, Region, Request, ResourceGroupRef};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 use forewarn_wire::arm::id::ResourceId;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::call::{Arm, Call};
-use super::fields::{self, missing, text};
+use super::fields::{self, missing, read_text};
 use super::group_records::{self, find, group_not_found, implied_groups, record_name};
 use super::operations::OperationTicket;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_same_home, is_same_location};
-use super::write::{WriteMode, Written, write_handlers};
+use super::write::{WriteMode, WriteResult, write_handlers};
 use super::{deployments, network};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
@@ -27,7 +27,7 @@ const _: () = assert!(GROUPS_MAX < ATTACHMENTS_PAGE_MAX as usize, "all groups fi
 
 write_handlers!();
 
-async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let _lock = arm.lock(id).await;
     let existing = find(arm, id).await?;
     let home = home_of(id);
@@ -38,13 +38,13 @@ async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Re
         return Err(group_not_found(id));
     }
     let merged = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
-    let location = text(&merged, "location")?.ok_or_else(|| missing("location"))?.to_owned();
+    let location = read_text(&merged, "location")?.ok_or_else(|| missing("location"))?.to_owned();
     let before = existing.as_ref().and_then(|existing| existing["location"].as_str());
     if let Some(before) = before.filter(|before| !is_same_location(before, &location)) {
         let message = format!("The resource group is in '{before}' and cannot be moved to '{location}'.");
         return Err(ApiError::new(ErrorCode::PropertyChangeNotAllowed, message).with_target("location"));
     }
-    let tags = fields::tags(&merged)?.unwrap_or_default();
+    let tags = fields::read_tags(&merged)?.unwrap_or_default();
     let name = existing.as_ref().and_then(|it| it["name"].as_str()).unwrap_or(&home.resource_group).to_owned();
     let record = json!({
         "name": name,
@@ -58,7 +58,7 @@ async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Re
     let note = arm.actions.permit(Action::PutResourceGroup)?.note(name.as_str());
     arm.actions.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     let resource = group_records::render(&home, &record, "Succeeded");
-    Ok(Written { is_new: existing.is_none(), resource, pending: None })
+    Ok(WriteResult { is_new: existing.is_none(), resource, pending: None })
 }
 
 async fn check_quota(arm: &Arm, id: &ResourceId) -> Result<(), ApiError> {
@@ -92,7 +92,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     }
     for record in group_records::read_all(&call.arm, call.id().subscription()).await? {
         let name = record["name"].as_str().unwrap_or_default();
-        let home = Home { subscription: subscription.clone(), resource_group: name.into() };
+        let home = ResourceGroupRef { subscription: subscription.clone(), resource_group: name.into() };
         all.insert(name.to_ascii_lowercase(), group_records::render(&home, &record, "Succeeded"));
     }
     let after = request.after.as_deref();
@@ -127,7 +127,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 }
 
 /// The groups, and the machines that are in none of them.
-fn contents(region: &Region, home: &Home) -> (Vec<GroupId>, Vec<MachineId>) {
+fn contents(region: &Region, home: &ResourceGroupRef) -> (Vec<GroupId>, Vec<MachineId>) {
     let groups: BTreeSet<_> =
         region.groups().filter(|group| is_same_home(&group.home, home)).map(|group| group.id).collect();
     let is_alone = |machine: &&std::sync::Arc<Machine>| {

@@ -203,7 +203,7 @@ pub fn shapes() -> impl Iterator<Item = (Method, &'static str)> {
 }
 
 /// Checks the role, reads a request, runs its handler, and adds the request ID to the response.
-pub async fn answer(actions: Actions, locks: Arc<Locks>, request: Request) -> Response {
+pub async fn handle_request(actions: Actions, locks: Arc<Locks>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let permitted = actions.require(role_of(&method, uri.path()));
     let mut response = match permitted {

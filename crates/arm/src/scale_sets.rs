@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
-    Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, Home, MachineId, NewGroupKind, OperationState,
-    Orchestration, Region, Rejection, ScaleSet, UpgradeMode,
+    Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, MachineId, NewGroupKind, OperationState,
+    Orchestration, Region, Rejection, ResourceGroupRef, ScaleSet, UpgradeMode,
 };
 use forewarn_core::{Name, Scale};
 use forewarn_store::{Attachment, Owner};
@@ -13,14 +13,14 @@ use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
-use super::fields::{self, at, boolean, keyword, missing, number, text};
+use super::fields::{self, at, missing, read_bool, read_keyword, read_number, read_text};
 use super::groups::{self, GroupType};
 use super::operations::OperationTicket;
 use super::page;
 use super::profile::{self, ORCHESTRATIONS, UPGRADES};
 use super::render;
 use super::resource::{immutable, is_same_location, last_name};
-use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
+use super::write::{WantedIdentity, WriteMode, WriteResult, body_attachment, write_handlers};
 use forewarn_access::random_guid;
 use forewarn_api::error::ApiError;
 use forewarn_api::{Action, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
@@ -28,20 +28,20 @@ use forewarn_api_types::Time;
 
 write_handlers!();
 
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let profile = at(given, "properties.virtualMachineProfile");
     profile::check_version(&arm.version, profile, "VirtualMachineProfile")?;
     let lock = arm.lock_for_write(id).await?;
-    match mode.existing(find(&arm.snapshot().region, id))? {
+    match mode.require_existing(find(&arm.snapshot().region, id))? {
         Some(group) => change(arm, &group, given, mode).await,
         None => create(arm, lock.home.clone(), last_name(id), given).await,
     }
 }
 
-async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
+async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) -> Result<WriteResult, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
     fields::put(&mut body, "properties.timeCreated", Time(arm.actions.engine().now().0).to_string());
-    let domains = [None, number(&body, "properties.platformFaultDomainCount")?];
+    let domains = [None, read_number(&body, "properties.platformFaultDomainCount")?];
     let new = groups::new_group(name, home, new_kind(&body)?, &body["properties"], domains)?;
     let identity = WantedIdentity::from_body(arm, &body, None, new.salt)?;
     let attach = move |answers: &[Answer]| {
@@ -57,18 +57,18 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
 }
 
 fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
-    text(body, "location")?.ok_or_else(|| missing("location"))?;
+    read_text(body, "location")?.ok_or_else(|| missing("location"))?;
     let orchestration =
-        keyword(body, "properties.orchestrationMode", ORCHESTRATIONS)?.unwrap_or(Orchestration::Uniform);
+        read_keyword(body, "properties.orchestrationMode", ORCHESTRATIONS)?.unwrap_or(Orchestration::Uniform);
     // Machines are added later to a Flexible set without a profile.
     let needs_sku = orchestration == Orchestration::Uniform || at(body, "properties.virtualMachineProfile").is_some();
-    let capacity = match (at(body, "sku"), number(body, "sku.capacity")?) {
+    let capacity = match (at(body, "sku"), read_number(body, "sku.capacity")?) {
         (_, Some(capacity)) => capacity,
         (None, None) if needs_sku => return Err(missing("sku")),
         (Some(_), None) if needs_sku => return Err(missing("sku.capacity")),
         (_, None) => 0,
     };
-    let single = boolean(body, "properties.singlePlacementGroup")?.unwrap_or(false);
+    let single = read_bool(body, "properties.singlePlacementGroup")?.unwrap_or(false);
     let placement_group_max = match (orchestration, single) {
         (Orchestration::Uniform, false) => Some(PLACEMENT_GROUP_DEFAULT),
         (Orchestration::Uniform, true) | (Orchestration::Flexible, _) => None,
@@ -78,16 +78,16 @@ fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
         upgrade_mode: upgrade_mode(body)?.unwrap_or(UpgradeMode::Manual),
         capacity,
         placement_group_max,
-        zones: fields::names(body, "zones", ZONES_MAX)?.into_iter().map(Name::from).collect(),
+        zones: fields::read_names(body, "zones", ZONES_MAX)?.into_iter().map(Name::from).collect(),
         model: profile::model(body, &Details::default())?,
     })
 }
 
 fn upgrade_mode(body: &Value) -> Result<Option<UpgradeMode>, ApiError> {
-    keyword(body, "properties.upgradePolicy.mode", UPGRADES)
+    read_keyword(body, "properties.upgradePolicy.mode", UPGRADES)
 }
 
-async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
+async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let set = set_of(group)?;
     let before = arm.read_identity(Owner::Group(group.id)).await?;
     let body = arm.read_body(Owner::Group(group.id)).await?;
@@ -103,7 +103,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         policy: (policy != group.policy).then_some(policy),
         upgrade_mode: (mode != set.upgrade_mode).then_some(mode),
         model: (model != set.model).then_some(model),
-        capacity: number(given, "sku.capacity")?.filter(|capacity| *capacity != set.capacity).map(scale),
+        capacity: read_number(given, "sku.capacity")?.filter(|capacity| *capacity != set.capacity).map(scale),
     };
     let commands = match change == GroupChange::default() {
         true => Vec::new(),
@@ -124,19 +124,21 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
 }
 
 fn check_immutable(group: &Group, set: &ScaleSet, current: &Value, merged: &Value) -> Result<(), ApiError> {
-    if !is_same_location(text(current, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default())
-    {
+    if !is_same_location(
+        read_text(current, "location")?.unwrap_or_default(),
+        read_text(merged, "location")?.unwrap_or_default(),
+    ) {
         return Err(immutable("location"));
     }
-    let orchestration = keyword(merged, "properties.orchestrationMode", ORCHESTRATIONS)?;
+    let orchestration = read_keyword(merged, "properties.orchestrationMode", ORCHESTRATIONS)?;
     if orchestration.is_some_and(|orchestration| orchestration != set.orchestration) {
         return Err(immutable("properties.orchestrationMode"));
     }
-    let faults = number(merged, "properties.platformFaultDomainCount")?;
+    let faults = read_number(merged, "properties.platformFaultDomainCount")?;
     if faults.is_some_and(|faults| faults != group.fault_domains) {
         return Err(immutable("properties.platformFaultDomainCount"));
     }
-    let zones = fields::names(merged, "zones", ZONES_MAX)?;
+    let zones = fields::read_names(merged, "zones", ZONES_MAX)?;
     if !zones.iter().copied().eq(set.zones.iter().map(|zone| &**zone)) {
         return Err(immutable("zones"));
     }
@@ -166,13 +168,13 @@ async fn written(
     id: GroupId,
     is_new: bool,
     operation: Option<forewarn_core::OperationId>,
-) -> Result<Written, ApiError> {
+) -> Result<WriteResult, ApiError> {
     let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
     let resource = render_set(arm, region, group).await?;
     let is_running = |id: &forewarn_core::OperationId| {
         region.operation(*id).is_some_and(|operation| operation.state == OperationState::Running)
     };
-    Ok(Written { is_new, resource, pending: operation.filter(is_running).map(OperationTicket::One) })
+    Ok(WriteResult { is_new, resource, pending: operation.filter(is_running).map(OperationTicket::One) })
 }
 
 /// The set as GET shows it.

@@ -1,7 +1,7 @@
 //! Writing a resource, whether a request or a template asks for it: merging, locking, storing the body, identities.
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Guid, Home};
+use forewarn_core::{Guid, ResourceGroupRef};
 use forewarn_store::{Attachment, Owner};
 use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::arm::merge;
@@ -40,7 +40,7 @@ pub(crate) use write_handlers;
 
 impl WriteMode {
     /// The resource to change, or None if it is to be created.
-    pub fn existing<T>(self, found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    pub fn require_existing<T>(self, found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
         match (found, self) {
             (Ok(found), _) => Ok(Some(found)),
             (Err(error), WriteMode::Patch) => Err(error),
@@ -59,7 +59,7 @@ impl WriteMode {
 /// Exclusive access to one resource while it is written.
 pub struct WriteLock<'a> {
     /// The resource group, in its original spelling.
-    pub home: Home,
+    pub home: ResourceGroupRef,
     _lock: MutexGuard<'a, ()>,
 }
 
@@ -92,7 +92,7 @@ pub async fn merge_record(
         (Some(_), _) => {}
     }
     let mut body = mode.merge(existing.as_ref().unwrap_or(&Value::Null), given);
-    fields::tags(&body)?;
+    fields::read_tags(&body)?;
     // The ID keeps its original spelling.
     let id_before = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
     fields::put(&mut body, "id", id_before.unwrap_or_else(|| id.to_string().into()));
@@ -100,7 +100,7 @@ pub async fn merge_record(
 }
 
 /// The result of a write.
-pub struct Written {
+pub struct WriteResult {
     pub is_new: bool,
     /// As GET shows it.
     pub resource: Value,
@@ -108,7 +108,7 @@ pub struct Written {
     pub pending: Option<OperationTicket>,
 }
 
-impl Written {
+impl WriteResult {
     pub fn into_response(mut self, call: &Call) -> Response {
         let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };
         match self.pending.take() {
@@ -162,7 +162,7 @@ impl WantedIdentity {
         before: Option<MachineIdentity>,
         derived_from: Guid,
     ) -> Result<WantedIdentity, ApiError> {
-        let kind = fields::text(body, "identity.type")?.unwrap_or("None");
+        let kind = fields::read_text(body, "identity.type")?.unwrap_or("None");
         let new = || MachineIdentity::derived(derived_from, arm.actions.tenant(), None);
         Ok(WantedIdentity(is_system(kind).then(|| before.unwrap_or_else(new))))
     }
@@ -181,7 +181,7 @@ impl WantedIdentity {
 
 /// Renders the identity of a resource, whichever API assigned it.
 pub fn render_identity(body: &mut Value, identity: Option<&MachineIdentity>) {
-    let kind = fields::text(body, "identity.type").ok().flatten().unwrap_or("None").to_owned();
+    let kind = fields::read_text(body, "identity.type").ok().flatten().unwrap_or("None").to_owned();
     match identity {
         Some(identity) => {
             let kind = if is_system(&kind) { kind } else { "SystemAssigned".to_owned() };

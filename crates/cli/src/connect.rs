@@ -2,13 +2,13 @@
 
 use forewarn_api_client::Api;
 use forewarn_api_client::failure::Failure;
-use forewarn_connect::Choice;
+use forewarn_connect::ServerOptions;
 
 use crate::args::Connection;
 use crate::config::data_directory;
 
 pub fn connect(connection: &Connection) -> Result<Api, Failure> {
-    Api::new(&Choice {
+    Api::new(&ServerOptions {
         server: connection.server.clone(),
         token: connection.token.clone(),
         data: connection.data.clone(),

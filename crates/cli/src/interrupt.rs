@@ -15,10 +15,10 @@ const INTERRUPTED: i32 = 130;
 static EXPLANATION: OnceLock<Mutex<Option<String>>> = OnceLock::new();
 
 /// Explains an interruption until dropped.
-pub struct Explained;
+pub struct InterruptGuard;
 
 /// Returns once Ctrl-C has the explanation.
-pub fn explain(text: impl Into<String>) -> Explained {
+pub fn explain(text: impl Into<String>) -> InterruptGuard {
     let first = EXPLANATION.get().is_none();
     *explanation() = Some(text.into());
     if first {
@@ -26,10 +26,10 @@ pub fn explain(text: impl Into<String>) -> Explained {
         thread::spawn(move || listen(listening));
         let _ = is_listening.recv();
     }
-    Explained
+    InterruptGuard
 }
 
-impl Drop for Explained {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         *explanation() = None;
     }

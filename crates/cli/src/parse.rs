@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forewarn_api::WEBHOOK_RETRY_MAX;
 use forewarn_api_client::moment;
-use forewarn_api_types::nearest::nearest;
-pub use forewarn_api_types::span::{span, span_text};
+use forewarn_api_types::nearest::find_nearest;
+pub use forewarn_api_types::span::{format_span, parse_span};
 use forewarn_api_types::{FAULT_STATUSES, Word};
 use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 
@@ -23,7 +23,7 @@ pub fn word<T: Word>() -> impl TypedValueParser<Value = T> {
 
 /// A duration in whole seconds.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {
-    let span = span(text)?;
+    let span = parse_span(text)?;
     let whole = span.subsec_nanos() == 0;
     whole.then_some(span.as_secs()).ok_or_else(|| "whole seconds, such as 90s or 15m".into())
 }
@@ -62,7 +62,7 @@ pub fn number_or_none(text: &str) -> Result<Limit, String> {
 
 /// An RFC 3339 time, or the same in UTC without an offset.
 pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
-    moment::absolute(text).ok_or_else(|| "a time such as 2026-07-28T10:00:00Z".into())
+    moment::parse_absolute(text).ok_or_else(|| "a time such as 2026-07-28T10:00:00Z".into())
 }
 
 /// An address and a port. `:8170` means all IPv4 addresses of this computer, as with most servers.
@@ -84,7 +84,7 @@ pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let near = nearest(text, names.iter().copied());
+        let near = find_nearest(text, names.iter().copied());
         let hint = near.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
         format!("one of: {}{hint}", names.join(", "))
     })
@@ -140,7 +140,7 @@ pub fn mac(text: &str) -> Result<String, String> {
 /// A delay of an answer.
 pub fn delay(text: &str) -> Result<Duration, String> {
     let most = DELAY_MAX.as_secs();
-    span(text)
+    parse_span(text)
         .ok()
         .filter(|span| *span <= DELAY_MAX)
         .ok_or_else(|| format!("a duration of up to {most}s, such as 2s or 250ms"))
@@ -158,7 +158,7 @@ pub fn retry_after(text: &str) -> Result<u64, String> {
 pub fn retry_for(text: &str) -> Result<u64, String> {
     let seconds = whole_seconds(text)?;
     let fits = seconds <= WEBHOOK_RETRY_MAX.as_secs();
-    fits.then_some(seconds).ok_or_else(|| format!("at most {}", span_text(WEBHOOK_RETRY_MAX)))
+    fits.then_some(seconds).ok_or_else(|| format!("at most {}", format_span(WEBHOOK_RETRY_MAX)))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     tokio::spawn(activity_log::run(running.engine.clone()));
     let result = tokio::select! {
         () = signals.next() => Ok(()),
-        () = running.failed() => Err(Failure::Refused("the writer has stopped, so no changes are possible: see the log for the reason, then restart the server".into())),
+        () = running.wait_for_failure() => Err(Failure::Refused("the writer has stopped, so no changes are possible: see the log for the reason, then restart the server".into())),
     };
     tracing::info!("stopping");
     tokio::select! {

@@ -97,7 +97,7 @@ fn follow(follower: &mut Follower, list: &mut List, requests: &Receiver<String>)
 /// Commits requests until this server no longer leads.
 fn lead(writer: &mut Writer, list: &mut List, requests: &Receiver<String>) -> Next {
     loop {
-        let Ok(next) = writer.tend(list) else { return Next::Follow };
+        let Ok(next) = writer.run_due_tasks(list) else { return Next::Follow };
         let number = match requests.recv_timeout(next.saturating_sub(BootClock.now())) {
             Ok(number) => number,
             Err(RecvTimeoutError::Timeout) => continue,

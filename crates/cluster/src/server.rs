@@ -1,7 +1,7 @@
 //! The shell around the state machine: a server's log, clock and copy, driven by the thread that commits.
 //!
 //! A server is a [`Follower`] until [`Follower::follow`] returns [`Following::Lead`], then a [`Writer`] until a call of
-//! its own returns a loss. Both use the caller's thread. In particular, beats are sent by [`Writer::tend`] and
+//! its own returns a loss. Both use the caller's thread. In particular, beats are sent by [`Writer::run_due_tasks`] and
 //! [`Writer::commit`], never by a thread of their own: if the caller hangs, another server takes over.
 
 use std::time::Duration;
@@ -11,7 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::contract::{Leader, Log, LogError};
 use crate::machine::{
-    Delivery, Divergence, Freshness, Identity, Lead, Loss, Machine, Moment, NEVER, NotReady, Outcome, Settings, Step,
+    Delivery, Divergence, Freshness, Identity, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, NotReady,
+    Outcome, Settings, Step,
 };
 use crate::record::{Entry, Position};
 use crate::request::Request;
@@ -67,7 +68,7 @@ impl Clock for BootClock {
 #[derive(Debug)]
 pub enum Following {
     /// Call [`Follower::lead`].
-    Lead(Lead),
+    Lead(LeadershipStart),
     /// The time is up.
     Idle,
     /// The region does not exist. The follower keeps looking for it.
@@ -203,7 +204,7 @@ impl Follower {
 impl Writer {
     /// Commits a payload: writes it to the log, then applies it to the copy. Also sends beats that are due.
     pub fn commit(&mut self, replica: &mut dyn Replica, payload: Vec<u8>) -> Outcome {
-        if self.tend(replica).is_err() {
+        if self.run_due_tasks(replica).is_err() {
             return Outcome::Deposed;
         }
         if let Err(NotReady) = self.0.machine.commit(self.0.clock.now(), payload) {
@@ -221,16 +222,18 @@ impl Writer {
 
     /// Does everything that is due: beats, progress, truncation. Returns when to call it next, or why this server no
     /// longer leads. Then call [`Writer::follow`].
-    pub fn tend(&mut self, replica: &mut dyn Replica) -> Result<Moment, Loss> {
+    pub fn run_due_tasks(&mut self, replica: &mut dyn Replica) -> Result<Moment, LeadershipLoss> {
         loop {
             match self.0.step(replica) {
                 Progress::Worked => {}
                 Progress::Delivered(Delivery::Lost(loss)) => return Err(loss),
                 Progress::Delivered(_) => {}
-                Progress::Wait(moment) => return self.0.machine.is_leading().then_some(moment).ok_or(Loss::Confused),
+                Progress::Wait(moment) => {
+                    return self.0.machine.is_leading().then_some(moment).ok_or(LeadershipLoss::Confused);
+                }
             }
             if !self.0.machine.is_leading() && !self.0.machine.has_deliveries() {
-                return Err(Loss::Confused);
+                return Err(LeadershipLoss::Confused);
             }
         }
     }
@@ -245,7 +248,7 @@ impl Writer {
         self.0.machine.set_contact(self.0.clock.now(), has_contact);
     }
 
-    /// Resigns at the next [`Writer::tend`].
+    /// Resigns at the next [`Writer::run_due_tasks`].
     pub fn step_down(&mut self) {
         self.0.machine.step_down();
     }

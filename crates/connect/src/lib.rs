@@ -12,5 +12,5 @@ mod transport;
 
 pub use contexts::{Context, Contexts};
 pub use error::ConnectError;
-pub use target::{Choice, Target, TokenSource, parse_server, parse_servers};
+pub use target::{ServerOptions, Target, TokenSource, parse_server, parse_servers};
 pub use transport::{Trust, agent, certificate_error, fingerprint, is_connection_failure, is_same_fingerprint};

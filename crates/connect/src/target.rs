@@ -22,7 +22,7 @@ const SERVER_DEFAULT: &str = "http://127.0.0.1:8170";
 
 /// The options of the user.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct ServerOptions {
     /// One address, or those of the servers of a cluster, separated by commas.
     pub server: Option<String>,
     pub token: Option<String>,
@@ -54,7 +54,7 @@ pub enum TokenSource {
 }
 
 impl Target {
-    pub fn find(choice: &Choice) -> Result<Target, ConnectError> {
+    pub fn find(choice: &ServerOptions) -> Result<Target, ConnectError> {
         let contexts = Contexts::load()?;
         let typed = choice.server.as_deref().map(parse_servers).transpose()?;
         let context = match (&typed, &choice.data) {
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-fn build(servers: Vec<String>, context: Option<&Context>, choice: &Choice) -> Target {
+fn build(servers: Vec<String>, context: Option<&Context>, choice: &ServerOptions) -> Target {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     // The data directory of this computer says nothing about a server elsewhere, unless the user says so.
     let is_ours = servers.iter().all(|server| is_loopback(server)) || choice.data.is_some();
@@ -153,9 +153,9 @@ fn is_loopback(server: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn choice(server: Option<&str>, token: Option<&str>) -> Choice {
+    fn choice(server: Option<&str>, token: Option<&str>) -> ServerOptions {
         let data_default = Some("/no/such/directory".into());
-        Choice { server: server.map(Into::into), token: token.map(Into::into), data: None, data_default }
+        ServerOptions { server: server.map(Into::into), token: token.map(Into::into), data: None, data_default }
     }
 
     fn context(authority: Option<&str>) -> Context {

@@ -44,7 +44,7 @@ impl Step {
             Command::ActivateHost { name, by } => self.activate_host(name, by),
             Command::FenceHost { name } => self.fence_host(name),
             Command::ConfirmHost { name, revision } => self.confirm_host(name, *revision),
-            Command::LoseHost { name } => self.lose_host(name),
+            Command::LoseHost { name } => self.mark_host_unreachable(name),
             Command::SetPower { machine, power } => self.set_power(*machine, *power),
             Command::StartMachine { machine, order } => self.start_machine(*machine, *order),
             Command::Request { operation, by, request, event } => self.request(*operation, by, request, *event),

@@ -228,7 +228,7 @@ pub enum MachineReport {
 pub struct NewMachine {
     pub vm_id: Guid,
     pub name: Name,
-    pub home: Home,
+    pub home: ResourceGroupRef,
     pub place: NewMembership,
     pub host: Option<Name>,
     /// None: assigned by the group in turn; 0 for a standalone machine.
@@ -247,7 +247,7 @@ pub struct NewMachine {
 
 impl NewMachine {
     /// A standalone machine with default properties.
-    pub fn plain(vm_id: Guid, name: &str, home: Home) -> NewMachine {
+    pub fn plain(vm_id: Guid, name: &str, home: ResourceGroupRef) -> NewMachine {
         NewMachine {
             vm_id,
             name: name.into(),
@@ -307,7 +307,7 @@ pub struct MachineChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewGroup {
     pub name: Name,
-    pub home: Home,
+    pub home: ResourceGroupRef,
     pub kind: NewGroupKind,
     pub policy: EventsPolicy,
     /// None: the Azure default, which is 5 update domains for availability sets, cloud services and Uniform

@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entity {
-    Meta(Meta),
+    Meta(RegionMeta),
     Host(Arc<Host>),
     Group(Arc<Group>),
     Scope(Arc<Scope>),
@@ -48,7 +48,7 @@ impl Entity {
 
 /// Counters and times of the region itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
+pub struct RegionMeta {
     /// The latest time that the region has seen.
     pub now: Timestamp,
     /// The next number for a machine, scope or group.

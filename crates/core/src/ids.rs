@@ -43,12 +43,12 @@ impl Guid {
     pub fn derive(self, index: u64) -> Guid {
         let high = mix((self.0 >> 64) as u64 ^ mix(index));
         let low = mix(self.0 as u64 ^ high.rotate_left(17));
-        Guid::random_shaped((u128::from(high) << 64) | u128::from(low))
+        Guid::from_random_bits((u128::from(high) << 64) | u128::from(low))
     }
 
     /// Sets the version and variant bits of a version 4 GUID.
     #[must_use]
-    pub const fn random_shaped(bits: u128) -> Guid {
+    pub const fn from_random_bits(bits: u128) -> Guid {
         let version = 0xf << 76;
         let variant = 0b11 << 62;
         Guid(bits & !version & !variant | 0x4 << 76 | 0b10 << 62)

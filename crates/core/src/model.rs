@@ -34,7 +34,7 @@ pub struct Machine {
     pub id: MachineId,
     pub vm_id: Guid,
     pub name: Name,
-    pub home: Home,
+    pub home: ResourceGroupRef,
     pub scope: ScopeId,
     pub membership: Membership,
     pub host: Option<Name>,
@@ -59,7 +59,7 @@ pub struct Machine {
     pub policy: Option<EventsPolicy>,
     pub details: Arc<Details>,
     /// None for almost all machines.
-    pub transit: Option<Box<Transit>>,
+    pub transit: Option<Box<MachineTransfer>>,
 }
 
 impl Machine {
@@ -91,7 +91,7 @@ impl Machine {
 
 /// A machine that is between two hosts or two orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Transit {
+pub struct MachineTransfer {
     /// The event that has ended although its order for this machine may still be in progress, or the order that starts
     /// the machine. Until the host confirms the end of the order, the machine gets no other.
     pub withdrawn: Option<EventId>,
@@ -104,7 +104,7 @@ pub struct Transit {
 
 /// The subscription and resource group that contain a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Home {
+pub struct ResourceGroupRef {
     pub subscription: Name,
     pub resource_group: Name,
 }
@@ -210,7 +210,7 @@ impl Default for EventsPolicy {
 pub struct Group {
     pub id: GroupId,
     pub name: Name,
-    pub home: Home,
+    pub home: ResourceGroupRef,
     pub kind: GroupKind,
     pub policy: EventsPolicy,
     /// The scopes of its machines: one, or one for each placement group of a Uniform scale set.
@@ -274,7 +274,7 @@ pub struct Scope {
     pub id: ScopeId,
     pub owner: ScopeOwner,
     /// Whether events are shown. Placement groups of a scale set share the switch of the first one.
-    pub switch: Switch,
+    pub switch: EventsState,
     /// The document's incarnation; 0 until the scope is turned on for the first time.
     pub incarnation: u64,
     /// Events that have not ended, in order of appearance, including hidden ones.
@@ -292,7 +292,7 @@ pub enum ScopeOwner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub enum EventsState {
     Off,
     /// `seen` is the time of the latest recorded request, in running time: the clock that stops while the
     /// server is down.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::group_type::GroupType;
 use crate::ids::{Guid, mix};
-use crate::model::{Address, Group, Home, Name};
+use crate::model::{Address, Group, Name, ResourceGroupRef};
 
 /// The lookup key of a group: its name, qualified by where it is unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub(crate) struct NameKey {
 }
 
 impl NameKey {
-    pub fn new(name: &Name, home: &Home, group_type: GroupType) -> NameKey {
+    pub fn new(name: &Name, home: &ResourceGroupRef, group_type: GroupType) -> NameKey {
         let (within, subscription) = (fold_shared(&home.resource_group), fold_shared(&home.subscription));
         NameKey { name: fold_shared(name), within, subscription, group_type }
     }

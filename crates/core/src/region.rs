@@ -12,7 +12,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::collections::{IdMap, IdSet};
-use crate::entity::{Entity, Meta};
+use crate::entity::{Entity, RegionMeta};
 use crate::group_type::GroupType;
 use crate::ids::*;
 use crate::model::*;
@@ -26,7 +26,7 @@ use index::Index;
 #[derive(Clone, Debug)]
 pub struct Region {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) meta: Meta,
+    pub(crate) meta: RegionMeta,
     pub(crate) hosts: OrdMap<Name, Arc<Host>>,
     pub(crate) groups: IdMap<Arc<Group>>,
     pub(crate) scopes: IdMap<Arc<Scope>>,
@@ -64,7 +64,7 @@ impl Region {
     pub fn new(settings: Settings) -> Region {
         Region {
             settings: Arc::new(settings),
-            meta: Meta::default(),
+            meta: RegionMeta::default(),
             hosts: OrdMap::new(),
             groups: IdMap::default(),
             scopes: IdMap::default(),
@@ -153,7 +153,7 @@ impl Region {
         &self.settings
     }
 
-    pub fn meta(&self) -> Meta {
+    pub fn meta(&self) -> RegionMeta {
         self.meta
     }
 
@@ -212,7 +212,7 @@ impl Region {
 
     /// The machine with this name in a resource group. Role instances are not found here, because their names
     /// are only unique within their cloud service.
-    pub fn machine_at(&self, home: &Home, name: &str) -> Option<&Arc<Machine>> {
+    pub fn machine_at(&self, home: &ResourceGroupRef, name: &str) -> Option<&Arc<Machine>> {
         let hash = NameHash::new(name, &home.resource_group, &home.subscription);
         let hashed = self.index.by_name.get(hash.0);
         hashed.filter_map(|id| self.machines.get(&id)).find(|machine| {
@@ -231,7 +231,7 @@ impl Region {
         self.groups.values()
     }
 
-    pub fn group_by_name(&self, home: &Home, name: &str, group_type: GroupType) -> Option<GroupId> {
+    pub fn group_by_name(&self, home: &ResourceGroupRef, name: &str, group_type: GroupType) -> Option<GroupId> {
         self.index.groups_by_name.get(&NameKey::new(&name.into(), home, group_type)).copied()
     }
 
@@ -345,15 +345,15 @@ impl Region {
     }
 
     pub fn is_on(&self, scope: ScopeId) -> bool {
-        self.scopes.get(&self.switch_of(scope)).is_some_and(|scope| matches!(scope.switch, Switch::On { .. }))
+        self.scopes.get(&self.switch_of(scope)).is_some_and(|scope| matches!(scope.switch, EventsState::On { .. }))
     }
 
     /// Whether a request for the scope's document must be reported to the region: because the request turns the
     /// scope on, or because the recorded time of the latest request is out of date.
-    pub fn wants_seen(&self, scope: ScopeId, now: Timestamp) -> bool {
+    pub fn needs_request_report(&self, scope: ScopeId, now: Timestamp) -> bool {
         match self.scopes.get(&self.switch_of(scope)).map(|scope| scope.switch) {
-            Some(Switch::On { seen }) => self.running_time(now).since(seen) >= SEEN_INTERVAL,
-            Some(Switch::Off) => true,
+            Some(EventsState::On { seen }) => self.running_time(now).since(seen) >= SEEN_INTERVAL,
+            Some(EventsState::Off) => true,
             None => false,
         }
     }
@@ -388,7 +388,7 @@ impl Region {
 
     /// When to store the current time even though nothing changes, so that a crash does not count uptime as
     /// downtime. Not needed with a manual clock, which stops together with the server.
-    pub fn next_pulse(&self) -> Option<Timestamp> {
+    pub fn next_time_checkpoint(&self) -> Option<Timestamp> {
         let notice_ends = self.index.noticing.get_max().map_or(Timestamp::default(), |(end, _)| *end);
         if notice_ends > self.meta.now {
             Some(self.meta.now + NOTICE_PULSE_INTERVAL)

@@ -40,14 +40,14 @@ pub enum Rejection {
         host: Name,
         state: HostState,
     },
-    RolloutOver(RolloutId),
+    RolloutEnded(RolloutId),
     IdTaken(EventId),
 
     // Not allowed in the current state.
     NotRunning(Name),
     /// The machine is being deleted or evicted.
-    MachineLeaving(Name),
-    GroupLeaving(Name),
+    MachineBeingDeleted(Name),
+    GroupBeingDeleted(Name),
     MachineBusy(Name),
     OrderInProgress(Name),
     MachineClaimed {
@@ -57,10 +57,10 @@ pub enum Rejection {
     UserOperationsFull {
         max: u32,
     },
-    OperationOver(OperationId),
+    OperationEnded(OperationId),
     NotCancellable(&'static str),
     PartOfHostOperation(EventId),
-    EventOver(EventId),
+    EventEnded(EventId),
     NotStarted(EventId),
     NotOnHost {
         machine: Name,
@@ -106,13 +106,13 @@ pub enum Rejection {
     PlanPast,
     DurationRange,
     DescriptionTooLong,
-    NothingThere,
+    TargetHasNoMachines,
     ParallelRange {
         max: u32,
     },
     UnavailableRange,
     DrainNeedsHosts,
-    TargetTwice,
+    DuplicateTarget,
     StepTooLarge {
         step: Name,
         group: Name,
@@ -189,14 +189,14 @@ impl fmt::Display for Rejection {
             HostNotActive { host, state } => {
                 write!(f, "Host '{host}' is {}. Activate it first.", state.as_str())
             }
-            RolloutOver(id) => write!(f, "Rollout {id} has ended. Start a new one."),
+            RolloutEnded(id) => write!(f, "Rollout {id} has ended. Start a new one."),
             ParallelRange { max } => write!(f, "'parallel' must be from 1 to {max}."),
             UnavailableRange => write!(
                 f,
                 "The maximum number of unavailable machines must be at least 1. Omit it to allow one update domain."
             ),
             DrainNeedsHosts => write!(f, "Only hosts can be drained. Choose hosts, or another type of maintenance."),
-            TargetTwice => write!(f, "A target is listed twice. List each host or group once."),
+            DuplicateTarget => write!(f, "A target is listed twice. List each host or group once."),
             StepTooLarge { step, group, max } => write!(
                 f,
                 "The step '{step}' alone would make more machines of '{group}' unavailable than the limit of {max}. Raise the limit, or drain the host instead."
@@ -237,7 +237,7 @@ impl fmt::Display for Rejection {
                 write!(f, "The ID {id} has already been used. Choose another one, or omit it to generate one.")
             }
             NotRunning(name) => write!(f, "Machine '{name}' is not running. Start it first."),
-            MachineLeaving(name) => {
+            MachineBeingDeleted(name) => {
                 write!(
                     f,
                     "Machine '{name}' is being deleted or evicted, which cannot be undone. Choose another machine."
@@ -263,7 +263,7 @@ impl fmt::Display for Rejection {
                     "Event {id} belongs to a host operation whose events start together. Cancel the operation instead."
                 )
             }
-            GroupLeaving(name) => {
+            GroupBeingDeleted(name) => {
                 write!(f, "'{name}' is being deleted. Wait for the deletion to finish, then create it again.")
             }
             UserOperationsFull { max } => {
@@ -272,11 +272,11 @@ impl fmt::Display for Rejection {
                     "This subscription already has {max} scheduled restart or redeploy operations, which is the limit. Approve or cancel one, or wait for one to start."
                 )
             }
-            OperationOver(id) => {
+            OperationEnded(id) => {
                 write!(f, "Operation {id} has ended or was already canceled. There is nothing left to cancel.")
             }
             NotCancellable(what) => write!(f, "{what} cannot be canceled. Wait for it to finish."),
-            EventOver(id) => write!(f, "Event {id} has already ended. List the events to see the current ones."),
+            EventEnded(id) => write!(f, "Event {id} has already ended. List the events to see the current ones."),
             NotStarted(id) => write!(f, "Event {id} has not started. Report its outcome after it has started."),
             NotOnHost { machine, host } => {
                 write!(f, "Machine '{machine}' is not on host '{host}'. Only the host of a machine can report on it.")
@@ -343,7 +343,9 @@ impl fmt::Display for Rejection {
             DescriptionTooLong => {
                 write!(f, "The description must not be longer than {} bytes.", settings::DESCRIPTION_BYTES_MAX)
             }
-            NothingThere => write!(f, "The target has no machines. Choose a target that has at least one machine."),
+            TargetHasNoMachines => {
+                write!(f, "The target has no machines. Choose a target that has at least one machine.")
+            }
             TooManyEvents => write!(
                 f,
                 "A document can have at most {} events. Wait for some to finish.",

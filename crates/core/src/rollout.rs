@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::ids::{EventId, GroupId, MachineId, OperationId, RolloutId};
-use crate::model::{EventKind, Name, Operation, Part, Plan, Wait};
+use crate::model::{EventKind, Name, Operation, OperationEvent, Plan, Wait};
 use crate::time::Timestamp;
 use crate::window::Window;
 
@@ -159,7 +159,7 @@ impl Rollout {
     }
 
     /// The events of a step, or of its latest announcement, among those of its operation.
-    pub fn parts_of<'o>(&self, step: &RolloutStep, operation: &'o Operation) -> &'o [Part] {
+    pub fn parts_of<'o>(&self, step: &RolloutStep, operation: &'o Operation) -> &'o [OperationEvent] {
         let later = self.steps.iter().filter(|it| it.operation == step.operation && it.first_part > step.first_part);
         let end = later.map(|it| it.first_part).min().unwrap_or(operation.parts.len());
         operation.parts.get(step.first_part..end).unwrap_or_default()

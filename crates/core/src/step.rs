@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entity::{Entity, Key, Meta};
+use crate::entity::{Entity, Key, RegionMeta};
 use crate::ids::*;
 use crate::model::*;
 use crate::region::Region;
@@ -91,7 +91,7 @@ impl Step {
         self.changed.insert(key, Change::Delete);
     }
 
-    pub fn edit_meta(&mut self, edit: impl FnOnce(&mut Meta)) {
+    pub fn edit_meta(&mut self, edit: impl FnOnce(&mut RegionMeta)) {
         let mut meta = self.region.meta;
         edit(&mut meta);
         self.put(Entity::Meta(meta));

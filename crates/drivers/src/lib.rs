@@ -24,7 +24,7 @@ pub use command::{CommandDriver, CommandRunner, CommandSignal};
 pub use inventory::{DomainDescription, FoundDomain, MachineWatch, WatchedDriver};
 pub use journaled::{JournaledDriver, Step, StepHook};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
-pub use runner::{OrderBook, OrderRunner, Reported};
+pub use runner::{OrderBook, OrderRunner, ReportResult};
 pub use simulated::{Impacts, Simulated};
 pub use simulated_machines::SimulatedMachines;
 

@@ -42,7 +42,7 @@ pub trait OrderBook: Send + Sync + 'static {
     fn changed(&self) -> Pending<'_, ()>;
 
     /// Returns once the report was committed and is visible in `orders`, or was refused for good.
-    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, Reported>;
+    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, ReportResult>;
 
     /// An order has ended; for metrics and logs.
     fn observe(&self, order: &Order, outcome: &Outcome);
@@ -50,7 +50,7 @@ pub trait OrderBook: Send + Sync + 'static {
 
 /// The fate of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reported {
+pub enum ReportResult {
     /// The order can be forgotten.
     Settled,
     /// The server is stopping. The order stays in the journal, and is reported after the next start.
@@ -160,7 +160,7 @@ async fn perform(driver: Arc<dyn MachineDriver>, book: Arc<dyn OrderBook>, slots
         }
     };
     book.observe(&order, &outcome);
-    if book.report(&order, outcome).await == Reported::Stopping {
+    if book.report(&order, outcome).await == ReportResult::Stopping {
         return;
     }
     while let Err(error) = driver.confirm(order.id) {

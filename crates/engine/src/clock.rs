@@ -120,7 +120,7 @@ impl Clock {
     }
 
     /// Continues as after a restart.
-    pub fn begin_again(&self, stored: Timestamp, stamp: Option<&ClockStamp>) {
+    pub fn restart(&self, stored: Timestamp, stamp: Option<&ClockStamp>) {
         match &self.source {
             TimeSource::Manual if stored == Timestamp::default() => {}
             TimeSource::Manual => self.latest_ms.store(stored.0, Ordering::Relaxed),

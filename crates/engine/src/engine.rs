@@ -17,7 +17,7 @@ use crate::publish::Publisher;
 
 /// A command that was carried out, stored and published.
 #[derive(Debug)]
-pub struct Done {
+pub struct SubmitResult {
     pub answer: Answer,
     /// A snapshot that shows the result.
     pub snapshot: Arc<Snapshot>,
@@ -26,7 +26,7 @@ pub struct Done {
 /// Commands that are carried out together or not at all, with the attachments to store in the same commit.
 pub struct Bundle {
     pub commands: Vec<Command>,
-    pub asked: Option<AuditEntry>,
+    pub audit: Option<AuditEntry>,
     /// Builds the attachments from the answers to the commands.
     pub attach: Attach,
 }
@@ -83,8 +83,8 @@ impl AuditEntry {
 
 impl Bundle {
     /// Commands without attachments.
-    pub fn plain(commands: Vec<Command>, asked: Option<AuditEntry>) -> Bundle {
-        Bundle { commands, asked, attach: Box::new(|_| Vec::new()) }
+    pub fn plain(commands: Vec<Command>, audit: Option<AuditEntry>) -> Bundle {
+        Bundle { commands, audit, attach: Box::new(|_| Vec::new()) }
     }
 }
 
@@ -141,10 +141,10 @@ pub struct QueuedCommand {
 
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineState>,
 }
 
-pub struct Inner {
+pub struct EngineState {
     pub mailbox: SyncSender<Message>,
     pub publisher: Arc<Publisher>,
     pub clock: Arc<Clock>,
@@ -167,7 +167,7 @@ pub struct Health {
 }
 
 impl Engine {
-    pub fn new(inner: Inner) -> Engine {
+    pub fn new(inner: EngineState) -> Engine {
         Engine { inner: Arc::new(inner) }
     }
 
@@ -177,10 +177,10 @@ impl Engine {
     }
 
     /// Carries out a command. Once this returns, the result is durable and visible. A refused command changes nothing.
-    pub async fn submit(&self, command: Command, asked: Option<AuditEntry>) -> Result<Done, SubmitError> {
+    pub async fn submit(&self, command: Command, asked: Option<AuditEntry>) -> Result<SubmitResult, SubmitError> {
         let CommittedBundle { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
         let answer = answers.into_iter().next().unwrap_or(Answer::Done);
-        Ok(Done { answer, snapshot })
+        Ok(SubmitResult { answer, snapshot })
     }
 
     /// Carries out all commands of a bundle and stores its attachments in one commit; if one command is refused, nothing

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::clock::{Clock, ClockSetting};
 use crate::cluster::{ClusterMonitor, ClusterOptions, CopyContents, Node};
 use crate::effects::EffectSink;
-use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
+use crate::engine::{Engine, EngineState, Health, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
 use crate::system_clocks::SystemClocks;
@@ -123,7 +123,7 @@ async fn start(
     let health = Arc::new(Health::default());
     health.follows.store(cluster.is_some(), Ordering::Relaxed);
     let (mailbox, messages) = sync_channel(MAILBOX_MAX);
-    let engine = Engine::new(Inner {
+    let engine = Engine::new(EngineState {
         mailbox,
         publisher: publisher.clone(),
         clock: clock.clone(),

@@ -198,7 +198,7 @@ impl Writer {
     fn next_tick(&self) -> Option<Timestamp> {
         let region = &self.newest.region;
         let pulse = match self.clock.kind() {
-            ClockKind::Real => region.next_pulse(),
+            ClockKind::Real => region.next_time_checkpoint(),
             ClockKind::Manual => None,
         };
         [region.next_deadline(), pulse].into_iter().flatten().min()
@@ -515,7 +515,7 @@ impl BatchWork {
             return Err(SubmitError::ServersOutdated);
         }
         let machines = named_machines(&bundle.commands, &steps);
-        self.batch.audit.extend(bundle.asked.map(|asked| asked.at(now, machines)));
+        self.batch.audit.extend(bundle.audit.map(|asked| asked.at(now, machines)));
         let answers: Vec<_> = steps.into_iter().map(|step| self.add(step)).collect();
         let attachments = (bundle.attach)(&answers);
         self.attachments.extend(attachments.into_iter().map(|it| ((it.owner.key(), it.name.clone()), it)));

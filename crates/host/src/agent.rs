@@ -12,7 +12,7 @@ use forewarn_metadata::{
     self as metadata, BoundAddress, BoundListener, CONNECTIONS_PER_SOURCE_DEFAULT, DefaultMachine, EndpointState,
     HELD_PER_SOURCE_DEFAULT, Limits,
 };
-use forewarn_wire::document::Names;
+use forewarn_wire::document::NameStyle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use crate::health::{self, Health};
 use crate::host_driver::OpenDriver;
 use crate::link::Link;
 use crate::local_source::LocalSource;
-use crate::orders::{FarewellDriver, LinkBook};
+use crate::orders::{DepartureDriver, ServerOrderBook};
 use crate::renew::Renewer;
 use crate::servers::Servers;
 use crate::status::Status;
@@ -80,13 +80,13 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
         tasks.spawn(health::serve(listener, health, stop.clone()));
     }
 
-    let book = Arc::new(LinkBook::new(status.clone(), upstream.clone(), config.reboot));
+    let book = Arc::new(ServerOrderBook::new(status.clone(), upstream.clone(), config.reboot));
     if let Some(driver) = driver.watched.clone() {
         let follower = DomainFollower { status: status.clone(), upstream: upstream.clone(), driver };
         tasks.spawn(follower.run(stop.clone()));
     }
     if let Some(driver) = driver.machines {
-        let driver = Arc::new(FarewellDriver { status: status.clone(), driver });
+        let driver = Arc::new(DepartureDriver { status: status.clone(), driver });
         tasks.spawn(OrderRunner { driver, book: book.clone() }.run(stop.clone()));
     }
     let servers = Servers::open(&config.data, &identity.server);
@@ -135,7 +135,7 @@ fn bind(config: &HostConfig) -> anyhow::Result<Vec<BoundListener>> {
 
 fn options(config: &HostConfig) -> metadata::Options {
     metadata::Options {
-        names: if config.plain_names { Names::Plain } else { Names::Original },
+        names: if config.plain_names { NameStyle::Plain } else { NameStyle::Underscored },
         first_call_delay: Duration::ZERO,
         seed: random_guid(),
         // The server issues tokens, and decides for which audiences.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use forewarn_api_types::host_link::{RecordLine, StreamLine};
-use forewarn_core::{Entity, HostState, Key, Meta, Name, Region, Settings, Snapshot};
+use forewarn_core::{Entity, HostState, Key, Name, Region, RegionMeta, Settings, Snapshot};
 use forewarn_store::record::{self, Interner};
 
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ fn insert(entities: &mut BTreeMap<Key, Entity>, records: &[RecordLine]) -> Resul
         entities.insert(entity.key(), entity);
     }
     // IDs are assigned by the server only.
-    let meta = entities.entry(Key::Meta).or_insert(Entity::Meta(Meta::default()));
+    let meta = entities.entry(Key::Meta).or_insert(Entity::Meta(RegionMeta::default()));
     if let Entity::Meta(meta) = meta {
         meta.next_id = u64::MAX;
     }
@@ -144,7 +144,7 @@ fn insert(entities: &mut BTreeMap<Key, Entity>, records: &[RecordLine]) -> Resul
 #[cfg(test)]
 mod tests {
     use forewarn_api_types::host_link::RecordKey;
-    use forewarn_core::{Contact, Host, Machine, MachineId, Scope, ScopeId, ScopeOwner, Switch, Timestamp};
+    use forewarn_core::{Contact, EventsState, Host, Machine, MachineId, Scope, ScopeId, ScopeOwner, Timestamp};
 
     use super::*;
 
@@ -161,15 +161,15 @@ mod tests {
         line(&Entity::Scope(Arc::new(Scope {
             id: ScopeId(2),
             owner: ScopeOwner::Machine(MachineId(1)),
-            switch: Switch::On { seen: Timestamp(0) },
+            switch: EventsState::On { seen: Timestamp(0) },
             incarnation,
             live: Vec::new(),
         })))
     }
 
     fn machine() -> Arc<Machine> {
-        use forewarn_core::{Command, Guid, Home, NewMachine};
-        let home = Home { subscription: "s".into(), resource_group: "rg".into() };
+        use forewarn_core::{Command, Guid, NewMachine, ResourceGroupRef};
+        let home = ResourceGroupRef { subscription: "s".into(), resource_group: "rg".into() };
         let new = NewMachine { host: Some("node1".into()), ..NewMachine::plain(Guid(7), "web1", home) };
         let register = Command::RegisterMachine(Box::new(new));
         let region = Region::new(Settings::default()).apply(&register, Timestamp(1)).unwrap().region;

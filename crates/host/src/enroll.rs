@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use forewarn_access::tls::now;
 use forewarn_access::{HOST_CERTIFICATE_SECS, HostKey, LINK_NAME, secret_file};
-use forewarn_api_types::{ErrorBody, Joined, NewJoin, PREFIX};
+use forewarn_api_types::{ErrorBody, JoinResponse, NewJoin, PREFIX};
 use forewarn_connect::Trust;
 use http::StatusCode;
 use rustls::crypto::ring::default_provider;
@@ -130,7 +130,7 @@ pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> Result<Identit
     Ok(identity)
 }
 
-fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<Joined, JoinError> {
+fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<JoinResponse, JoinError> {
     let agent = forewarn_connect::agent(trust).map_err(anyhow::Error::from)?;
     let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(body);
     let mut answer = answer.map_err(|error| {
@@ -148,7 +148,7 @@ fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<Joine
 }
 
 /// The server to connect to first: of a cluster, the one that was joined, as far as its name tells.
-fn choose_server(url: &str, joined: &Joined) -> anyhow::Result<String> {
+fn choose_server(url: &str, joined: &JoinResponse) -> anyhow::Result<String> {
     let own = link_address(url, joined.port)?;
     let host_of = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
     let same_host = joined.servers.iter().find(|server| host_of(server) == host_of(&own));
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn of_a_cluster_the_joined_server_is_tried_first() {
-        let joined = |servers: &[&str]| Joined {
+        let joined = |servers: &[&str]| JoinResponse {
             host: "node1".into(),
             certificate: String::new(),
             authority: String::new(),

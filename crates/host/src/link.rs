@@ -37,7 +37,7 @@ use crate::config::Timing;
 use crate::copy::Copy;
 use crate::copy_file::CopyFile;
 use crate::enroll::Identity;
-use crate::orders::LinkBook;
+use crate::orders::ServerOrderBook;
 use crate::servers::Servers;
 use crate::status::Status;
 use crate::upstream::{Connection, Upstream, UpstreamError, post, read, refusal, url};
@@ -67,7 +67,7 @@ pub struct Link {
     pub identity: watch::Receiver<Arc<Identity>>,
     pub servers: Servers,
     /// Takes the orders of the host, whenever the server sends them.
-    pub book: Arc<LinkBook>,
+    pub book: Arc<ServerOrderBook>,
 }
 
 impl Link {
@@ -193,11 +193,11 @@ impl Link {
             let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
             match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
                 Ok(BeatAnswer { now_ms, servers }) => {
-                    self.status.hear(Timestamp(now_ms));
+                    self.status.record_contact(Timestamp(now_ms));
                     self.servers.learn(&servers);
                     if leaderless.take().is_some() {
                         self.status.set_connected(true);
-                        self.book.look_again();
+                        self.book.wake();
                     }
                 }
                 Err(UpstreamError::Refused(refusal @ (LinkRefusal::NoLeader | LinkRefusal::OutcomeUnknown)))

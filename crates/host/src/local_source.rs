@@ -9,7 +9,8 @@ use std::time::Duration;
 use arc_swap::Guard;
 use forewarn_access::MachineIdentity;
 use forewarn_api_types::host_link::{
-    Committed, FoundProperties, GuestApproval, GuestProperties, GuestToken, IssuedToken, LinkRefusal, TurnOn, paths,
+    CommitResponse, FoundProperties, GuestApproval, GuestProperties, GuestToken, IssuedToken, LinkRefusal, TurnOn,
+    paths,
 };
 use forewarn_core::{EventId, Guid, Machine, MachineId, ScopeId, Snapshot, Timestamp};
 use forewarn_metadata::{BoxFuture, Coverage, DocumentWatch, Source, SourceError, TokenError, TokenRequest};
@@ -128,7 +129,7 @@ impl LocalSource {
     }
 
     async fn command(&self, path: &str, body: impl serde::Serialize) -> Result<(), SourceError> {
-        let Committed { revision } = self.upstream.post(path, &body).await.map_err(source_error)?;
+        let CommitResponse { revision } = self.upstream.post(path, &body).await.map_err(source_error)?;
         let mut revisions = self.status.revisions();
         let reached = timeout(COPY_TIMEOUT, revisions.wait_for(|have| *have >= revision)).await;
         match reached {

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forewarn_api_types::host_link::{Committed, LinkRefusal, OrderReport, paths};
+use forewarn_api_types::host_link::{CommitResponse, LinkRefusal, OrderReport, paths};
 use forewarn_core::Guid;
 use forewarn_drivers::message::{decode_order, encode_outcome};
 use forewarn_drivers::{
-    Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, RebootMode, Refusal, Reported,
+    Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, RebootMode, Refusal, ReportResult,
 };
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -23,7 +23,7 @@ use crate::upstream::{Upstream, UpstreamError};
 /// The pause before a report that the server could not take is sent again.
 const REPORT_RETRY: Duration = Duration::from_millis(500);
 
-pub struct LinkBook {
+pub struct ServerOrderBook {
     pub status: Arc<Status>,
     pub upstream: Arc<Upstream>,
     /// How machines are restarted.
@@ -39,9 +39,9 @@ struct BookState {
     settled: HashSet<OrderId>,
 }
 
-impl LinkBook {
-    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>, reboot: RebootMode) -> LinkBook {
-        LinkBook { status, upstream, reboot, state: Mutex::default(), changed: Notify::new() }
+impl ServerOrderBook {
+    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>, reboot: RebootMode) -> ServerOrderBook {
+        ServerOrderBook { status, upstream, reboot, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer.
@@ -66,13 +66,13 @@ impl LinkBook {
     }
 
     /// There is contact again: orders that were received before can begin.
-    pub fn look_again(&self) {
+    pub fn wake(&self) {
         self.changed.notify_one();
     }
 
-    fn settle(&self, order: OrderId) -> Reported {
+    fn settle(&self, order: OrderId) -> ReportResult {
         self.lock().settled.insert(order);
-        Reported::Settled
+        ReportResult::Settled
     }
 
     fn lock(&self) -> MutexGuard<'_, BookState> {
@@ -80,7 +80,7 @@ impl LinkBook {
     }
 }
 
-impl OrderBook for LinkBook {
+impl OrderBook for ServerOrderBook {
     fn orders(&self) -> Vec<Order> {
         if !self.status.is_connected() {
             return Vec::new();
@@ -98,7 +98,7 @@ impl OrderBook for LinkBook {
         Box::pin(self.changed.notified())
     }
 
-    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, Reported> {
+    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, ReportResult> {
         let order = order.clone();
         let body = OrderReport {
             event: order.id.event.to_string(),
@@ -107,7 +107,7 @@ impl OrderBook for LinkBook {
         };
         Box::pin(async move {
             loop {
-                match self.upstream.post::<Committed>(paths::REPORT, &body).await {
+                match self.upstream.post::<CommitResponse>(paths::REPORT, &body).await {
                     Ok(_) => return self.settle(order.id),
                     Err(UpstreamError::Refused(
                         refusal @ (LinkRefusal::Invalid { .. }
@@ -145,12 +145,12 @@ impl OrderBook for LinkBook {
 }
 
 /// A driver that lets guests go before they move: their held requests are answered, because the connections stay behind.
-pub struct FarewellDriver {
+pub struct DepartureDriver {
     pub status: Arc<Status>,
     pub driver: Arc<dyn MachineDriver>,
 }
 
-impl FarewellDriver {
+impl DepartureDriver {
     fn set_leaving(&self, machine: Guid, leaving: bool) {
         let machine = self.status.peek().region.machine_by_vm_id(machine);
         if let Some(machine) = machine {
@@ -159,7 +159,7 @@ impl FarewellDriver {
     }
 }
 
-impl MachineDriver for FarewellDriver {
+impl MachineDriver for DepartureDriver {
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
         Box::pin(async move {
             let is_move = matches!(order.action, Action::Migrate { .. });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forewarn_access::HostKey;
 use forewarn_access::tls::now;
-use forewarn_api_types::host_link::{Renewal, Renewed, paths};
+use forewarn_api_types::host_link::{RenewResponse, Renewal, paths};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -49,8 +49,8 @@ impl Renewer {
     async fn renew(&self, current: &Identity) -> anyhow::Result<Identity> {
         let key = HostKey::generate()?;
         let body = Renewal { request: key.request()? };
-        let renewed = self.upstream.post::<Renewed>(paths::RENEW, &body).await;
-        let Renewed { certificate } = renewed.map_err(|error| anyhow::anyhow!("{error}"))?;
+        let renewed = self.upstream.post::<RenewResponse>(paths::RENEW, &body).await;
+        let RenewResponse { certificate } = renewed.map_err(|error| anyhow::anyhow!("{error}"))?;
         let identity = Identity { certificate, key: key.secret(), issued: now(), ..current.clone() };
         identity.write(&self.dir)?;
         Ok(identity)

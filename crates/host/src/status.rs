@@ -109,7 +109,7 @@ impl Status {
     // --- the link ----------------------------------------------------------------------------------
 
     /// The server was heard from; `now` is its time.
-    pub fn hear(&self, now: Timestamp) {
+    pub fn record_contact(&self, now: Timestamp) {
         let elapsed = to_ms(self.link.started.elapsed());
         self.link.epoch_ms.store(now.0 - elapsed, Ordering::Relaxed);
         self.link.heard_ms.store(elapsed, Ordering::Relaxed);

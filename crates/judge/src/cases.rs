@@ -1,6 +1,6 @@
 //! The cases of a check, in the order of the report.
 
-use forewarn_api_types::nearest::unknown;
+use forewarn_api_types::nearest::describe_unknown;
 
 use crate::Profile;
 
@@ -76,7 +76,7 @@ pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, String> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     let names: Vec<&str> = names.iter().map(|name| current_name(name)).collect();
     if let Some(unknown_name) = names.iter().find(|name| !known.contains(name)) {
-        return Err(unknown("case", unknown_name, &known));
+        return Err(describe_unknown("case", unknown_name, &known));
     }
     let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
     let named = |case: &&Case| names.contains(&case.name);

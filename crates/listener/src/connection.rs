@@ -38,9 +38,9 @@ impl ConnectionUse {
     /// Protects the connection from eviction until the current response ends. Call this only for authenticated callers.
     pub fn protect(extensions: &Extensions) {
         if let Some(connection) = extensions.get::<ConnectionUse>()
-            && !Activity::is_busy(connection.activity.beats())
+            && !Activity::is_busy(connection.activity.phase())
         {
-            connection.activity.beat(1);
+            connection.activity.advance_phase(1);
         }
     }
 
@@ -63,8 +63,8 @@ struct EndOfUse(Arc<Activity>);
 
 impl Drop for EndOfUse {
     fn drop(&mut self) {
-        if Activity::is_busy(self.0.beats()) {
-            self.0.beat(1);
+        if Activity::is_busy(self.0.phase()) {
+            self.0.advance_phase(1);
         }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn only_an_authenticated_request_protects_its_connection_until_its_response_ends() {
         let connection = ConnectionUse::new([127, 0, 0, 1].into(), Arc::default());
-        let is_busy = || Activity::is_busy(connection.activity.beats());
+        let is_busy = || Activity::is_busy(connection.activity.phase());
         drop(connection.track(Body::empty()));
         assert!(!is_busy());
         let mut extensions = Extensions::new();

@@ -21,7 +21,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json, Router};
-use forewarn_metadata::{Activity, LimitCounters, Limits, SourceKey, Sources, WhenFull};
+use forewarn_metadata::{Activity, LimitCounters, Limits, OverflowPolicy, SourceKey, Sources};
 use forewarn_wire::arm::error::ArmError;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use hyper::server::conn::http1;
@@ -123,7 +123,7 @@ pub async fn serve(
         connections_per_source: CONNECTIONS_PER_SOURCE,
         held_per_source: 0,
         total: CONNECTIONS_MAX - LOOPBACK_RESERVE - HEALTH_RESERVE,
-        when_full: WhenFull::EvictFromLargest,
+        when_full: OverflowPolicy::EvictFromLargest,
     };
     let sources = Arc::new(Sources::new(limits, "management", counters));
     serve_within(listener, transport, router, sources, stop).await;
@@ -329,7 +329,7 @@ mod tests {
             .route("/nothing", get(never));
         let counters = LimitCounters::default();
         let limits =
-            Limits { connections_per_source, held_per_source: 0, total, when_full: WhenFull::EvictFromLargest };
+            Limits { connections_per_source, held_per_source: 0, total, when_full: OverflowPolicy::EvictFromLargest };
         let sources = Arc::new(Sources::new(limits, "management", counters.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

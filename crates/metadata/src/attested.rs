@@ -8,10 +8,10 @@ use forewarn_wire::error::MetadataError;
 
 use super::instance::read_properties;
 use super::request::{AttestedRequest, Endpoint};
-use super::respond::Completed;
+use super::respond::CompletedRequest;
 use super::response::Response;
 
-pub async fn respond(endpoint: Arc<Endpoint>, request: AttestedRequest) -> Completed {
+pub async fn respond(endpoint: Arc<Endpoint>, request: AttestedRequest) -> CompletedRequest {
     match try_respond(&endpoint, &request).await {
         Ok(response) => response.into(),
         Err(refusal) => endpoint.responses.refusal(&refusal).into(),

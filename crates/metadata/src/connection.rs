@@ -41,7 +41,7 @@ pub async fn serve(io: impl Transport, endpoint: Arc<Endpoint>, client: Client) 
     let mut silence = pin!(sleep(SILENCE_MAX));
     let mut stop = pin!(endpoint.stop.cancelled());
     let mut evicted = pin!(activity.evicted.notified());
-    let mut before = activity.beats();
+    let mut before = activity.phase();
     std::future::poll_fn(|context| {
         if !connection.stopping && stop.as_mut().poll(context).is_ready() {
             connection.stop();
@@ -50,7 +50,7 @@ pub async fn serve(io: impl Transport, endpoint: Arc<Endpoint>, client: Client) 
             return Poll::Ready(());
         }
         while silence.as_mut().poll(context).is_ready() {
-            let now = activity.beats();
+            let now = activity.phase();
             if now == before && !Activity::is_busy(now) {
                 return Poll::Ready(());
             }

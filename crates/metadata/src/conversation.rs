@@ -19,7 +19,7 @@ use super::faulty_response::{self, Reset};
 use super::instance;
 use super::limits::Activity;
 use super::request::{Caller, Endpoint, Outcome, Visit};
-use super::respond::{self, Completed};
+use super::respond::{self, CompletedRequest};
 use super::response::Response;
 use super::token;
 use crate::faults::FaultEffects;
@@ -58,7 +58,7 @@ struct Waiting {
     head: Option<Bytes>,
 }
 
-type PendingResponse = Pin<Box<dyn Future<Output = Result<Completed, Reset>> + Send>>;
+type PendingResponse = Pin<Box<dyn Future<Output = Result<CompletedRequest, Reset>> + Send>>;
 
 impl Turn {
     /// Whether the connection can do without hyper, as far as its requests are concerned.
@@ -114,7 +114,7 @@ impl Turn {
 impl Waiting {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Response, Reset>> {
         let result = std::task::ready!(self.response.as_mut().poll(context));
-        self.activity.beat(1);
+        self.activity.advance_phase(1);
         Poll::Ready(match result {
             Ok(completed) => Ok(self.record.complete(completed)),
             Err(Reset) => {
@@ -166,7 +166,7 @@ impl Conversation {
     }
 
     fn now(&self, response: Response, entry: Option<RequestEntry>) -> Reply {
-        self.client.activity.beat(2);
+        self.client.activity.advance_phase(2);
         self.endpoint.record(entry, Some(&response));
         *self.turn.lock() = State::Idle;
         Reply::Now(Some(response))
@@ -175,7 +175,7 @@ impl Conversation {
     fn later(
         &self,
         hit: Option<Box<FaultEffects>>,
-        response: impl Future<Output = Completed> + Send + 'static,
+        response: impl Future<Output = CompletedRequest> + Send + 'static,
         entry: Option<RequestEntry>,
     ) -> Reply {
         self.hold(hit, response, entry, None)
@@ -184,12 +184,12 @@ impl Conversation {
     fn hold(
         &self,
         hit: Option<Box<FaultEffects>>,
-        response: impl Future<Output = Completed> + Send + 'static,
+        response: impl Future<Output = CompletedRequest> + Send + 'static,
         entry: Option<RequestEntry>,
         head: Option<Bytes>,
     ) -> Reply {
         let activity = self.client.activity.clone();
-        activity.beat(1);
+        activity.advance_phase(1);
         let response = Box::pin(faulty_response::respond(self.endpoint.clone(), hit, response));
         let record = PendingRecord { entry, endpoint: self.endpoint.clone() };
         *self.turn.lock() = State::Waiting(Waiting { response, record, activity, head });
@@ -237,7 +237,7 @@ struct PendingRecord {
 }
 
 impl PendingRecord {
-    fn complete(&mut self, Completed { response, approved }: Completed) -> Response {
+    fn complete(&mut self, CompletedRequest { response, approved }: CompletedRequest) -> Response {
         let mut entry = self.entry.take();
         if let Some(entry) = &mut entry
             && !approved.is_empty()

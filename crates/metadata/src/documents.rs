@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use forewarn_core::{Event, EventId, EventKind, Region, Scope, ScopeId, Source, Status};
-use forewarn_wire::document::{self, EventView, Names};
+use forewarn_wire::document::{self, EventView, NameStyle};
 use forewarn_wire::version::Version;
 use http::HeaderValue;
 
@@ -33,7 +33,7 @@ pub struct Rendered {
 }
 
 pub struct Documents {
-    names: Names,
+    names: NameStyle,
     empty: Vec<OnceLock<Arc<Rendered>>>,
     shards: Vec<Mutex<Shard>>,
     sweeps: AtomicU64,
@@ -54,7 +54,7 @@ struct CachedScope {
 type Fragments = HashMap<(EventId, bool), Bytes>;
 
 impl Documents {
-    pub fn new(names: Names) -> Documents {
+    pub fn new(names: NameStyle) -> Documents {
         Documents {
             names,
             empty: (0..EMPTY_CACHED).map(|_| OnceLock::new()).collect(),
@@ -153,14 +153,14 @@ impl Documents {
 }
 
 /// The document of an event group, rendered without a cache.
-pub fn render_document(names: Names, region: &Region, scope: &Scope, version: Version) -> Bytes {
+pub fn render_document(names: NameStyle, region: &Region, scope: &Scope, version: Version) -> Bytes {
     let pieces =
         visible_events(region, scope, version).map(|event| render_event(names, event, wire_kind(event.kind), version));
     document::render_document(scope.incarnation, pieces).into()
 }
 
 /// An event as one version shows it.
-fn render_event(names: Names, event: &Event, kind: document::Kind, version: Version) -> Bytes {
+fn render_event(names: NameStyle, event: &Event, kind: document::Kind, version: Version) -> Bytes {
     let machine = |role_instance| match role_instance {
         true => document::Machine::RoleInstance,
         false => document::Machine::Iaas,

@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, HeaderValue};
 use tokio::time::sleep;
 
 use super::request::Endpoint;
-use super::respond::Completed;
+use super::respond::CompletedRequest;
 use super::response::{Body, Response};
 use crate::faults::{FaultEffects, ResponseFault, Status};
 
@@ -22,8 +22,8 @@ pub struct Reset;
 pub async fn respond(
     endpoint: Arc<Endpoint>,
     hit: Option<Box<FaultEffects>>,
-    response: impl Future<Output = Completed>,
-) -> Result<Completed, Reset> {
+    response: impl Future<Output = CompletedRequest>,
+) -> Result<CompletedRequest, Reset> {
     let Some(hit) = hit else { return Ok(response.await) };
     if !hit.delay.is_zero() {
         tokio::select! {
@@ -58,7 +58,7 @@ fn truncate(response: Response) -> Response {
     let (mut head, body) = response.into_parts();
     let (half, whole) = halve(body);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
-    Response::from_parts(head, Body::broken(half))
+    Response::from_parts(head, Body::truncated(half))
 }
 
 /// Announces half of the body and sends that.
@@ -66,7 +66,7 @@ fn malform(response: Response) -> Response {
     let (head, body) = response.into_parts();
     let (half, _) = halve(body);
     let body = if half.is_empty() { Bytes::from_static(b"{") } else { half };
-    Response::from_parts(head, Body::whole(body))
+    Response::from_parts(head, Body::complete(body))
 }
 
 /// The first half of a body, and the length of the whole. An empty body seems to have a short one.

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use forewarn_core::{EvictionPolicy, GroupKind, Machine, MachineId, Membership, Orchestration, Priority, Region};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT, mac_address};
 use forewarn_wire::error::MetadataError;
-use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
+use forewarn_wire::instance::{self, Format, Image, InstanceResponse, InstanceView, Interface, Ipv4, Subnet};
 use forewarn_wire::version::InstanceVersion;
 
 use serde_json::Value;
 
 use super::ids::{group_resource_id, machine_resource_id};
 use super::request::{Endpoint, InstanceRequest};
-use super::respond::Completed;
+use super::respond::CompletedRequest;
 use super::response::Response;
 
-pub async fn respond(endpoint: Arc<Endpoint>, request: InstanceRequest) -> Completed {
+pub async fn respond(endpoint: Arc<Endpoint>, request: InstanceRequest) -> CompletedRequest {
     match try_respond(&endpoint, &request).await {
         Ok(response) => response.into(),
         Err(refusal) => endpoint.responses.refusal(&refusal).into(),
@@ -45,7 +45,7 @@ fn answer(
     version: InstanceVersion,
     path: &str,
     format: Format,
-) -> Result<Answer, MetadataError> {
+) -> Result<InstanceResponse, MetadataError> {
     let details = &machine.details;
     let set = ScaleSetFacts::of(region, machine);
     let resource_id = machine_resource_id(region, machine);

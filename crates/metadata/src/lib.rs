@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use forewarn_access::{Tls, TokenIssuer};
 use forewarn_core::Guid;
-use forewarn_wire::document::Names;
+use forewarn_wire::document::NameStyle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,8 +50,8 @@ pub use documents::render_document;
 use faults::Faults;
 pub use ids::{group_resource_id, machine_resource_id};
 pub use limits::{
-    Activity, Admission, CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, LimitCounters, Limits, SourceKey,
-    Sources, WhenFull,
+    Activity, Admission, CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, LimitCounters, Limits,
+    OverflowPolicy, SourceKey, Sources,
 };
 pub use listener::{
     BoundAddress, BoundListener, LISTENERS_MAX, ListenAddress, ListenerInfo, MetadataListener, listen_error,
@@ -107,7 +107,7 @@ impl EndpointState {
 }
 
 pub struct Options {
-    pub names: Names,
+    pub names: NameStyle,
     pub first_call_delay: Duration,
     /// Request IDs are derived from this.
     pub seed: Guid,

@@ -54,12 +54,12 @@ pub struct Limits {
     pub connections_per_source: usize,
     pub held_per_source: usize,
     pub total: usize,
-    pub when_full: WhenFull,
+    pub when_full: OverflowPolicy,
 }
 
 /// The treatment of a new connection when the total is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum OverflowPolicy {
     /// Refuse it. The cost does not depend on the number of sources.
     Refuse,
     /// Close the oldest connection of the source with the most idle ones; refuse the new one if there is none.
@@ -79,7 +79,7 @@ impl Limits {
     pub fn new(connections_per_source: usize, held_per_source: usize, descriptors: Option<u64>) -> Limits {
         let free = descriptors.map_or(u64::MAX, |all| all.saturating_sub(DESCRIPTORS_RESERVED));
         let total = usize::try_from(free).unwrap_or(usize::MAX).clamp(TOTAL_MIN, TOTAL_MAX);
-        Limits { connections_per_source, held_per_source, total, when_full: WhenFull::Refuse }
+        Limits { connections_per_source, held_per_source, total, when_full: OverflowPolicy::Refuse }
     }
 }
 
@@ -167,7 +167,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    pub fn beats(&self) -> u64 {
+    pub fn phase(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }
 
@@ -176,12 +176,12 @@ impl Activity {
     }
 
     fn is_idle(&self) -> bool {
-        !Activity::is_busy(self.beats())
+        !Activity::is_busy(self.phase())
     }
 
     /// Only the connection's own task counts, so this need not be one operation.
-    pub fn beat(&self, by: u64) {
-        self.beats.store(self.beats() + by, Ordering::Relaxed);
+    pub fn advance_phase(&self, by: u64) {
+        self.beats.store(self.phase() + by, Ordering::Relaxed);
     }
 
     pub fn begin_request(&self) {
@@ -209,7 +209,7 @@ impl Activity {
 
 /// Why a connection was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AdmissionError {
     Source,
     Total,
 }
@@ -220,7 +220,11 @@ impl Sources {
     }
 
     /// Admits a connection, or refuses it. `key`: None for callers without a limit of their own.
-    pub fn admit(self: &Arc<Self>, key: Option<SourceKey>, activity: Arc<Activity>) -> Result<Admission, Refused> {
+    pub fn admit(
+        self: &Arc<Self>,
+        key: Option<SourceKey>,
+        activity: Arc<Activity>,
+    ) -> Result<Admission, AdmissionError> {
         self.admit_with_reserve(key, activity, 0)
     }
 
@@ -230,7 +234,7 @@ impl Sources {
         key: Option<SourceKey>,
         activity: Arc<Activity>,
         reserve: usize,
-    ) -> Result<Admission, Refused> {
+    ) -> Result<Admission, AdmissionError> {
         let mut table = self.lock();
         if table.total >= self.limits.total + reserve {
             self.make_room_in_total(&mut table)?;
@@ -243,19 +247,19 @@ impl Sources {
         Ok(Admission { sources: self.clone(), key, activity })
     }
 
-    fn make_room_in_total(&self, table: &mut Table) -> Result<(), Refused> {
+    fn make_room_in_total(&self, table: &mut Table) -> Result<(), AdmissionError> {
         let has_room = match self.limits.when_full {
-            WhenFull::Refuse => false,
-            WhenFull::EvictFromLargest => table.evict_from_largest(),
+            OverflowPolicy::Refuse => false,
+            OverflowPolicy::EvictFromLargest => table.evict_from_largest(),
         };
         if table.may_log(None) {
             let (limit, listener) = (self.limits.total, self.listener);
             tracing::warn!(limit, listener, "all connections are in use; idle ones may be closed, new ones refused");
         }
-        self.count(has_room, Refused::Total)
+        self.count(has_room, AdmissionError::Total)
     }
 
-    fn make_room(&self, table: &mut Table, key: &SourceKey) -> Result<(), Refused> {
+    fn make_room(&self, table: &mut Table, key: &SourceKey) -> Result<(), AdmissionError> {
         let limit = self.limits.connections_per_source;
         let Some(usage) = table.sources.get_mut(key).filter(|usage| usage.connections.len() >= limit) else {
             return Ok(());
@@ -264,11 +268,11 @@ impl Sources {
         if table.may_log(Some(key)) {
             tracing::warn!(source = %key, limit, listener = self.listener, "source reached its connection limit; its idle connections are closed, others refused");
         }
-        self.count(has_room, Refused::Source)
+        self.count(has_room, AdmissionError::Source)
     }
 
     /// Counts an eviction, or else the refusal.
-    fn count(&self, has_room: bool, refusal: Refused) -> Result<(), Refused> {
+    fn count(&self, has_room: bool, refusal: AdmissionError) -> Result<(), AdmissionError> {
         if has_room {
             self.counters.connections_evicted.inc();
             return Ok(());
@@ -369,7 +373,7 @@ mod tests {
     use super::*;
 
     fn sources(connections_per_source: usize, held_per_source: usize, total: usize) -> Arc<Sources> {
-        let limits = Limits { connections_per_source, held_per_source, total, when_full: WhenFull::Refuse };
+        let limits = Limits { connections_per_source, held_per_source, total, when_full: OverflowPolicy::Refuse };
         Arc::new(Sources::new(limits, "test", LimitCounters::default()))
     }
 
@@ -378,9 +382,9 @@ mod tests {
     }
 
     /// Admits a connection that is idle, or busy.
-    fn open(sources: &Arc<Sources>, key: Option<SourceKey>, busy: bool) -> Result<Admission, Refused> {
+    fn open(sources: &Arc<Sources>, key: Option<SourceKey>, busy: bool) -> Result<Admission, AdmissionError> {
         let activity = Arc::new(Activity::default());
-        activity.beat(u64::from(busy));
+        activity.advance_phase(u64::from(busy));
         sources.admit(key, activity)
     }
 
@@ -403,7 +407,7 @@ mod tests {
     fn a_source_whose_connections_are_all_busy_is_refused_and_others_are_not() {
         let sources = sources(2, 8, 100);
         let held: Vec<_> = (0..2).map(|_| open(&sources, Some(guest(1)), true).unwrap()).collect();
-        assert_eq!(open(&sources, Some(guest(1)), false).err(), Some(Refused::Source));
+        assert_eq!(open(&sources, Some(guest(1)), false).err(), Some(AdmissionError::Source));
         assert!(open(&sources, Some(guest(2)), false).is_ok());
         drop(held);
         assert!(open(&sources, Some(guest(1)), false).is_ok());
@@ -414,20 +418,24 @@ mod tests {
     fn callers_without_a_source_count_only_for_the_total() {
         let sources = sources(1, 8, 3);
         let _held: Vec<_> = (0..3).map(|_| open(&sources, None, true).unwrap()).collect();
-        assert_eq!(open(&sources, Some(guest(1)), false).err(), Some(Refused::Total));
+        assert_eq!(open(&sources, Some(guest(1)), false).err(), Some(AdmissionError::Total));
     }
 
     #[test]
     fn the_source_with_the_most_idle_connections_makes_room_when_the_total_is_reached() {
-        let limits =
-            Limits { connections_per_source: 8, held_per_source: 0, total: 3, when_full: WhenFull::EvictFromLargest };
+        let limits = Limits {
+            connections_per_source: 8,
+            held_per_source: 0,
+            total: 3,
+            when_full: OverflowPolicy::EvictFromLargest,
+        };
         let sources = Arc::new(Sources::new(limits, "test", LimitCounters::default()));
         let _busy = [open(&sources, Some(guest(2)), true).unwrap(), open(&sources, Some(guest(2)), true).unwrap()];
         let _idle = open(&sources, Some(guest(1)), false).unwrap();
         let _new = open(&sources, Some(guest(3)), true).unwrap();
         assert_eq!(sources.counters.connections_evicted.get(), 1);
         assert_eq!(sources.lock().sources[&guest(1)].connections.len(), 0);
-        assert_eq!(open(&sources, Some(guest(4)), true).err(), Some(Refused::Total));
+        assert_eq!(open(&sources, Some(guest(4)), true).err(), Some(AdmissionError::Total));
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl BoundListener {
                 None => served.await,
                 Some(port) => tokio::select! {
                     () = served => {}
-                    () = port.gone() => {}
+                    () = port.wait_until_gone() => {}
                 },
             }
             drop(admission);

@@ -93,7 +93,7 @@ impl GuestPort {
         self.machine.get().copied()
     }
 
-    pub async fn gone(&self) {
+    pub async fn wait_until_gone(&self) {
         self.gone.cancelled().await;
     }
 }

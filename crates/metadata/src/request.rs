@@ -310,7 +310,7 @@ impl Endpoint {
 
     /// Whether the document can be sent at once. Keeps an event group on that is on.
     fn is_current(&self, region: &Region, machine: &Machine, scope: &Scope, now: Timestamp) -> bool {
-        if region.wants_seen(scope.id, now) && is_handler(machine) {
+        if region.needs_request_report(scope.id, now) && is_handler(machine) {
             if !region.is_on(scope.id) {
                 return false;
             }
@@ -388,10 +388,10 @@ impl Endpoint {
         now: Timestamp,
     ) -> Option<Box<FaultEffects>> {
         let faults = &self.state.faults;
-        if !faults.any() {
+        if !faults.has_any() {
             return None;
         }
-        faults.apply_to(FaultContext { machine, method, document, now, real: faults.real() }).map(Box::new)
+        faults.apply_to(FaultContext { machine, method, document, now, real: faults.elapsed() }).map(Box::new)
     }
 
     /// Identifies the caller of a request that was refused before that, for the record. It counts for the rate limit too.

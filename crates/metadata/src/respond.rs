@@ -33,24 +33,24 @@ pub const LONG_BODIES_MAX: usize = 256;
 const RETRY_AFTER_SECS: u32 = 1;
 
 /// A response, and the events that the request approved.
-pub struct Completed {
+pub struct CompletedRequest {
     pub response: Response,
     pub approved: Vec<EventId>,
 }
 
-impl From<Response> for Completed {
-    fn from(response: Response) -> Completed {
-        Completed { response, approved: Vec::new() }
+impl From<Response> for CompletedRequest {
+    fn from(response: Response) -> CompletedRequest {
+        CompletedRequest { response, approved: Vec::new() }
     }
 }
 
-impl Completed {
-    pub fn map(self, change: impl FnOnce(Response) -> Response) -> Completed {
-        Completed { response: change(self.response), approved: self.approved }
+impl CompletedRequest {
+    pub fn map(self, change: impl FnOnce(Response) -> Response) -> CompletedRequest {
+        CompletedRequest { response: change(self.response), approved: self.approved }
     }
 }
 
-pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: DocumentRequest) -> Completed {
+pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: DocumentRequest) -> CompletedRequest {
     match try_get(&endpoint, &activity, &get).await {
         Ok(response) => response.into(),
         Err(refusal) => endpoint.responses.refusal(&endpoint.localize(refusal)).into(),
@@ -124,14 +124,14 @@ fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized +
     Ok((slot, GaugeGuard::new(&metrics.held)))
 }
 
-pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: Incoming) -> Completed {
+pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: Incoming) -> CompletedRequest {
     // Where a chunked body ends cannot be told from the input, so such a connection is not used again.
     let is_chunked = body.size_hint().exact().is_none();
     let completed = try_approve(&endpoint, &request, body).await;
     if is_chunked { completed.map(|response| endpoint.responses.closing(response)) } else { completed }
 }
 
-async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incoming) -> Completed {
+async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incoming) -> CompletedRequest {
     let body = match timeout(BODY_TIMEOUT, read(endpoint, request, body)).await {
         Err(_) => return endpoint.responses.body_timeout().into(),
         Ok(Err(refusal)) => return endpoint.responses.refusal(&refusal).into(),
@@ -139,7 +139,7 @@ async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incom
     };
     request.activity.skip_heads(count_empty_lines(&body));
     match submit(endpoint, &request.machine, &body).await {
-        Ok(approved) => Completed { response: endpoint.responses.accepted(), approved },
+        Ok(approved) => CompletedRequest { response: endpoint.responses.accepted(), approved },
         Err(refusal) => endpoint.responses.refusal(&endpoint.localize(refusal)).into(),
     }
 }
@@ -184,7 +184,7 @@ async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<V
     }
     let snapshot = endpoint.source.snapshot();
     let region = &snapshot.region;
-    if region.is_on(machine.scope) && region.wants_seen(machine.scope, endpoint.source.now()) {
+    if region.is_on(machine.scope) && region.needs_request_report(machine.scope, endpoint.source.now()) {
         endpoint.activation.refresh(region, machine.id, machine.scope);
     }
     Ok(events)

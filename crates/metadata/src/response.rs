@@ -9,7 +9,7 @@ use bytes::Bytes;
 use forewarn_core::Guid;
 use forewarn_wire::error::MetadataError;
 use forewarn_wire::guid;
-use forewarn_wire::instance::{self, Media};
+use forewarn_wire::instance::{self, ContentType};
 use http::StatusCode;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
 use http_body_util::Full;
@@ -31,12 +31,12 @@ pub enum Body {
 }
 
 impl Body {
-    pub fn whole(bytes: Bytes) -> Body {
+    pub fn complete(bytes: Bytes) -> Body {
         Body::Whole(Full::new(bytes))
     }
 
     /// The head must announce a length.
-    pub fn broken(bytes: Bytes) -> Body {
+    pub fn truncated(bytes: Bytes) -> Body {
         Body::Broken { rest: Some(bytes), paused: false }
     }
 
@@ -86,8 +86,8 @@ impl HttpBody for Body {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// Some clients refuse responses whose `Server` header does not contain IMDS.
 const SERVER_NAME: HeaderValue = HeaderValue::from_static("IMDS/Forewarn");
-const JSON: HeaderValue = HeaderValue::from_static(Media::Json.content_type());
-const TEXT: HeaderValue = HeaderValue::from_static(Media::Text.content_type());
+const JSON: HeaderValue = HeaderValue::from_static(ContentType::Json.content_type());
+const TEXT: HeaderValue = HeaderValue::from_static(ContentType::Text.content_type());
 
 /// Room for our own headers and those that hyper adds.
 const HEADERS_EXPECTED: usize = 8;
@@ -127,12 +127,12 @@ impl Responses {
         self.build(StatusCode::OK, Bytes::new())
     }
 
-    pub fn instance(&self, answer: instance::Answer) -> Response {
+    pub fn instance(&self, answer: instance::InstanceResponse) -> Response {
         self.with_media(answer.media, answer.body)
     }
 
     pub fn json(&self, body: Vec<u8>) -> Response {
-        self.with_media(Media::Json, body)
+        self.with_media(ContentType::Json, body)
     }
 
     pub fn refusal(&self, refusal: &MetadataError) -> Response {
@@ -163,18 +163,18 @@ impl Responses {
         response
     }
 
-    fn with_media(&self, media: Media, body: Vec<u8>) -> Response {
+    fn with_media(&self, media: ContentType, body: Vec<u8>) -> Response {
         let mut response = self.build(StatusCode::OK, body.into());
         let media = match media {
-            Media::Json => JSON,
-            Media::Text => TEXT,
+            ContentType::Json => JSON,
+            ContentType::Text => TEXT,
         };
         response.headers_mut().insert(CONTENT_TYPE, media);
         response
     }
 
     fn build(&self, status: StatusCode, body: Bytes) -> Response {
-        let mut response = Response::new(Body::whole(body));
+        let mut response = Response::new(Body::complete(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.reserve(HEADERS_EXPECTED);
@@ -185,6 +185,6 @@ impl Responses {
 
     fn request_id(&self) -> HeaderValue {
         let id = self.seed.derive(self.count.fetch_add(1, Ordering::Relaxed));
-        HeaderValue::from_bytes(&guid::lower(id.0)).expect("hexadecimal digits are valid in a header")
+        HeaderValue::from_bytes(&guid::format_lower(id.0)).expect("hexadecimal digits are valid in a header")
     }
 }

@@ -12,14 +12,14 @@ use forewarn_wire::sign_in;
 use serde_json::Value;
 
 use super::request::Endpoint;
-use super::respond::Completed;
+use super::respond::CompletedRequest;
 use super::response::Response;
 use super::source::{HOST_RETRY_AFTER_SECS, TokenError, TokenRequest};
 
 /// Concurrent reads. Each takes a thread for as long as the store needs to find one row.
 pub const READS_MAX: usize = 4;
 
-pub async fn issue(endpoint: Arc<Endpoint>, request: TokenRequest) -> Completed {
+pub async fn issue(endpoint: Arc<Endpoint>, request: TokenRequest) -> CompletedRequest {
     match try_issue(&endpoint, request).await {
         Ok(response) => response.into(),
         Err(refusal) => endpoint.responses.refusal(&refusal).into(),

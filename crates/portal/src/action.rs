@@ -5,7 +5,7 @@ use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{html, words};
 
-use super::scene::Scene;
+use super::page_context::PageContext;
 use forewarn_api::Action;
 
 pub struct Button {
@@ -16,7 +16,7 @@ pub struct Button {
     /// HTML of additional fields.
     pub fields: String,
     pub needs: Action,
-    pub tone: Tone,
+    pub tone: ButtonStyle,
     /// Whether the rules refuse the action at the moment; the preview says why.
     pub is_blocked: bool,
     /// Whether it is behind the button "More".
@@ -24,7 +24,7 @@ pub struct Button {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum ButtonStyle {
     Normal,
     /// The most likely action of a page.
     Primary,
@@ -34,7 +34,7 @@ pub enum Tone {
 
 /// The buttons of a page, all for the same target.
 pub struct ButtonPanel<'s> {
-    scene: &'s Scene,
+    context: &'s PageContext,
     target: String,
     back: String,
     fragments: Vec<Fragment>,
@@ -62,7 +62,7 @@ struct LinkTemplate<'a> {
 }
 
 impl Button {
-    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: Tone) -> Button {
+    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: ButtonStyle) -> Button {
         Button { act, label, preview, fields: String::new(), needs, tone, is_blocked: false, is_rare: false }
     }
 
@@ -83,8 +83,8 @@ impl Button {
     }
 
     /// Renders the button as an element with this ID.
-    pub fn render(&self, scene: &Scene, (id, sort): (&str, &str), target: &str, back: &str) -> String {
-        let (allowed, csrf) = (scene.visitor.may(self.needs), scene.visitor.session.csrf.as_str());
+    pub fn render(&self, context: &PageContext, (id, sort): (&str, &str), target: &str, back: &str) -> String {
+        let (allowed, csrf) = (context.visitor.may(self.needs), context.visitor.session.csrf.as_str());
         html::render(&ButtonTemplate { id, sort, button: self, target, allowed, csrf, back })
     }
 
@@ -93,17 +93,17 @@ impl Button {
     }
 
     fn is_danger(&self) -> bool {
-        self.tone == Tone::Danger
+        self.tone == ButtonStyle::Danger
     }
 
     fn is_primary(&self) -> bool {
-        self.tone == Tone::Primary
+        self.tone == ButtonStyle::Primary
     }
 }
 
 impl<'s> ButtonPanel<'s> {
-    pub fn new(scene: &'s Scene, target: impl Into<String>, back: impl Into<String>) -> ButtonPanel<'s> {
-        ButtonPanel { scene, target: target.into(), back: back.into(), fragments: Vec::new() }
+    pub fn new(context: &'s PageContext, target: impl Into<String>, back: impl Into<String>) -> ButtonPanel<'s> {
+        ButtonPanel { context, target: target.into(), back: back.into(), fragments: Vec::new() }
     }
 
     #[must_use]
@@ -119,7 +119,7 @@ impl<'s> ButtonPanel<'s> {
             self.add_more();
         }
         let (id, sort) = (format!("do-{}", button.act), self.next_sort());
-        let html = button.render(self.scene, (&id, &sort), target, &self.back);
+        let html = button.render(self.context, (&id, &sort), target, &self.back);
         self.fragments.push(Fragment { id, sort, html });
         self
     }

@@ -14,7 +14,7 @@ use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::words;
 
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::timeline::{EventTimeline, Stage, live_events};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,10 +65,10 @@ impl ActivityId {
 }
 
 /// All activities that run, and those with events that ended at this time or later.
-pub async fn collect(scene: &Scene, since: Timestamp) -> Vec<Activity> {
-    let past = scene.portal.shared.past.finished(scene, |_| true).await;
+pub async fn collect(context: &PageContext, since: Timestamp) -> Vec<Activity> {
+    let past = context.portal.shared.past.find_finished(context, |_| true).await;
     let past = past.into_iter().filter(|event| event.ended.is_some_and(|ended| ended >= since));
-    group_by_cause(scene.region(), past.collect())
+    group_by_cause(context.region(), past.collect())
 }
 
 /// All activities that run.

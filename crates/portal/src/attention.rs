@@ -18,8 +18,8 @@ use super::activity::{Activity, ActivityId};
 use super::conflict::{self, GroupDip};
 use super::operation_lanes::clock_span;
 use super::outage::{Outages, SOON};
+use super::page_context::PageContext;
 use super::preview::Preview;
-use super::scene::Scene;
 use super::timeline::{EventTimeline, Stage};
 
 /// More rows are not read within seconds. The others are on the page of operations.
@@ -36,7 +36,7 @@ struct AttentionRow<'a> {
     href: String,
     /// The description and the requester.
     note: String,
-    concern: Concern,
+    concern: AttentionReason,
     /// Why it cannot be canceled; empty if it can, or if that does not matter.
     obstacle: String,
     /// HTML.
@@ -58,7 +58,7 @@ struct AttentionRow<'a> {
 
 /// Why an activity is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum AttentionReason {
     NoNotice,
     /// Longer than announced, by this number of seconds.
     OverTime(u64),
@@ -74,82 +74,82 @@ pub enum Concern {
     HostOff,
 }
 
-impl Concern {
+impl AttentionReason {
     /// The most urgent concern about an activity, if there is one.
-    pub fn of(scene: &Scene, activity: &Activity) -> Option<Concern> {
+    pub fn of(context: &PageContext, activity: &Activity) -> Option<AttentionReason> {
         let stage = activity.stage();
         if stage == Stage::Finished {
             return None;
         }
-        if let Some(end) = activity.expected_end().filter(|end| *end < scene.now) {
-            return Some(Concern::OverTime(scene.now.since(end).as_secs()));
+        if let Some(end) = activity.expected_end().filter(|end| *end < context.now) {
+            return Some(AttentionReason::OverTime(context.now.since(end).as_secs()));
         }
         if activity.is_failure && stage == Stage::InProgress {
-            return Some(Concern::NoNotice);
+            return Some(AttentionReason::NoNotice);
         }
         if !activity.failures.is_empty() {
-            return Some(Concern::Failed(words::join_names(&activity.failures)));
+            return Some(AttentionReason::Failed(words::join_names(&activity.failures)));
         }
-        let is_soon = activity.due().is_some_and(|due| due <= scene.now + SOON);
-        if let Some(dip) = find_dip(scene, activity, is_soon) {
-            return Some(Concern::BelowFloor(conflict::describe_dip(&dip)));
+        let is_soon = activity.due().is_some_and(|due| due <= context.now + SOON);
+        if let Some(dip) = find_dip(context, activity, is_soon) {
+            return Some(AttentionReason::BelowFloor(conflict::describe_dip(&dip)));
         }
         let scheduled = || activity.events_in(Stage::Scheduled).filter(|_| is_soon);
         let missing = name_machines(scheduled().filter(|event| event.is_shown && event.approved.is_none()));
         if !missing.is_empty() {
-            return Some(Concern::NotReady(missing));
+            return Some(AttentionReason::NotReady(missing));
         }
         let live = scheduled().chain(activity.events_in(Stage::InProgress));
         let unnotified = name_machines(live.filter(|event| !event.is_shown));
         if !unnotified.is_empty() {
-            return Some(Concern::NoHandler(unnotified));
+            return Some(AttentionReason::NoHandler(unnotified));
         }
         let wait = activity.waits_for.as_ref().filter(|wait| activity.is_running && waits::is_unplanned(wait.reason));
-        wait.map(|wait| Concern::Blocked(waits::shorten(wait)))
+        wait.map(|wait| AttentionReason::Blocked(waits::shorten(wait)))
     }
 
     /// Red for harm, amber for what can still be prevented.
     fn class(&self) -> &'static str {
         match self {
-            Concern::NoNotice
-            | Concern::OverTime(_)
-            | Concern::Failed(_)
-            | Concern::BelowFloor(_)
-            | Concern::HostOff => "red",
-            Concern::NotReady(_) | Concern::NoHandler(_) | Concern::Blocked(_) => "amber",
+            AttentionReason::NoNotice
+            | AttentionReason::OverTime(_)
+            | AttentionReason::Failed(_)
+            | AttentionReason::BelowFloor(_)
+            | AttentionReason::HostOff => "red",
+            AttentionReason::NotReady(_) | AttentionReason::NoHandler(_) | AttentionReason::Blocked(_) => "amber",
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            Concern::NoNotice => "no notice was possible".into(),
-            Concern::OverTime(secs) => format!("{} longer than planned", clock_span(*secs)),
-            Concern::Failed(names) => format!("failed: {names}"),
-            Concern::NotReady(names) => {
+            AttentionReason::NoNotice => "no notice was possible".into(),
+            AttentionReason::OverTime(secs) => format!("{} longer than planned", clock_span(*secs)),
+            AttentionReason::Failed(names) => format!("failed: {names}"),
+            AttentionReason::NotReady(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
                 format!("{} {verb} not ready: {}", count(names.len(), "machine"), words::join_names(names))
             }
-            Concern::NoHandler(names) => {
+            AttentionReason::NoHandler(names) => {
                 let verbs = if names.len() == 1 { ("has", "was") } else { ("have", "were") };
                 let machines = count(names.len(), "machine");
                 format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, words::join_names(names))
             }
-            Concern::BelowFloor(what) => what.clone(),
-            Concern::Blocked(why) => why.clone(),
-            Concern::HostOff => "its machines stay down until they move or the host is active again".into(),
+            AttentionReason::BelowFloor(what) => what.clone(),
+            AttentionReason::Blocked(why) => why.clone(),
+            AttentionReason::HostOff => "its machines stay down until they move or the host is active again".into(),
         }
     }
 }
 
 /// The group that falls farthest below its floor, if an operation starts soon or is in progress and is not the only cause.
-fn find_dip(scene: &Scene, activity: &Activity, is_soon: bool) -> Option<GroupDip> {
+fn find_dip(context: &PageContext, activity: &Activity, is_soon: bool) -> Option<GroupDip> {
     if !is_soon && activity.stage() != Stage::InProgress {
         return None;
     }
-    let region = scene.region();
+    let region = context.region();
     let live = activity.events.iter().filter(|event| event.stage() != Stage::Finished);
     let events: Vec<_> = live.filter_map(|event| region.event(event.id)).collect();
-    let dips = conflict::find_dips(region, scene.now, activity.id, &events).into_iter();
+    let dips = conflict::find_dips(region, context.now, activity.id, &events).into_iter();
     let below = dips.filter(|dip| dip.is_below() && !dip.others.is_empty());
     below.min_by_key(|dip| dip.then as i64 - dip.floor as i64)
 }
@@ -159,9 +159,9 @@ fn name_machines<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Ve
 }
 
 /// Activities that need attention, hosts that are off, and the number of all other activities that run.
-pub fn render_panel(scene: &Scene, activities: &[Activity], outages: &Outages) -> Panel {
-    let mut found: Vec<(&Activity, Concern)> =
-        activities.iter().filter_map(|activity| Some((activity, Concern::of(scene, activity)?))).collect();
+pub fn render_panel(context: &PageContext, activities: &[Activity], outages: &Outages) -> Panel {
+    let mut found: Vec<(&Activity, AttentionReason)> =
+        activities.iter().filter_map(|activity| Some((activity, AttentionReason::of(context, activity)?))).collect();
     found.sort_by_key(|(activity, _)| {
         let due = activity.due().map_or(0, |due| due.0);
         (activity.severity, activity.stage() != Stage::InProgress, due, activity.title.clone())
@@ -171,8 +171,8 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], outages: &Outages) -
     let calm: Vec<&Activity> = running.filter(|activity| !listed.contains(&activity.id)).collect();
     let hosts = outages.stopped_by_host();
     let more = (hosts.len() + found.len()).saturating_sub(ROWS_MAX);
-    let hosts = hosts.iter().map(|(host, ids)| describe_host(scene, host, ids));
-    let others = found.into_iter().map(|(activity, concern)| describe_activity(scene, activity, concern, outages));
+    let hosts = hosts.iter().map(|(host, ids)| describe_host(context, host, ids));
+    let others = found.into_iter().map(|(activity, concern)| describe_activity(context, activity, concern, outages));
     let mut fragments: Vec<Fragment> = Vec::new();
     // Rows that are not shown are not computed: whether an operation can be canceled takes a run of the rules.
     for (number, row) in hosts.chain(others).take(ROWS_MAX).enumerate() {
@@ -203,8 +203,8 @@ fn describe_others(more: usize, calm: &[&Activity], outages: &Outages) -> String
     }
 }
 
-fn describe_host<'a>(scene: &'a Scene, host: &Name, machines: &[MachineId]) -> AttentionRow<'a> {
-    let region = scene.region();
+fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineId]) -> AttentionRow<'a> {
+    let region = context.region();
     let names = machines.iter().filter_map(|id| Some(region.machine(*id)?.name.to_string()));
     AttentionRow {
         id: format!("attention-host-{}", address::encode_segment(host)),
@@ -214,7 +214,7 @@ fn describe_host<'a>(scene: &'a Scene, host: &Name, machines: &[MachineId]) -> A
         title: format!("Host {host} is off"),
         href: address::of_host(host),
         note: String::new(),
-        concern: Concern::HostOff,
+        concern: AttentionReason::HostOff,
         obstacle: String::new(),
         when: "<b>now</b>".into(),
         impact: format!("{} down", count(machines.len(), "machine")),
@@ -229,12 +229,12 @@ fn describe_host<'a>(scene: &'a Scene, host: &Name, machines: &[MachineId]) -> A
 }
 
 fn describe_activity<'a>(
-    scene: &'a Scene,
+    context: &'a PageContext,
     activity: &'a Activity,
-    concern: Concern,
+    concern: AttentionReason,
     outages: &Outages,
 ) -> AttentionRow<'a> {
-    let (buttons, obstacle) = list_buttons(scene, activity, &concern);
+    let (buttons, obstacle) = list_buttons(context, activity, &concern);
     let down = outages.down_by(activity.id);
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
@@ -251,7 +251,7 @@ fn describe_activity<'a>(
         is_down: down > 0,
         machines: words::join_many(activity.live_names().into_iter().map(str::to_owned)),
         meter: activity.readiness().render(),
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
         operation: match activity.id {
             ActivityId::Operation(id) => id.to_string(),
             ActivityId::Rollout(_) => String::new(),
@@ -303,30 +303,34 @@ fn describe_impact(activity: &Activity, down: usize) -> String {
 }
 
 /// The buttons that the visitor may use, and why the operation cannot be canceled.
-fn list_buttons(scene: &Scene, activity: &Activity, concern: &Concern) -> (Vec<(&'static str, String)>, String) {
+fn list_buttons(
+    context: &PageContext,
+    activity: &Activity,
+    concern: &AttentionReason,
+) -> (Vec<(&'static str, String)>, String) {
     let ActivityId::Operation(id) = activity.id else { return (Vec::new(), String::new()) };
-    let Some(operation) = scene.region().operation(id) else { return (Vec::new(), String::new()) };
+    let Some(operation) = context.region().operation(id) else { return (Vec::new(), String::new()) };
     let mut buttons = Vec::new();
     match concern {
-        Concern::NotReady(names) if scene.visitor.may(Action::ApproveEvents) => {
+        AttentionReason::NotReady(names) if context.visitor.may(Action::ApproveEvents) => {
             buttons.push(("approve", format!("Approve {}…", names.len())));
         }
-        Concern::NotReady(_)
-        | Concern::NoNotice
-        | Concern::OverTime(_)
-        | Concern::Failed(_)
-        | Concern::NoHandler(_)
-        | Concern::BelowFloor(_)
-        | Concern::Blocked(_)
-        | Concern::HostOff => {}
+        AttentionReason::NotReady(_)
+        | AttentionReason::NoNotice
+        | AttentionReason::OverTime(_)
+        | AttentionReason::Failed(_)
+        | AttentionReason::NoHandler(_)
+        | AttentionReason::BelowFloor(_)
+        | AttentionReason::Blocked(_)
+        | AttentionReason::HostOff => {}
     }
     // Nothing is expected to be canceled while machines are down.
     if activity.stage() != Stage::Scheduled {
         return (buttons, String::new());
     }
-    match Preview::of(scene).find_cancel_obstacle(operation) {
+    match Preview::of(context).find_cancel_obstacle(operation) {
         Some(_) => (buttons, "cannot be canceled".into()),
-        None if scene.visitor.may(Action::Cancel) => {
+        None if context.visitor.may(Action::Cancel) => {
             buttons.push(("cancel", "Cancel…".into()));
             (buttons, String::new())
         }

@@ -10,7 +10,7 @@ use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::{table, words};
 
 use super::activity;
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::timeline::Stage;
 
 const DAYS: i64 = 7;
@@ -42,20 +42,20 @@ struct Entry {
     machines: usize,
 }
 
-pub fn render(scene: &Scene) -> PageContent {
-    let today = scene.now.0.div_euclid(DAY_MS) * DAY_MS;
-    let entries = list_entries(scene);
+pub fn render(context: &PageContext) -> PageContent {
+    let today = context.now.0.div_euclid(DAY_MS) * DAY_MS;
+    let entries = list_entries(context);
     let days = (0..DAYS).map(|day| {
         let (begin, end) = (today + day * DAY_MS, today + (day + 1) * DAY_MS);
-        render_day(scene, begin, entries.iter().filter(|entry| (begin..end).contains(&entry.at)).collect())
+        render_day(context, begin, entries.iter().filter(|entry| (begin..end).contains(&entry.at)).collect())
     });
     let panel = Panel::new("calendar", "The next 7 days", days.collect());
     let lead = "<p class=\"q\">Days begin at midnight UTC. Entries show the time in your time zone.</p>";
     PageContent::new("Calendar", vec![panel]).with_lead(lead)
 }
 
-fn list_entries(scene: &Scene) -> Vec<Entry> {
-    let region = scene.region();
+fn list_entries(context: &PageContext) -> Vec<Entry> {
+    let region = context.region();
     let mut entries = Vec::new();
     for activity in activity::collect_running(region) {
         let mut times: Vec<Timestamp> = activity.events_in(Stage::Scheduled).map(|event| event.not_before).collect();
@@ -77,8 +77,8 @@ fn list_entries(scene: &Scene) -> Vec<Entry> {
     for rollout in region.live_rollouts() {
         let (kind, severity) = activity::kind_of_rollout(rollout);
         for window in &rollout.plan.windows {
-            let mut after = scene.now;
-            let is_near = |span: &Span| span.start.0 < scene.now.0 + DAYS * DAY_MS;
+            let mut after = context.now;
+            let is_near = |span: &Span| span.start.0 < context.now.0 + DAYS * DAY_MS;
             while let Some(span) = current_or_next(std::slice::from_ref(window), after).filter(is_near) {
                 entries.push(Entry {
                     at: span.start.0,
@@ -97,7 +97,7 @@ fn list_entries(scene: &Scene) -> Vec<Entry> {
     entries
 }
 
-fn render_day(scene: &Scene, begin: i64, entries: Vec<&Entry>) -> Fragment {
+fn render_day(context: &PageContext, begin: i64, entries: Vec<&Entry>) -> Fragment {
     let weekdays = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     let number = begin.div_euclid(DAY_MS);
     let date = Time(begin).to_string().get(..10).unwrap_or_default().to_owned();
@@ -116,7 +116,7 @@ fn render_day(scene: &Scene, begin: i64, entries: Vec<&Entry>) -> Fragment {
         id: &id,
         sort: &sort,
         weekday: weekdays[number.rem_euclid(7) as usize],
-        is_today: scene.now.0.div_euclid(DAY_MS) == number,
+        is_today: context.now.0.div_euclid(DAY_MS) == number,
         date,
         entries: entries.iter().take(ENTRIES_MAX).map(copy).collect(),
         more,

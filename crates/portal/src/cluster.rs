@@ -14,7 +14,7 @@ use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::operation::Sentence;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Agents that are listed, unreachable ones first. The page of hosts lists all hosts.
 const AGENTS_MAX: usize = 500;
@@ -53,17 +53,17 @@ struct RowCell {
 }
 
 /// The label of the page in the navigation. None: there is neither a cluster nor an agent.
-pub fn find_label(scene: &Scene) -> Option<&'static str> {
-    let has_agent = || scene.region().hosts().any(|host| host.contact != Contact::None);
-    match scene.portal.engine().cluster() {
+pub fn find_label(context: &PageContext) -> Option<&'static str> {
+    let has_agent = || context.region().hosts().any(|host| host.contact != Contact::None);
+    match context.portal.engine().cluster() {
         Some(_) => Some("Cluster"),
         None => has_agent().then_some("Host agents"),
     }
 }
 
 /// The warning on every page while no server leads; empty otherwise.
-pub fn describe_outage(scene: &Scene) -> &'static str {
-    match scene.portal.engine().cluster() {
+pub fn describe_outage(context: &PageContext) -> &'static str {
+    match context.portal.engine().cluster() {
         Some(cluster) if cluster.status().leader.is_none() => {
             "The cluster has no leader. Pages show the last known state, and changes are refused until a server leads."
         }
@@ -71,23 +71,23 @@ pub fn describe_outage(scene: &Scene) -> &'static str {
     }
 }
 
-pub async fn render(scene: &Scene) -> PageContent {
+pub async fn render(context: &PageContext) -> PageContent {
     let mut panels = Vec::new();
-    if scene.portal.engine().cluster().is_some() {
-        panels.extend(render_servers(fetch_report(scene).await));
+    if context.portal.engine().cluster().is_some() {
+        panels.extend(render_servers(fetch_report(context).await));
     }
-    panels.push(render_agents(scene));
-    PageContent::new(find_label(scene).unwrap_or("Host agents"), panels)
+    panels.push(render_agents(context));
+    PageContent::new(find_label(context).unwrap_or("Host agents"), panels)
 }
 
 /// The report, or this server's own view if etcd does not answer in time.
-async fn fetch_report(scene: &Scene) -> ClusterReport {
-    let report = tokio::time::timeout(REPORT_WAIT_MAX, scene.portal.report_cluster()).await;
-    report.ok().flatten().unwrap_or_else(|| report_this_server(scene))
+async fn fetch_report(context: &PageContext) -> ClusterReport {
+    let report = tokio::time::timeout(REPORT_WAIT_MAX, context.portal.report_cluster()).await;
+    report.ok().flatten().unwrap_or_else(|| report_this_server(context))
 }
 
-fn report_this_server(scene: &Scene) -> ClusterReport {
-    let status = scene.portal.engine().cluster().map(|cluster| cluster.status());
+fn report_this_server(context: &PageContext) -> ClusterReport {
+    let status = context.portal.engine().cluster().map(|cluster| cluster.status());
     let status = status.as_deref();
     ClusterReport {
         region: String::new(),
@@ -95,7 +95,7 @@ fn report_this_server(scene: &Scene) -> ClusterReport {
         role: status.map_or_else(String::new, |status| status.role.as_str().into()),
         leader: status.and_then(|status| Some(status.leader.as_ref()?.node.clone())),
         term: status.map_or(0, |status| status.term),
-        revision: scene.snapshot.revision,
+        revision: context.snapshot.revision,
         problem: status.and_then(|status| status.problem.clone()).or(Some("etcd does not answer".into())),
         nodes: Vec::new(),
         etcd: Vec::new(),
@@ -191,20 +191,20 @@ fn render_member(member: &EtcdMember) -> Fragment {
 }
 
 /// All hosts with an agent, unreachable ones first.
-fn render_agents(scene: &Scene) -> Panel {
-    let contacts = scene.portal.agents();
-    let found = scene.region().hosts().filter_map(|host| Some((host, contacts.describe(host)?)));
+fn render_agents(context: &PageContext) -> Panel {
+    let contacts = context.portal.agents();
+    let found = context.region().hosts().filter_map(|host| Some((host, contacts.describe(host)?)));
     let mut found: Vec<(&std::sync::Arc<Host>, HostAgent)> = found.collect();
     found.sort_by_key(|(host, agent)| (agent.unreachable_since.is_none(), host.name.clone()));
     let all = found.len();
-    let rows = found.iter().take(AGENTS_MAX).map(|(host, agent)| render_agent(scene, host, agent)).collect();
+    let rows = found.iter().take(AGENTS_MAX).map(|(host, agent)| render_agent(context, host, agent)).collect();
     let title = if all > AGENTS_MAX { format!("Host agents, {AGENTS_MAX} of {all}") } else { "Host agents".into() };
     Panel::new("agents", title, rows)
         .with_table(head(&AGENTS))
         .or_empty_text("No host agents. Let a host join with: forewarn host token NAME")
 }
 
-fn render_agent(scene: &Scene, host: &Host, agent: &HostAgent) -> Fragment {
+fn render_agent(context: &PageContext, host: &Host, agent: &HostAgent) -> Fragment {
     let time = |at: forewarn_api_types::Time| words::time(Timestamp(at.0));
     let state = match (agent.unreachable_since, agent.connected_since) {
         (Some(since), _) => {
@@ -213,7 +213,7 @@ fn render_agent(scene: &Scene, host: &Host, agent: &HostAgent) -> Fragment {
         (None, Some(_)) => r#"<span class="st">Connected</span>"#.into(),
         (None, None) => r#"<span class="st">Connected to another server</span>"#.into(),
     };
-    let behind = scene.snapshot.revision.saturating_sub(agent.revision);
+    let behind = context.snapshot.revision.saturating_sub(agent.revision);
     let revision = match behind {
         0 => agent.revision.to_string(),
         behind => format!(r#"{} <span class="q">{behind} behind</span>"#, agent.revision),

@@ -4,7 +4,7 @@ use askama::Template;
 use forewarn_widgets::html;
 use forewarn_widgets::panel::{PageContent, Panel};
 
-use super::action::Tone;
+use super::action::ButtonStyle;
 
 #[derive(Template)]
 #[template(path = "confirm.html")]
@@ -16,7 +16,7 @@ pub struct Confirmation<'a> {
     pub action: &'a str,
     pub fields: Vec<(&'a str, &'a str)>,
     pub label: &'static str,
-    pub tone: Tone,
+    pub tone: ButtonStyle,
     pub back: &'a str,
     pub csrf: &'a str,
 }
@@ -29,6 +29,6 @@ impl Confirmation<'_> {
     }
 
     fn is_danger(&self) -> bool {
-        self.tone == Tone::Danger
+        self.tone == ButtonStyle::Danger
     }
 }

@@ -8,26 +8,26 @@ use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::words;
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
+use super::page_context::PageContext;
 use super::preview::Preview;
-use super::scene::Scene;
 use super::{activity, history, operation, timeline};
 use forewarn_api::Action;
 
-pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound> {
-    let region = scene.region();
-    let rows = history::render_panel(scene, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await;
+pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, NotFound> {
+    let region = context.region();
+    let rows = history::render_panel(context, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await;
     let event = region.event(id);
     if event.is_none() && rows.fragments.is_empty() {
         return Err(NotFound("This event does not exist, and the history has no record of it.".into()));
     }
-    let events = timeline::find_events(scene, |_, event| event.id == id, |row| row.event == Some(id)).await;
+    let events = timeline::find_events(context, |_, event| event.id == id, |row| row.event == Some(id)).await;
     let mut panels = Vec::new();
     if let Some(event) = event {
-        panels.push(render_actions(scene, event).without_frame());
-        panels.push(Panel::with_content("facts", "Details", &list_facts(scene, event)));
+        panels.push(render_actions(context, event).without_frame());
+        panels.push(Panel::with_content("facts", "Details", &list_facts(context, event)));
     }
-    panels.push(timeline::render_panel(scene, &events));
+    panels.push(timeline::render_panel(context, &events));
     panels.push(rows);
     let kind = event.map_or("Event", |event| event.kind.as_str());
     let names: Vec<String> =
@@ -45,8 +45,8 @@ pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound>
     })
 }
 
-fn list_facts(scene: &Scene, event: &Event) -> Facts {
-    let region = scene.region();
+fn list_facts(context: &PageContext, event: &Event) -> Facts {
+    let region = context.region();
     let until = format!(r#" <span class="count" data-until="{}"></span>"#, event.not_before.0);
     let status = match &event.status {
         Status::Scheduled => format!("<b>Scheduled</b>{until}"),
@@ -80,8 +80,8 @@ fn list_facts(scene: &Scene, event: &Event) -> Facts {
         ("Appeared", words::time(event.appeared)),
         ("Approved by", approval),
         ("Cause", format!("{} ({source})", words::cause(event.cause))),
-        ("Requested by", requesters(scene, event)),
-        ("Operation", operation_links(scene, event)),
+        ("Requested by", requesters(context, event)),
+        ("Operation", operation_links(context, event)),
         ("In the document", shown),
         ("DurationInSeconds", duration),
         ("EventId", format!("<code>{}</code>", words::event_name(event.id))),
@@ -102,35 +102,37 @@ fn list_facts(scene: &Scene, event: &Event) -> Facts {
     Facts { facts }
 }
 
-fn find_operations<'s>(scene: &'s Scene, event: &Event) -> impl Iterator<Item = &'s Arc<Operation>> {
-    event.operations.iter().filter_map(|id| scene.region().operation(*id))
+fn find_operations<'s>(context: &'s PageContext, event: &Event) -> impl Iterator<Item = &'s Arc<Operation>> {
+    event.operations.iter().filter_map(|id| context.region().operation(*id))
 }
 
-fn requesters(scene: &Scene, event: &Event) -> String {
+fn requesters(context: &PageContext, event: &Event) -> String {
     words::join_many(
-        find_operations(scene, event).map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))),
+        find_operations(context, event)
+            .map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))),
     )
 }
 
-fn operation_links(scene: &Scene, event: &Event) -> String {
-    words::join_many(find_operations(scene, event).map(|one| {
-        let title = words::escape_html(activity::title_of(scene.region(), one));
+fn operation_links(context: &PageContext, event: &Event) -> String {
+    words::join_many(find_operations(context, event).map(|one| {
+        let title = words::escape_html(activity::title_of(context.region(), one));
         format!(r#"<a href="{}">{title}</a>"#, activity::ActivityId::Operation(one.id).href())
     }))
 }
 
-fn render_actions(scene: &Scene, event: &Event) -> Panel {
+fn render_actions(context: &PageContext, event: &Event) -> Panel {
     let target = words::event_name(event.id);
     let back = format!("/events/{target}");
-    let preview = Preview::of(scene);
-    let mut actions = ButtonPanel::new(scene, target, &back);
+    let preview = Preview::of(context);
+    let mut actions = ButtonPanel::new(context, target, &back);
     if event.status == Status::Scheduled && event.approval.is_none() && event.is_shown() {
         let consequences = preview.describe_approval(event);
-        actions = actions.button(Button::new("approve", "Approve", consequences, Action::ApproveEvents, Tone::Normal));
+        actions =
+            actions.button(Button::new("approve", "Approve", consequences, Action::ApproveEvents, ButtonStyle::Normal));
     }
     if event.status == Status::Scheduled {
-        let firm = find_operations(scene, event).find(|one| preview.find_cancel_obstacle(one).is_some());
-        actions = match (host_operation(scene, event), firm) {
+        let firm = find_operations(context, event).find(|one| preview.find_cancel_obstacle(one).is_some());
+        actions = match (host_operation(context, event), firm) {
             (Some(whole), _) => {
                 let button = operation::cancel_button(&preview, whole, "Cancel host operation");
                 actions.button_for(&whole.id.to_string(), button)
@@ -138,7 +140,7 @@ fn render_actions(scene: &Scene, event: &Event) -> Panel {
             (None, Some(firm)) => actions.button(operation::cancel_button(&preview, firm, "Cancel")),
             (None, None) => {
                 let consequences = preview.describe_cancellation(event);
-                actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, Tone::Danger))
+                actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, ButtonStyle::Danger))
             }
         };
     }
@@ -146,8 +148,8 @@ fn render_actions(scene: &Scene, event: &Event) -> Panel {
 }
 
 /// The host operation of an event. Its events cannot be canceled one by one.
-fn host_operation<'s>(scene: &'s Scene, event: &Event) -> Option<&'s Arc<Operation>> {
-    let region = scene.region();
+fn host_operation<'s>(context: &'s PageContext, event: &Event) -> Option<&'s Arc<Operation>> {
+    let region = context.region();
     let operation = region.operation(event.cohort?)?;
     let live = operation.parts.iter().filter_map(|part| region.event(part.event));
     let several = live.filter(|event| event.status == Status::Scheduled).nth(1).is_some();

@@ -6,7 +6,7 @@ use forewarn_core::{Event, EventKind, Group, GroupId, Machine, MachineId, Power,
 use forewarn_widgets::{address, words};
 
 use super::handler::Handler;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKey {
@@ -79,8 +79,8 @@ pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterat
 }
 
 /// Every group, by kind and name.
-pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
-    let region = scene.region();
+pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
+    let region = context.region();
     let affected = find_affected(region);
     let mut groups: BTreeMap<GroupKey, FleetGroup> = BTreeMap::new();
     let mut domains: BTreeMap<(GroupKey, u32), usize> = BTreeMap::new();
@@ -90,7 +90,7 @@ pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
     for machine in region.machines() {
         let key = key_of(machine);
         let group = groups.entry(key).or_insert_with(|| blank_machine(region, machine));
-        group.count(scene, machine, affected.get(&machine.id).copied());
+        group.count(context, machine, affected.get(&machine.id).copied());
         let domain = domains.entry((key, machine.update_domain)).or_default();
         *domain += 1;
         group.domain_max = group.domain_max.max(*domain);
@@ -101,12 +101,12 @@ pub fn list_groups(scene: &Scene) -> Vec<FleetGroup> {
 }
 
 /// One group.
-pub fn of_group(scene: &Scene, group: &Group) -> FleetGroup {
-    let region = scene.region();
+pub fn of_group(context: &PageContext, group: &Group) -> FleetGroup {
+    let region = context.region();
     let mut found = blank_group(region, group);
     let mut domains: BTreeMap<u32, usize> = BTreeMap::new();
     for machine in region.group_members(group) {
-        found.count(scene, machine, next_event(region, machine.id));
+        found.count(context, machine, next_event(region, machine.id));
         let domain = domains.entry(machine.update_domain).or_default();
         *domain += 1;
         found.domain_max = found.domain_max.max(*domain);
@@ -173,7 +173,7 @@ impl FleetGroup {
         }
     }
 
-    fn count(&mut self, scene: &Scene, machine: &Machine, next: Option<NextEvent>) {
+    fn count(&mut self, context: &PageContext, machine: &Machine, next: Option<NextEvent>) {
         // A recommendation has no impact.
         let has_impact = |next: &NextEvent| next.due.is_none() && next.kind != EventKind::SpotRebalanceRecommendation;
         let in_progress = next.filter(has_impact).map(|next| next.kind);
@@ -185,7 +185,7 @@ impl FleetGroup {
         {
             self.next = Some(next);
         }
-        let handler = Handler::of(scene, machine.id);
+        let handler = Handler::of(context, machine.id);
         self.last_poll = self.last_poll.max(handler.last_poll());
         self.polling += usize::from(handler.is_polling);
     }

@@ -10,7 +10,7 @@ use forewarn_widgets::{html, words};
 use super::cluster;
 use super::flash::Flash;
 use super::outage::count_down;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -82,37 +82,37 @@ impl Frame<'_> {
 }
 
 /// The pages in the menu. The page of servers and agents is there if there are any.
-fn list_more(scene: &Scene) -> Vec<(&'static str, &'static str)> {
-    let cluster = cluster::find_label(scene).map(|label| ("cluster", label));
+fn list_more(context: &PageContext) -> Vec<(&'static str, &'static str)> {
+    let cluster = cluster::find_label(context).map(|label| ("cluster", label));
     MORE.into_iter().chain(cluster).collect()
 }
 
 /// A complete page. `problem` is an error message above the content, or empty.
-pub fn render(scene: &Scene, here: &str, content: &PageContent, problem: &str) -> Html<String> {
-    let principal = &scene.visitor.session.holder.principal;
+pub fn render(context: &PageContext, here: &str, content: &PageContent, problem: &str) -> Html<String> {
+    let principal = &context.visitor.session.holder.principal;
     Html(html::render(&Frame {
         title: &content.title,
         lead: &content.lead,
         panels: &content.panels,
         columns: vec![("panels", content.panels.as_slice()), ("panels aside", content.aside.as_slice())],
         name: &principal.name,
-        role: principal.role.word(),
-        csrf: &scene.visitor.session.csrf,
+        role: principal.role.as_str(),
+        csrf: &context.visitor.session.csrf,
         here,
-        now_ms: scene.now.0,
-        revision: scene.snapshot.revision,
-        manual: scene.portal.engine().clock_kind() == ClockKind::Manual,
+        now_ms: context.now.0,
+        revision: context.snapshot.revision,
+        manual: context.portal.engine().clock_kind() == ClockKind::Manual,
         problem,
         section: match here.split(['/', '?']).nth(1).unwrap_or_default() {
             "rollouts" => "operations",
             other => other,
         },
         nav: NAV.to_vec(),
-        more: list_more(scene),
-        outage: cluster::describe_outage(scene),
-        down: count_down(scene.region()),
-        flash: scene.portal.shared.flashes.take(&scene.visitor.cookie),
-        clock: words::utc(scene.now),
+        more: list_more(context),
+        outage: cluster::describe_outage(context),
+        down: count_down(context.region()),
+        flash: context.portal.shared.flashes.take(&context.visitor.cookie),
+        clock: words::utc(context.now),
         search: find_search(here),
     }))
 }

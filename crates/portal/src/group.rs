@@ -11,11 +11,11 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::fleet::{self, FleetGroup};
 use super::operation::Sentence;
+use super::page_context::PageContext;
 use super::preview::Preview;
-use super::scene::Scene;
 use super::{group_machines, group_table, handler, history, plan, policy, scale_set, timeline};
 use forewarn_api::{GroupType, delete_action};
 
@@ -36,53 +36,53 @@ struct ScaleSetRow {
 
 /// `fields` is what was typed into the forms of a scale set, if it contains errors.
 pub async fn render(
-    scene: &Scene,
+    context: &PageContext,
     id: GroupId,
     query: &PageQuery,
     fields: Option<&scale_set::ScaleSetFields>,
 ) -> Result<PageContent, NotFound> {
-    let region = scene.region();
+    let region = context.region();
     let group = region.group(id).ok_or_else(|| NotFound("This group does not exist or has been deleted.".into()))?;
     let here = address::of_group(id);
     let scopes = group.scopes.clone();
     let numbers: Vec<u64> = scopes.iter().map(|scope| scope.0).collect();
     let events = timeline::find_events(
-        scene,
+        context,
         |_, event| scopes.contains(&event.scope),
         |row| row.scope.is_some_and(|scope| numbers.contains(&scope)),
     )
     .await;
-    let fleet = fleet::of_group(scene, group);
+    let fleet = fleet::of_group(context, group);
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, group, &fleet)).without_frame(),
-        render_actions(scene, group, &here).without_frame(),
-        timeline::render_panel(scene, &events),
-        group_machines::render_panel(scene, group, query, &here),
-        Panel::with_content("facts", "Details", &list_facts(scene, group)),
+        Panel::with_content("status", "Status", &describe_state(context, group, &fleet)).without_frame(),
+        render_actions(context, group, &here).without_frame(),
+        timeline::render_panel(context, &events),
+        group_machines::render_panel(context, group, query, &here),
+        Panel::with_content("facts", "Details", &list_facts(context, group)),
     ];
     if let GroupKind::ScaleSet(of_set) = &group.kind {
-        panels.push(scale_set::render_panel(scene, group, of_set, &here, fields));
+        panels.push(scale_set::render_panel(context, group, of_set, &here, fields));
     }
-    panels.push(render_policy(scene, group, &here));
+    panels.push(render_policy(context, group, &here));
     let members: std::collections::BTreeSet<_> = region.group_members(group).map(|machine| machine.id).collect();
     let is_of_group = |row: &forewarn_store::HistoryRow| {
         row.scope.is_some_and(|scope| numbers.contains(&scope))
             || row.target.as_deref() == Some(&*group.name)
             || row.machine_ids.iter().any(|machine| members.contains(machine))
     };
-    panels.push(history::render_filtered_panel(scene, is_of_group).await);
-    Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(scene, group, &fleet)))
+    panels.push(history::render_filtered_panel(context, is_of_group).await);
+    Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(context, group, &fleet)))
 }
 
-fn render_lead(scene: &Scene, group: &Group, fleet: &FleetGroup) -> String {
-    let region = scene.region();
+fn render_lead(context: &PageContext, group: &Group, fleet: &FleetGroup) -> String {
+    let region = context.region();
     let hosts: std::collections::BTreeSet<_> =
         region.group_members(group).filter_map(|machine| machine.host.as_ref()).collect();
     let on_hosts = if hosts.is_empty() { String::new() } else { format!(" on {}", count(hosts.len(), "host")) };
     let facts = [
         words::group_kind(group).to_owned(),
         format!("<b>{}</b>{on_hosts}", count(fleet.machines, "machine")),
-        format!("Handlers polling: <b>{}</b>", handler::describe_group(scene, group)),
+        format!("Handlers polling: <b>{}</b>", handler::describe_group(context, group)),
         format!("Floor <b>{}</b>", fleet.floor()),
     ];
     let facts: Vec<String> = facts.iter().map(|fact| format!("<span>{fact}</span>")).collect();
@@ -91,7 +91,7 @@ fn render_lead(scene: &Scene, group: &Group, fleet: &FleetGroup) -> String {
 }
 
 /// The state in one sentence: machines that are up, and those that go down next.
-fn describe_state(scene: &Scene, group: &Group, fleet: &FleetGroup) -> Sentence {
+fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Sentence {
     let (up, all) = (fleet.up, fleet.machines);
     let class = if up < fleet.floor() {
         "red"
@@ -104,7 +104,7 @@ fn describe_state(scene: &Scene, group: &Group, fleet: &FleetGroup) -> Sentence 
         0 => "No machines".to_owned(),
         all => format!(r#"<span class="{class}">{up} of {all} up</span>"#),
     }];
-    let times = find_next_times(scene, group);
+    let times = find_next_times(context, group);
     let mut more = "";
     for ((due, is_deletion), machines) in times.iter().take(TIMES_MAX) {
         let verb = match (is_deletion, machines) {
@@ -130,8 +130,8 @@ fn describe_state(scene: &Scene, group: &Group, fleet: &FleetGroup) -> Sentence 
 }
 
 /// The number of machines that go down or are deleted, by the time of their events.
-fn find_next_times(scene: &Scene, group: &Group) -> BTreeMap<(Timestamp, bool), usize> {
-    let region = scene.region();
+fn find_next_times(context: &PageContext, group: &Group) -> BTreeMap<(Timestamp, bool), usize> {
+    let region = context.region();
     let mut times = BTreeMap::new();
     for machine in region.group_members(group) {
         let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
@@ -143,15 +143,15 @@ fn find_next_times(scene: &Scene, group: &Group) -> BTreeMap<(Timestamp, bool), 
     times
 }
 
-fn render_policy(scene: &Scene, group: &Group, here: &str) -> Panel {
+fn render_policy(context: &PageContext, group: &Group, here: &str) -> Panel {
     let (kind, target) = (address::group_kind_word(group), address::group_target(group));
-    policy::render_panel(scene, "policy", kind, &target, &group.policy, here)
+    policy::render_panel(context, "policy", kind, &target, &group.policy, here)
 }
 
 /// The table of all groups.
-pub fn render_all(scene: &Scene, query: &PageQuery) -> PageContent {
+pub fn render_all(context: &PageContext, query: &PageQuery) -> PageContent {
     let kind = query.text("kind");
-    let mut groups = fleet::list_groups(scene);
+    let mut groups = fleet::list_groups(context);
     let kinds = [
         ("", "All kinds"),
         ("Scale set", "Scale sets"),
@@ -172,12 +172,12 @@ pub fn render_all(scene: &Scene, query: &PageQuery) -> PageContent {
         r#"<p class="row"><span class="seg" role="group" aria-label="Filter by kind">{}</span> <a class="button" href="/scale-sets/add">Add a scale set</a></p>"#,
         links.concat()
     );
-    let panel = group_table::render_panel(scene, &groups, query, "/groups", group_table::ROWS_MAX);
+    let panel = group_table::render_panel(context, &groups, query, "/groups", group_table::ROWS_MAX);
     PageContent::new("Groups", vec![panel]).with_lead(lead)
 }
 
-pub fn render_scale_sets(scene: &Scene) -> PageContent {
-    let region = scene.region();
+pub fn render_scale_sets(context: &PageContext) -> PageContent {
+    let region = context.region();
     let rows = region.groups().filter_map(|group| match &group.kind {
         GroupKind::ScaleSet(set) => Some((group, set)),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
@@ -191,7 +191,7 @@ pub fn render_scale_sets(scene: &Scene) -> PageContent {
             kind: words::group_kind(group),
             capacity: set.capacity,
             notification: scale_set::latest_notification(set),
-            outdated: scale_set::outdated(scene, group, set).count(),
+            outdated: scale_set::outdated(context, group, set).count(),
         };
         Fragment::render(format!("set-{}", group.id.0), sort, &row)
     });
@@ -200,8 +200,8 @@ pub fn render_scale_sets(scene: &Scene) -> PageContent {
     PageContent { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel], aside: Vec::new() }
 }
 
-fn list_facts(scene: &Scene, group: &Group) -> Facts {
-    let region = scene.region();
+fn list_facts(context: &PageContext, group: &Group) -> Facts {
+    let region = context.region();
     let on = group.scopes.iter().filter(|scope| region.is_on(**scope)).count();
     let mut facts = vec![
         ("Resource group", words::escape_html(&group.home.resource_group)),
@@ -213,16 +213,17 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
         facts.push(("Capacity", set.capacity.to_string()));
         facts.push(("Upgrade mode", scale_set::mode_name(set.upgrade_mode).into()));
         facts.push(("Instance termination notification", words::escape_html(scale_set::latest_notification(set))));
-        facts.push(("Outdated instances", scale_set::outdated(scene, group, set).count().to_string()));
+        facts.push(("Outdated instances", scale_set::outdated(context, group, set).count().to_string()));
     }
     Facts { facts }
 }
 
-fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {
-    let consequences = Preview::of(scene).describe_group_deletion(group);
+fn render_actions(context: &PageContext, group: &Group, here: &str) -> Panel {
+    let consequences = Preview::of(context).describe_group_deletion(group);
     let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind_word(group));
-    let delete = Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), Tone::Danger);
-    ButtonPanel::new(scene, address::group_target(group), here)
+    let delete =
+        Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), ButtonStyle::Danger);
+    ButtonPanel::new(context, address::group_target(group), here)
         .link(
             "plan",
             "Plan maintenance",

@@ -16,7 +16,7 @@ use forewarn_widgets::{address, words};
 
 use super::fleet::{NextEvent, next_event};
 use super::handler::{Handler, describe_poll};
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::{group_table, selection};
 
 /// Machines per page.
@@ -64,18 +64,18 @@ struct NextCell {
     due: Option<i64>,
 }
 
-pub fn render_panel(scene: &Scene, group: &Group, query: &PageQuery, here: &str) -> Panel {
-    let region = scene.region();
+pub fn render_panel(context: &PageContext, group: &Group, query: &PageQuery, here: &str) -> Panel {
+    let region = context.region();
     let order = SortOrder::of(query, &COLUMNS, "next");
     let mut members: Vec<&Arc<Machine>> = region.group_members(group).collect();
-    sort(scene, &mut members, order);
+    sort(context, &mut members, order);
     let (all, from) = (members.len(), query.number("from"));
     let is_default = order == SortOrder { key: "next", is_descending: false };
     let shown = members.iter().skip(from).take(MACHINES_PER_PAGE).enumerate();
     let rows = shown.map(|(number, machine)| {
         // In the default order, a row does not depend on the others, so that few rows change with an event.
         let sort = if is_default { default_key(region, machine) } else { table::row_key(number) };
-        render_row(scene, group, machine, &sort)
+        render_row(context, group, machine, &sort)
     });
     let rows = rows.collect();
     let after = if all > MACHINES_PER_PAGE {
@@ -84,21 +84,21 @@ pub fn render_panel(scene: &Scene, group: &Group, query: &PageQuery, here: &str)
         String::new()
     };
     Panel::new("machines", "Machines", rows)
-        .with_table(render_head(scene, group, order, query, here))
-        .with_html_after(after + &selection::render_buttons(scene, group, here))
+        .with_table(render_head(context, group, order, query, here))
+        .with_html_after(after + &selection::render_buttons(context, group, here))
         .or_empty_text("No machines.")
 }
 
 /// In ascending order, what needs a look comes first. Machines that are alike are sorted by update domain.
-fn sort(scene: &Scene, members: &mut [&Arc<Machine>], order: SortOrder<'_>) {
-    let region = scene.region();
+fn sort(context: &PageContext, members: &mut [&Arc<Machine>], order: SortOrder<'_>) {
+    let region = context.region();
     members.sort_unstable_by_key(|machine| (machine.update_domain, machine.id));
     match order.key {
         "name" => members.sort_by_key(|machine| machine.id),
         "host" => members.sort_by(|one, other| one.host.cmp(&other.host)),
         "domain" => {}
         "state" => members.sort_by_key(|machine| MachineState::of(region, machine)),
-        "poll" => members.sort_by_cached_key(|machine| Handler::of(scene, machine.id).last_poll()),
+        "poll" => members.sort_by_cached_key(|machine| Handler::of(context, machine.id).last_poll()),
         _ => {
             members.sort_by_cached_key(|machine| rank(region, machine));
         }
@@ -117,20 +117,20 @@ fn default_key(region: &Region, machine: &Machine) -> String {
     format!("{rank}-{:04}-{:012}", machine.update_domain, machine.id.0)
 }
 
-fn render_head(scene: &Scene, group: &Group, order: SortOrder<'_>, query: &PageQuery, here: &str) -> String {
+fn render_head(context: &PageContext, group: &Group, order: SortOrder<'_>, query: &PageQuery, here: &str) -> String {
     let columns = if latest_model(group).is_some() { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     let head = table::render_head(columns, order, query, here);
-    if !scene.visitor.may(Action::RestartMachine) {
+    if !context.visitor.may(Action::RestartMachine) {
         return head;
     }
     let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all machines">"#;
     head.replacen(r#"<span class="vh">Select</span>"#, all, 1)
 }
 
-fn render_row(scene: &Scene, group: &Group, machine: &Machine, sort: &str) -> Fragment {
-    let region = scene.region();
+fn render_row(context: &PageContext, group: &Group, machine: &Machine, sort: &str) -> Fragment {
+    let region = context.region();
     let id = format!("machine-{}", machine.id.0);
-    let handler = Handler::of(scene, machine.id);
+    let handler = Handler::of(context, machine.id);
     let event = first_event(region, machine);
     let row = MachineRow {
         id: &id,
@@ -148,10 +148,10 @@ fn render_row(scene: &Scene, group: &Group, machine: &Machine, sort: &str) -> Fr
             due: (event.status == Status::Scheduled).then_some(event.not_before.0),
         }),
         readiness: event.map_or(("qq none", "–"), |event| describe_readiness(event)),
-        last_poll: describe_poll(scene.now, handler.last_poll()),
+        last_poll: describe_poll(context.now, handler.last_poll()),
         is_outdated: latest_model(group).map(|latest| machine.model != latest),
         protected: machine.protected,
-        selectable: scene.visitor.may(Action::RestartMachine),
+        selectable: context.visitor.may(Action::RestartMachine),
     };
     Fragment::render(id.as_str(), sort, &row)
 }

@@ -13,7 +13,7 @@ use forewarn_widgets::words;
 
 use super::fleet::{FleetGroup, GroupKey, NextEvent};
 use super::handler::describe_poll;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Rows per page.
 pub const ROWS_MAX: usize = 100;
@@ -89,7 +89,7 @@ impl GroupFilter {
 
 /// The panel of these groups. `rows_max` is the number of rows; `path` is the page that it is on.
 pub fn render_panel(
-    scene: &Scene,
+    context: &PageContext,
     groups: &[FleetGroup],
     query: &PageQuery,
     path: &'static str,
@@ -110,7 +110,7 @@ pub fn render_panel(
     let shown = found.iter().skip(from).take(rows_max);
     let rows = shown.enumerate().map(|(number, group)| {
         let sort = sort_key(group, order).unwrap_or_else(|| table::row_key(number));
-        render_row(scene, group, &sort)
+        render_row(context, group, &sort)
     });
     let rows = rows.collect();
     let count = |each: GroupFilter| groups.iter().filter(|group| each.matches(group)).count();
@@ -203,7 +203,7 @@ fn next_rank(group: &FleetGroup) -> i64 {
     group.next.map_or(i64::MAX, NextEvent::rank)
 }
 
-fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
+fn render_row(context: &PageContext, group: &FleetGroup, sort: &str) -> Fragment {
     let id = match group.key {
         GroupKey::Group(id) => format!("group-{}", id.0),
         GroupKey::Machine(id) => format!("single-{}", id.0),
@@ -213,7 +213,7 @@ fn render_row(scene: &Scene, group: &FleetGroup, sort: &str) -> Fragment {
         sort,
         group,
         badge: group.next.map(|next| (Severity::of(next.kind).class(), words::event_kind(next.kind))),
-        last_poll: describe_poll(scene.now, group.last_poll),
+        last_poll: describe_poll(context.now, group.last_poll),
     };
     Fragment::render(id.as_str(), sort, &row)
 }

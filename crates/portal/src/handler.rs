@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use forewarn_api::HandlerRecord;
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_core::{Group, MachineId, Timestamp};
 use forewarn_widgets::words;
 
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Intervals are rounded down to this, so that live updates stay rare.
 const INTERVAL_STEP_MILLIS: u64 = 100;
@@ -22,8 +22,8 @@ pub struct Handler {
 }
 
 impl Handler {
-    pub fn of(scene: &Scene, machine: MachineId) -> Handler {
-        let handlers = scene.portal.handlers();
+    pub fn of(context: &PageContext, machine: MachineId) -> Handler {
+        let handlers = context.portal.handlers();
         let record = handlers.find(machine);
         Handler { is_polling: record.is_some_and(|record| handlers.is_polling(&record)), record }
     }
@@ -39,7 +39,7 @@ impl Handler {
         };
         let state = if self.is_polling { "Handler connected" } else { "Handler stopped polling" };
         let often = record.interval.and_then(round_interval);
-        let often = often.map_or_else(String::new, |span| format!(", typically every {}", span_text(span)));
+        let often = often.map_or_else(String::new, |span| format!(", typically every {}", format_span(span)));
         let (since, last) = (words::time(record.since), words::time(record.last_poll));
         let polls = if record.polls == 1 { "1 poll".into() } else { format!("{} polls", record.polls) };
         let approval =
@@ -54,10 +54,10 @@ fn round_interval(interval: Duration) -> Option<Duration> {
 }
 
 /// How many machines of a group poll, when one last did, and the last approval. HTML.
-pub fn describe_group(scene: &Scene, group: &Group) -> String {
-    let all = scene.region().group_members(group).count();
-    let handlers = scene.portal.handlers().render_group(scene.region(), group);
-    let last = describe_poll(scene.now, handlers.last_poll.map(|at| Timestamp(at.0)));
+pub fn describe_group(context: &PageContext, group: &Group) -> String {
+    let all = context.region().group_members(group).count();
+    let handlers = context.portal.handlers().render_group(context.region(), group);
+    let last = describe_poll(context.now, handlers.last_poll.map(|at| Timestamp(at.0)));
     let approval = handlers.last_approval.map(|at| format!(", last approval {}", words::time(Timestamp(at.0))));
     format!("{} of {all}, last poll {last}{}", handlers.polling, approval.unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words;
 
 use super::activity::title_of;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Rows per page.
 const ROWS_SHOWN: usize = 50;
@@ -32,43 +32,47 @@ struct HistoryLine {
     href: String,
 }
 
-pub async fn render_panel(scene: &Scene, query: HistoryQuery) -> Panel {
-    render_rows(scene, read(scene, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
+pub async fn render_panel(context: &PageContext, query: HistoryQuery) -> Panel {
+    render_rows(context, read(context, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
 }
 
 /// The history of one machine, without rows of other machines with the same name.
-pub async fn render_machine_panel(scene: &Scene, machine: &Machine) -> Panel {
+pub async fn render_machine_panel(context: &PageContext, machine: &Machine) -> Panel {
     let query = HistoryQuery {
         machine: Some(machine.name.to_string()),
         machine_id: Some(machine.id),
         ..HistoryQuery::default()
     };
-    render_panel(scene, query).await
+    render_panel(context, query).await
 }
 
 /// The rows of a query that are wanted, in a table of their own.
-pub async fn render_search_panel(scene: &Scene, query: HistoryQuery, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
-    let rows = read(scene, HistoryQuery { limit: Some(ROWS_READ), ..query }).await;
+pub async fn render_search_panel(
+    context: &PageContext,
+    query: HistoryQuery,
+    wanted: impl Fn(&HistoryRow) -> bool,
+) -> Panel {
+    let rows = read(context, HistoryQuery { limit: Some(ROWS_READ), ..query }).await;
     let rows = rows.iter().rev().filter(|row| wanted(row)).take(ROWS_FOUND);
-    Panel::new("history", "History", rows.map(|row| render_row(scene.region(), row)).collect())
+    Panel::new("history", "History", rows.map(|row| render_row(context.region(), row)).collect())
         .or_empty_text("No matching history.")
 }
 
 /// The wanted rows among the most recent ones.
-pub async fn render_filtered_panel(scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
-    let rows = read(scene, HistoryQuery { limit: Some(ROWS_READ), ..HistoryQuery::default() }).await;
-    render_rows(scene, rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
+pub async fn render_filtered_panel(context: &PageContext, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
+    let rows = read(context, HistoryQuery { limit: Some(ROWS_READ), ..HistoryQuery::default() }).await;
+    render_rows(context, rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
 }
 
-async fn read(scene: &Scene, query: HistoryQuery) -> Vec<HistoryRow> {
-    scene.portal.engine().history(HistoryQuery { newest: true, ..query }).await.unwrap_or_else(|error| {
+async fn read(context: &PageContext, query: HistoryQuery) -> Vec<HistoryRow> {
+    context.portal.engine().history(HistoryQuery { newest: true, ..query }).await.unwrap_or_else(|error| {
         tracing::error!(%error, "cannot read history");
         Vec::new()
     })
 }
 
-fn render_rows<'r>(scene: &Scene, rows: impl Iterator<Item = &'r HistoryRow>) -> Panel {
-    Panel::new("history", "History", rows.map(|row| render_row(scene.region(), row)).collect())
+fn render_rows<'r>(context: &PageContext, rows: impl Iterator<Item = &'r HistoryRow>) -> Panel {
+    Panel::new("history", "History", rows.map(|row| render_row(context.region(), row)).collect())
         .or_empty_text("No history yet.")
 }
 

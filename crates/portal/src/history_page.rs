@@ -8,7 +8,7 @@ use forewarn_widgets::panel::PageContent;
 use forewarn_widgets::query::PageQuery;
 
 use super::history;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Filters by kind: value, label, kinds of rows.
 const KINDS: [(&str, &str, &[HistoryKind]); 6] = [
@@ -39,18 +39,18 @@ struct HistoryFilters<'a> {
     actor: &'a str,
 }
 
-pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
+pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let (kind, age, machine) = (query.text("kind"), query.text("age"), query.text("machine"));
     let kinds = KINDS.iter().find(|(word, _, _)| *word == kind).map_or(&[][..], |(_, _, kinds)| kinds);
     let hours = AGES.iter().find(|(word, _, _)| *word == age).map_or(0, |(_, _, hours)| *hours);
     let wanted = HistoryQuery {
         kinds: kinds.to_vec(),
         machine: (!machine.is_empty()).then(|| machine.to_owned()),
-        since: (hours > 0).then(|| Timestamp(scene.now.0 - hours * 3_600_000)),
+        since: (hours > 0).then(|| Timestamp(context.now.0 - hours * 3_600_000)),
         ..HistoryQuery::default()
     };
     let actor = query.text("actor").to_lowercase();
-    let panel = history::render_search_panel(scene, wanted, |row| {
+    let panel = history::render_search_panel(context, wanted, |row| {
         actor.is_empty() || row.actor.as_deref().is_some_and(|found| found.to_lowercase().contains(&actor))
     })
     .await;

@@ -13,13 +13,13 @@ use forewarn_widgets::state::MachineState;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{ActivityId, name_rollout};
 use super::fleet::next_event;
 use super::maintenance::render_operations;
 use super::operation::Sentence;
+use super::page_context::PageContext;
 use super::preview::Preview;
-use super::scene::Scene;
 use super::{history, host_selection, plan, timeline};
 use forewarn_api::Action;
 
@@ -36,8 +36,8 @@ struct HostScope {
     chips: Vec<(u32, Chip)>,
 }
 
-pub async fn render(scene: &Scene, name: &str) -> Result<PageContent, NotFound> {
-    let region = scene.region();
+pub async fn render(context: &PageContext, name: &str) -> Result<PageContent, NotFound> {
+    let region = context.region();
     let host =
         region.host(name).ok_or_else(|| NotFound(format!("Host '{name}' does not exist or has been removed.")))?;
     let here = address::of_host(name);
@@ -50,24 +50,24 @@ pub async fn render(scene: &Scene, name: &str) -> Result<PageContent, NotFound> 
     let is_named = |row: &forewarn_store::HistoryRow| {
         row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
     };
-    let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
+    let events = timeline::find_events(context, |_, event| of_host(event), is_named).await;
     let operations = region.operations().filter(|operation| targets_host(operation, host));
     let panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, host)).without_frame(),
-        render_actions(scene, host, &here).without_frame(),
-        render_machines(scene, host),
-        render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
-        timeline::render_panel(scene, &events),
-        Panel::with_content("facts", "Details", &list_facts(scene, host)),
-        history::render_filtered_panel(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
+        Panel::with_content("status", "Status", &describe_state(context, host)).without_frame(),
+        render_actions(context, host, &here).without_frame(),
+        render_machines(context, host),
+        render_operations(context, "Operations", operations).or_empty_text("No recent operations."),
+        timeline::render_panel(context, &events),
+        Panel::with_content("facts", "Details", &list_facts(context, host)),
+        history::render_filtered_panel(context, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
     ];
     let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
     Ok(PageContent { title: name.to_owned(), lead, panels, aside: Vec::new() })
 }
 
 /// The state in one sentence: of the host, and what happens to its machines now and next.
-fn describe_state(scene: &Scene, host: &Host) -> Sentence {
-    let region = scene.region();
+fn describe_state(context: &PageContext, host: &Host) -> Sentence {
+    let region = context.region();
     let machines: Vec<&std::sync::Arc<Machine>> = region.machines_on(&host.name).collect();
     let class = match (host.is_unreachable(), host.state) {
         (true, _) | (false, HostState::Failed) => "red",
@@ -122,8 +122,8 @@ fn targets_host(operation: &Operation, host: &Host) -> bool {
     }
 }
 
-fn list_facts(scene: &Scene, host: &Host) -> Facts {
-    let region = scene.region();
+fn list_facts(context: &PageContext, host: &Host) -> Facts {
+    let region = context.region();
     let machines = || region.machines_on(&host.name);
     let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
     let on = scopes.iter().filter(|scope| region.is_on(**scope)).count();
@@ -147,22 +147,28 @@ fn describe_contact(contact: Contact) -> String {
     }
 }
 
-fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
-    let is_empty = scene.region().machines_on(&host.name).next().is_none();
+fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
+    let is_empty = context.region().machines_on(&host.name).next().is_none();
     let name = words::escape_html(&host.name);
     let fail = |act, label, kind| {
-        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Action::Fail, Tone::Danger)
+        Button::new(
+            act,
+            label,
+            Preview::of(context).describe_host_failure(host, kind),
+            Action::Fail,
+            ButtonStyle::Danger,
+        )
     };
-    let mut actions = ButtonPanel::new(scene, &*host.name, here);
+    let mut actions = ButtonPanel::new(context, &*host.name, here);
     if !is_empty && host.state == HostState::Active {
         let href = format!("/rollouts/plan?hosts={}", address::encode_segment(&host.name));
         actions = actions
             .button(Button::new(
                 "drain-host",
                 "Drain",
-                host_selection::preview_drain(scene, &host.name),
+                host_selection::preview_drain(context, &host.name),
                 Action::DrainHost,
-                Tone::Primary,
+                ButtonStyle::Primary,
             ))
             .link("rollout", "Plan a rollout", &href);
     }
@@ -173,13 +179,18 @@ fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
                 format!("{name} becomes active, and machines can be placed on it.")
             }
         };
-        actions =
-            actions.button(Button::new("activate-host", "Activate", consequences, Action::ActivateHost, Tone::Primary));
+        actions = actions.button(Button::new(
+            "activate-host",
+            "Activate",
+            consequences,
+            Action::ActivateHost,
+            ButtonStyle::Primary,
+        ));
     }
     if is_empty {
         let consequences = format!("{name} is removed. It has no machines.");
         return actions
-            .button(Button::new("remove-host", "Remove", consequences, Action::RemoveHost, Tone::Danger))
+            .button(Button::new("remove-host", "Remove", consequences, Action::RemoveHost, ButtonStyle::Danger))
             .into_panel();
     }
     actions
@@ -190,8 +201,8 @@ fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
 }
 
 /// Machines by event group.
-fn render_machines(scene: &Scene, host: &Host) -> Panel {
-    let region = scene.region();
+fn render_machines(context: &PageContext, host: &Host) -> Panel {
+    let region = context.region();
     let mut scopes: BTreeMap<ScopeId, Vec<&Machine>> = BTreeMap::new();
     for machine in region.machines_on(&host.name).take(MACHINES_MAX) {
         scopes.entry(machine.scope).or_default().push(machine);

@@ -9,13 +9,13 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{waits, words};
 
-use super::action::Tone;
+use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::conflict;
 use super::flash::Flash;
 use super::frame;
+use super::page_context::PageContext;
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::visitor::Form;
 
 const HERE: &str = "/hosts";
@@ -49,8 +49,8 @@ pub fn render_state(host: &Host) -> String {
 }
 
 /// The preview of a drain, computed by the rules. HTML.
-pub fn preview_drain(scene: &Scene, host: &str) -> String {
-    let region = scene.region();
+pub fn preview_drain(context: &PageContext, host: &str) -> String {
+    let region = context.region();
     let plan = DrainPlan {
         host: Name::from(host),
         to: None,
@@ -60,7 +60,7 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
         in_place: false,
         description: None,
     };
-    let moves = match region.preview_drain(&plan, scene.now) {
+    let moves = match region.preview_drain(&plan, context.now) {
         Ok(moves) => moves,
         Err(rejection) => return words::escape_html(rejection),
     };
@@ -109,8 +109,8 @@ pub fn preview_drain(scene: &Scene, host: &str) -> String {
 }
 
 /// Shows the confirmation page, or performs the action on the selected hosts if it was confirmed.
-pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
-    let hosts: Vec<&str> = form.all("host").into_iter().filter(|name| scene.region().host(name).is_some()).collect();
+pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Refusal> {
+    let hosts: Vec<&str> = form.all("host").into_iter().filter(|name| context.region().host(name).is_some()).collect();
     if hosts.is_empty() {
         return Err(Refusal::form("Select at least one host."));
     }
@@ -124,9 +124,9 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
         other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
     };
     if !form.is_checked("confirmed") {
-        return Ok(frame::render(scene, HERE, &confirm(scene, form, action, &hosts).render(), "").into_response());
+        return Ok(frame::render(context, HERE, &confirm(context, form, action, &hosts).render(), "").into_response());
     }
-    let actions = scene.portal.actions(form.visitor.principal());
+    let actions = context.portal.actions(form.visitor.principal());
     for host in &hosts {
         action.perform(&actions, host).await?;
     }
@@ -135,14 +135,14 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
         HostAction::Activate => format!("Activated {}.", count(hosts.len(), "host")),
     };
     let flash = Flash::new(text).with_link("/operations", "Open operations");
-    scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
+    context.portal.shared.flashes.set(&form.visitor.cookie, flash);
     Ok(Redirect::to(HERE).into_response())
 }
 
-fn confirm<'a>(scene: &'a Scene, form: &'a Form, action: HostAction, hosts: &[&'a str]) -> Confirmation<'a> {
+fn confirm<'a>(context: &'a PageContext, form: &'a Form, action: HostAction, hosts: &[&'a str]) -> Confirmation<'a> {
     let preview = |host: &&str| {
         let text = match action {
-            HostAction::Drain => preview_drain(scene, host),
+            HostAction::Drain => preview_drain(context, host),
             HostAction::Activate => {
                 "It becomes active. A drain in progress is canceled; moves in progress finish.".into()
             }
@@ -159,9 +159,9 @@ fn confirm<'a>(scene: &'a Scene, form: &'a Form, action: HostAction, hosts: &[&'
         action: "/portal/hosts",
         fields: [("act", form.text("act"))].into_iter().chain(hosts.iter().map(|host| ("host", *host))).collect(),
         label,
-        tone: Tone::Normal,
+        tone: ButtonStyle::Normal,
         back: HERE,
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
     }
 }
 

@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{Host, HostState, Name, Region, Status};
-use forewarn_widgets::field::{self, Field, Problems};
+use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
@@ -23,7 +23,7 @@ use http::StatusCode;
 use super::activity::{self, ActivityId};
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::visitor::Form;
 use super::{Portal, frame, group_table, host_selection};
 use forewarn_api::Action;
@@ -106,33 +106,36 @@ struct HostFilters<'a> {
     others: Vec<(&'a str, &'a str)>,
 }
 
-pub fn render(scene: &Scene, query: &PageQuery, name: &str, problems: &Problems) -> PageContent {
-    let region = scene.region();
-    let facts = list_facts(scene);
+pub fn render(context: &PageContext, query: &PageQuery, name: &str, problems: &FieldErrors) -> PageContent {
+    let region = context.region();
+    let facts = list_facts(context);
     let hosts: Vec<&HostFacts<'_>> = facts.iter().filter(|facts| is_wanted(facts.host, query)).collect();
     let order = SortOrder::of(query, &COLUMNS, "state");
     let mut found = hosts;
     sort(&mut found, order);
     let from = query.number("from");
     let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
-    let rows = rows.map(|(number, facts)| render_row(scene, facts, number)).collect();
+    let rows = rows.map(|(number, facts)| render_row(context, facts, number)).collect();
     let panel = Panel::new("hosts", "Hosts", rows)
-        .with_table(render_head(scene, order, query))
+        .with_table(render_head(context, order, query))
         .with_html_before(html::render(&filters(region, query)))
         .with_html_after(
-            group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(scene),
+            group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(context),
         )
         .or_empty_text("No matching hosts. Register one below, or name a host when you register a machine.");
     let field = Field::new("name", "Name", name, problems).render();
-    let form =
-        RegistrationForm { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.may(Action::RegisterHost) };
+    let form = RegistrationForm {
+        field,
+        csrf: &context.visitor.session.csrf,
+        allowed: context.visitor.may(Action::RegisterHost),
+    };
     let register = Panel::new("register", "Register a host", Vec::new()).with_html_before(html::render(&form));
     PageContent::new("Hosts", vec![panel, register]).with_lead(describe_fleet(region))
 }
 
-fn render_head(scene: &Scene, order: SortOrder<'_>, query: &PageQuery) -> String {
+fn render_head(context: &PageContext, order: SortOrder<'_>, query: &PageQuery) -> String {
     let head = table::render_head(&COLUMNS, order, query, HERE);
-    if !scene.visitor.may(Action::DrainHost) {
+    if !context.visitor.may(Action::DrainHost) {
         return head;
     }
     let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all hosts">"#;
@@ -157,7 +160,7 @@ fn describe_fleet(region: &Region) -> String {
     format!(r#"<p class="head-facts">{}</p>"#, facts.join(" "))
 }
 
-fn render_selection_bar(scene: &Scene) -> String {
+fn render_selection_bar(context: &PageContext) -> String {
     let offered = [
         ("plan", "Plan rollout", "primary", Action::StartRollout),
         ("drain", "Drain…", "", Action::DrainHost),
@@ -165,7 +168,7 @@ fn render_selection_bar(scene: &Scene) -> String {
     ];
     let buttons: Vec<_> = offered
         .into_iter()
-        .filter(|(_, _, _, needs)| scene.visitor.may(*needs))
+        .filter(|(_, _, _, needs)| context.visitor.may(*needs))
         .map(|(act, label, class, _)| (act, label, class))
         .collect();
     if buttons.is_empty() {
@@ -173,7 +176,7 @@ fn render_selection_bar(scene: &Scene) -> String {
     }
     SelectionBar {
         action: "/portal/hosts",
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
         back: HERE,
         label: "Actions on selected hosts",
         buttons,
@@ -224,10 +227,10 @@ fn filters<'a>(region: &Region, query: &'a PageQuery) -> HostFilters<'a> {
 }
 
 /// All hosts, with one pass over the machines.
-fn list_facts(scene: &Scene) -> Vec<HostFacts<'_>> {
-    let region = scene.region();
+fn list_facts(context: &PageContext) -> Vec<HostFacts<'_>> {
+    let region = context.region();
     let groups: BTreeMap<GroupKey, FleetGroup> =
-        fleet::list_groups(scene).into_iter().map(|group| (group.key, group)).collect();
+        fleet::list_groups(context).into_iter().map(|group| (group.key, group)).collect();
     let mut machines: BTreeMap<&Name, BTreeMap<GroupKey, usize>> = BTreeMap::new();
     let mut next: BTreeMap<&Name, NextEvent> = BTreeMap::new();
     for machine in region.machines() {
@@ -297,7 +300,7 @@ fn sort(found: &mut [&HostFacts<'_>], order: SortOrder<'_>) {
     }
 }
 
-fn render_row(scene: &Scene, facts: &HostFacts<'_>, number: usize) -> Fragment {
+fn render_row(context: &PageContext, facts: &HostFacts<'_>, number: usize) -> Fragment {
     let host = facts.host;
     let (id, sort) = (format!("host-{}", address::encode_segment(&host.name)), table::row_key(number));
     let row = HostRow {
@@ -309,8 +312,8 @@ fn render_row(scene: &Scene, facts: &HostFacts<'_>, number: usize) -> Fragment {
         state: host_selection::render_state(host),
         machines: facts.machines,
         worst: &facts.worst,
-        next: describe_next(scene.region(), facts),
-        selectable: scene.visitor.may(Action::DrainHost),
+        next: describe_next(context.region(), facts),
+        selectable: context.visitor.may(Action::DrainHost),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)
 }
@@ -341,7 +344,7 @@ fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
 /// Registers a host.
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let name = form.text("name");
-    let mut problems = Problems::default();
+    let mut problems = FieldErrors::default();
     if problems.take("name", field::parse_name(name)).is_some() {
         match portal.actions(form.visitor.principal()).register_host(name).await {
             Ok(_) => {
@@ -352,7 +355,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
             Err(refused) => problems.add("name", refused.message),
         }
     }
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    let content = render(&scene, &PageQuery::default(), name, &problems);
-    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response()
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    let content = render(&context, &PageQuery::default(), name, &problems);
+    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &content, "")).into_response()
 }

@@ -11,7 +11,7 @@
 //! nothing about the fleet.
 //!
 //! Modules, from top to bottom: `live`, `submit` and `page` dispatch to the module of each page; those use the parts that
-//! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `scene` into `panel`s.
+//! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `context` into `panel`s.
 
 mod action;
 mod activity;
@@ -45,6 +45,7 @@ mod operations;
 mod outage;
 mod overview;
 mod page;
+mod page_context;
 mod plan;
 mod policy;
 mod preview;
@@ -56,7 +57,6 @@ mod rollout_progress;
 mod rollout_steps;
 mod scale_set;
 mod scale_set_wizard;
-mod scene;
 mod search;
 mod selection;
 mod shared;
@@ -85,13 +85,13 @@ use http::{HeaderValue, Method, header};
 use forewarn_access::oidc::CALLBACK_PATH;
 use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
 pub use forwarding::needs_leader;
-use shared::Shared;
+use shared::PortalState;
 
 /// The API, with state that the portal's pages share.
 #[derive(Clone)]
 pub struct Portal {
     service: Service,
-    shared: Arc<Shared>,
+    shared: Arc<PortalState>,
 }
 
 impl Portal {

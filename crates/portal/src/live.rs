@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outage::count_down;
 use super::page::{self, Page};
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::visitor::Visitor;
 use super::{Portal, cluster};
 use forewarn_api::ChannelBody;
@@ -98,9 +98,9 @@ struct Sent {
 
 impl Sent {
     /// The new state, and the fragments that are new or have changed.
-    fn compare(&self, content: &PageContent, scene: &Scene) -> (Sent, Vec<Value>) {
-        let down = count_down(scene.region());
-        let outage = cluster::describe_outage(scene);
+    fn compare(&self, content: &PageContent, context: &PageContext) -> (Sent, Vec<Value>) {
+        let down = count_down(context.region());
+        let outage = cluster::describe_outage(context);
         let (mut now, mut put) = (Sent { down, outage, fragments: HashMap::new() }, Vec::new());
         for panel in content.all_panels() {
             for (list, fragment) in panel.rendered_fragments() {
@@ -133,9 +133,9 @@ impl Feed {
             // A session can end without signing out: its token is rotated, or it expires.
             self.portal.find_session(&self.visitor.cookie).await?;
             let begun = Instant::now();
-            let scene = Scene::now(&self.portal, &self.visitor, RenderMode::Update);
-            match self.page.render(&scene).await {
-                Ok(content) => self.send_changes(&content, &scene).await?,
+            let context = PageContext::now(&self.portal, &self.visitor, RenderMode::Update);
+            match self.page.render(&context).await {
+                Ok(content) => self.send_changes(&content, &context).await?,
                 Err(NotFound(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
             }
             self.pause(begun.elapsed() * RENDER_SHARE).await;
@@ -143,22 +143,22 @@ impl Feed {
         }
     }
 
-    async fn send_changes(&mut self, content: &PageContent, scene: &Scene) -> Option<()> {
+    async fn send_changes(&mut self, content: &PageContent, context: &PageContext) -> Option<()> {
         let before = self.sent.take();
         let is_first = before.is_none();
         let before = before.unwrap_or_default();
-        let (now, put) = before.compare(content, scene);
+        let (now, put) = before.compare(content, context);
         let gone: Vec<&String> = before.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
         // A page that was rendered from this revision is complete.
-        let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.changes_without_commits();
+        let has_all = is_first && self.since == Some(context.snapshot.revision) && !self.page.changes_without_commits();
         let is_frame_changed = (before.down, before.outage) != (now.down, now.outage);
         let is_change = is_first || !put.is_empty() || !gone.is_empty() || is_frame_changed;
         // Otherwise the first message lists all fragments, so that the page removes those that are gone.
         let all: Option<Vec<&String>> = is_first.then(|| now.fragments.keys().collect());
         let message = if has_all {
-            json!({ "now": scene.now.0, "down": now.down, "outage": now.outage })
+            json!({ "now": context.now.0, "down": now.down, "outage": now.outage })
         } else {
-            json!({ "now": scene.now.0, "down": now.down, "outage": now.outage, "put": put, "drop": gone, "all": all })
+            json!({ "now": context.now.0, "down": now.down, "outage": now.outage, "put": put, "drop": gone, "all": all })
         };
         self.sent = Some(now);
         if is_change { self.send(&message.to_string()).await } else { Some(()) }

@@ -11,11 +11,11 @@ use forewarn_widgets::{address, json_text, words};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::handler::Handler;
 use super::operation::Sentence;
+use super::page_context::PageContext;
 use super::preview::{MachineAction, Preview};
-use super::scene::Scene;
 use super::{history, plan, policy, timeline};
 use forewarn_api::Action;
 use forewarn_metadata::render_document;
@@ -49,8 +49,8 @@ struct RequestRow {
     class: &'static str,
 }
 
-pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<PageContent, NotFound> {
-    let region = scene.region();
+pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Result<PageContent, NotFound> {
+    let region = context.region();
     let machine = region.machine_by_vm_id(vm_id).and_then(|id| region.machine(id));
     let machine = machine.ok_or_else(|| NotFound("This machine does not exist or has been deleted.".into()))?;
     let href = address::of_machine(machine);
@@ -58,19 +58,20 @@ pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<Page
     let of_machine = |event: &forewarn_core::Event| event.resources.iter().any(|resource| resource.machine == id);
     let name = machine.name.to_string();
     let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
-    let events = timeline::find_events(scene, |_, event| of_machine(event), is_named).await;
+    let events = timeline::find_events(context, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, machine)).without_frame(),
-        render_actions(scene, machine, &href).without_frame(),
-        timeline::render_panel(scene, &events),
-        Panel::with_content("document", "Scheduled Events document", &build_document(scene, machine, version, &href)),
-        Panel::with_content("requests", "Metadata requests", &list_requests(scene, machine)),
+        Panel::with_content("status", "Status", &describe_state(context, machine)).without_frame(),
+        render_actions(context, machine, &href).without_frame(),
+        timeline::render_panel(context, &events),
+        Panel::with_content("document", "Scheduled Events document", &build_document(context, machine, version, &href)),
+        Panel::with_content("requests", "Metadata requests", &list_requests(context, machine)),
         Panel::with_content("facts", "Details", &list_facts(region, machine)),
-        history::render_machine_panel(scene, machine).await,
+        history::render_machine_panel(context, machine).await,
     ];
     if machine.membership == Membership::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
-        panels.insert(6, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
+        panels
+            .insert(6, policy::render_panel(context, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
     Ok(PageContent::new(name, panels).with_lead(render_lead(region, machine)))
 }
@@ -90,9 +91,9 @@ fn render_lead(region: &Region, machine: &Machine) -> String {
 }
 
 /// The state in one sentence: what happens to the machine now and next, and whether its handler is ready.
-fn describe_state(scene: &Scene, machine: &Machine) -> Sentence {
-    let region = scene.region();
-    let handler = Handler::of(scene, machine.id);
+fn describe_state(context: &PageContext, machine: &Machine) -> Sentence {
+    let region = context.region();
+    let handler = Handler::of(context, machine.id);
     let state = MachineState::of(region, machine);
     let mut parts = vec![format!(r#"<span class="{}">{}</span>"#, state.color(), state.word())];
     let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
@@ -184,47 +185,55 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
     Facts { facts }
 }
 
-fn render_actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
-    let preview = Preview::of(scene);
+fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel {
+    let preview = Preview::of(context);
     let button = |act, label, action, needs, tone| {
         Button::new(act, label, preview.describe_action(machine, action), needs, tone)
     };
     let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).rare();
-    let plan = plan::address_with("machine", &plan::target_name(scene.region(), machine));
-    let mut actions = ButtonPanel::new(scene, guid::Lower(machine.vm_id.0).to_string(), back);
+    let plan = plan::address_with("machine", &plan::target_name(context.region(), machine));
+    let mut actions = ButtonPanel::new(context, guid::Lower(machine.vm_id.0).to_string(), back);
     if machine.power != Power::Running {
-        actions = actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Primary));
+        actions =
+            actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, ButtonStyle::Primary));
     }
     actions = actions
-        .button(button("restart", "Restart", MachineAction::Restart, Action::RestartMachine, Tone::Normal))
-        .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Action::RedeployMachine, Tone::Normal))
+        .button(button("restart", "Restart", MachineAction::Restart, Action::RestartMachine, ButtonStyle::Normal))
+        .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Action::RedeployMachine, ButtonStyle::Normal))
         .link("plan", "Plan maintenance", &plan)
         .button(rare(
             "perform-maintenance",
             "Perform maintenance",
             MachineAction::PerformMaintenance,
             Action::PerformMaintenance,
-            Tone::Normal,
+            ButtonStyle::Normal,
         ));
     if machine.priority == Priority::Spot {
-        actions = actions.button(rare("evict", "Evict", MachineAction::Evict, Action::EvictMachine, Tone::Danger));
+        actions =
+            actions.button(rare("evict", "Evict", MachineAction::Evict, Action::EvictMachine, ButtonStyle::Danger));
         // Guests see it only in the preview version of the document.
-        if scene.portal.endpoint().serves_preview {
+        if context.portal.endpoint().serves_preview {
             actions = actions.button(rare(
                 "recommend-rebalance",
                 "Recommend rebalance",
                 MachineAction::RecommendRebalance,
                 Action::RecommendRebalance,
-                Tone::Normal,
+                ButtonStyle::Normal,
             ));
         }
     }
     if machine.power == Power::Running {
-        actions = actions.button(rare("stop", "Stop", MachineAction::Stop, Action::StopMachine, Tone::Danger));
+        actions = actions.button(rare("stop", "Stop", MachineAction::Stop, Action::StopMachine, ButtonStyle::Danger));
     }
     if machine.power != Power::Deallocated {
         let deallocate = MachineAction::Deallocate;
-        actions = actions.button(rare("deallocate", "Deallocate", deallocate, Action::DeallocateMachine, Tone::Danger));
+        actions = actions.button(rare(
+            "deallocate",
+            "Deallocate",
+            deallocate,
+            Action::DeallocateMachine,
+            ButtonStyle::Danger,
+        ));
     }
     actions
         .button(rare(
@@ -232,24 +241,24 @@ fn render_actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
             "Simulate host failure: restart",
             MachineAction::Fail(EventKind::Reboot),
             Action::Fail,
-            Tone::Danger,
+            ButtonStyle::Danger,
         ))
         .button(rare(
             "lose",
             "Simulate host failure: redeploy",
             MachineAction::Fail(EventKind::Redeploy),
             Action::Fail,
-            Tone::Danger,
+            ButtonStyle::Danger,
         ))
-        .button(rare("delete-machine", "Delete", MachineAction::Delete, Action::DeleteMachine, Tone::Danger))
+        .button(rare("delete-machine", "Delete", MachineAction::Delete, Action::DeleteMachine, ButtonStyle::Danger))
         .into_panel()
 }
 
-fn build_document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {
-    let region = scene.region();
+fn build_document<'a>(context: &PageContext, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {
+    let region = context.region();
     let (incarnation, body) = match region.scope(machine.scope) {
         Some(scope) => {
-            let body = render_document(scene.portal.names(), region, scope, version);
+            let body = render_document(context.portal.names(), region, scope, version);
             (scope.incarnation, json_text::format_json(&String::from_utf8_lossy(&body)))
         }
         None => (0, String::new()),
@@ -263,9 +272,9 @@ fn build_document<'a>(scene: &Scene, machine: &Machine, version: Version, here: 
     }
 }
 
-fn list_requests(scene: &Scene, machine: &Machine) -> RequestList {
-    let log = scene.portal.endpoint().requests.log_of(machine.id, 0);
-    let summary = Handler::of(scene, machine.id).describe();
+fn list_requests(context: &PageContext, machine: &Machine) -> RequestList {
+    let log = context.portal.endpoint().requests.log_of(machine.id, 0);
+    let summary = Handler::of(context, machine.id).describe();
     let row = |seen: &forewarn_metadata::requests::RequestSeen| RequestRow {
         at: words::time(seen.at),
         method: seen.method.clone(),

@@ -12,7 +12,7 @@ use forewarn_widgets::{address, words};
 use super::fleet::{NextEvent, next_event};
 use super::group_table;
 use super::handler::{Handler, describe_poll};
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 const HERE: &str = "/machines";
 
@@ -47,8 +47,8 @@ struct MachineLine<'a> {
     last_poll: String,
 }
 
-pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
-    let region = scene.region();
+pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
+    let region = context.region();
     let search = query.text("q").to_lowercase();
     let mut found: Vec<&Machine> = region
         .machines()
@@ -70,7 +70,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     }
     let from = query.number("from");
     let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
-    let rows = rows.map(|(number, machine)| render_row(scene, machine, number)).collect();
+    let rows = rows.map(|(number, machine)| render_row(context, machine, number)).collect();
     let filter = format!(
         r#"<div class="filters-row"><form method="get" action="{HERE}" class="filter-form"><label class="vh" for="filter-name">Filter by name</label><input id="filter-name" type="search" name="q" value="{}" placeholder="Filter by name"> <button>Filter</button></form></div>"#,
         words::escape_html(query.text("q"))
@@ -83,10 +83,10 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     PageContent::new("Machines", vec![panel])
 }
 
-fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
-    let region = scene.region();
+fn render_row(context: &PageContext, machine: &Machine, number: usize) -> Fragment {
+    let region = context.region();
     let (id, sort) = (format!("machine-{}", machine.id.0), table::row_key(number));
-    let polls = Handler::of(scene, machine.id);
+    let polls = Handler::of(context, machine.id);
     let (handler, class) = match (region.is_on(machine.scope), polls.is_polling) {
         (_, true) => ("polling", ""),
         (true, false) => ("connected in its group", "wait"),
@@ -107,7 +107,7 @@ fn render_row(scene: &Scene, machine: &Machine, number: usize) -> Fragment {
         severity: next.map_or("", |next| Severity::of(next.kind).class()),
         handler,
         class,
-        last_poll: describe_poll(scene.now, polls.last_poll()),
+        last_poll: describe_poll(context.now, polls.last_poll()),
     };
     Fragment::render(id.as_str(), sort.as_str(), &line)
 }

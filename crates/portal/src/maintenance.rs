@@ -13,13 +13,13 @@ use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::{html, words};
 use http::StatusCode;
 
-use super::action::{Button, Tone};
+use super::action::{Button, ButtonStyle};
 use super::activity::title_of;
 use super::flash::Flash;
 use super::fleet::machines_of;
+use super::page_context::PageContext;
 use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview};
-use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_api::Action;
@@ -66,20 +66,20 @@ struct ProgressRow {
     state: String,
 }
 
-pub fn render(scene: &Scene, fields: &PlanFields) -> PageContent {
-    let operations = scene.region().operations().filter(|one| matches!(one.request, Request::Maintain { .. }));
-    let progress = render_operations(scene, "In progress and recently finished", operations)
+pub fn render(context: &PageContext, fields: &PlanFields) -> PageContent {
+    let operations = context.region().operations().filter(|one| matches!(one.request, Request::Maintain { .. }));
+    let progress = render_operations(context, "In progress and recently finished", operations)
         .or_empty_text("No maintenance in progress.");
     PageContent {
         title: "Maintenance".into(),
         lead: String::new(),
-        panels: vec![render_planner(scene, fields), progress],
+        panels: vec![render_planner(context, fields), progress],
         aside: Vec::new(),
     }
 }
 
-fn render_planner(scene: &Scene, fields: &PlanFields) -> Panel {
-    let region = scene.region();
+fn render_planner(context: &PageContext, fields: &PlanFields) -> Panel {
+    let region = context.region();
     let groups = region.groups().map(|group| group.name.to_string());
     let hosts = region.hosts().map(|host| host.name.to_string());
     let machines = region.machines().map(|machine| machine.name.to_string());
@@ -87,8 +87,8 @@ fn render_planner(scene: &Scene, fields: &PlanFields) -> Panel {
         fields: fields.render(),
         steps: &fields.preview,
         digest: fields.digest(),
-        csrf: &scene.visitor.session.csrf,
-        allowed: scene.visitor.may(Action::StartMaintenance),
+        csrf: &context.visitor.session.csrf,
+        allowed: context.visitor.may(Action::StartMaintenance),
         suggestions: groups
             .take(SUGGESTIONS_MAX)
             .chain(hosts.take(SUGGESTIONS_MAX))
@@ -101,18 +101,19 @@ fn render_planner(scene: &Scene, fields: &PlanFields) -> Panel {
 
 /// Operations with their progress, newest first.
 pub fn render_operations<'r>(
-    scene: &Scene,
+    context: &PageContext,
     title: &str,
     operations: impl Iterator<Item = &'r Arc<Operation>>,
 ) -> Panel {
     let mut operations: Vec<_> = operations.collect();
     operations.sort_unstable_by_key(|operation| std::cmp::Reverse((operation.asked, operation.id)));
-    let rows = operations.into_iter().take(OPERATIONS_MAX).map(|operation| render_progress(scene, operation)).collect();
+    let rows =
+        operations.into_iter().take(OPERATIONS_MAX).map(|operation| render_progress(context, operation)).collect();
     Panel::new("operations", title, rows)
 }
 
-fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
-    let region = scene.region();
+fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragment {
+    let region = context.region();
     let id = format!("operation-{}", operation.id);
     let sort = format!("{:020}-{}", i64::MAX - operation.asked.0, operation.id);
     let cancel = match operation.state {
@@ -120,11 +121,11 @@ fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
             let button = Button::new(
                 "cancel-operation",
                 "Cancel",
-                Preview::of(scene).describe_operation_cancellation(operation),
+                Preview::of(context).describe_operation_cancellation(operation),
                 Action::Cancel,
-                Tone::Danger,
+                ButtonStyle::Danger,
             );
-            button.render(scene, (&format!("cancel-{}", operation.id), ""), &operation.id.to_string(), HERE)
+            button.render(context, (&format!("cancel-{}", operation.id), ""), &operation.id.to_string(), HERE)
         }
         OperationState::Ended { .. } => String::new(),
     };
@@ -239,16 +240,16 @@ fn describe_state(region: &Region, operation: &Operation, all: usize) -> String 
 }
 
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
     let mut fields = PlanFields::from_form(&form);
-    let Some(plan) = fields.check(&Preview::of(&scene)) else {
+    let Some(plan) = fields.check(&Preview::of(&context)) else {
         fields.preview.clear();
-        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &render(&scene, &fields), ""))
+        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &render(&context, &fields), ""))
             .into_response();
     };
     // Only the plan that was previewed is scheduled. If a field has changed since, show the preview again.
     if form.text("step") != "start" || form.text("previewed") != fields.digest() {
-        return frame::render(&scene, HERE, &render(&scene, &fields), "").into_response();
+        return frame::render(&context, HERE, &render(&context, &fields), "").into_response();
     }
     match portal.actions(form.visitor.principal()).start_maintenance(plan.body).await {
         Ok(operation) => {
@@ -257,7 +258,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
             Redirect::to(&format!("/operations/{}", operation.id)).into_response()
         }
         Err(error) => {
-            (error.status, frame::render(&scene, HERE, &render(&scene, &fields), &error.message)).into_response()
+            (error.status, frame::render(&context, HERE, &render(&context, &fields), &error.message)).into_response()
         }
     }
 }

@@ -21,14 +21,14 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, waits, words};
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{Activity, ActivityId, find_cause};
 use super::conflict::{self, GroupDip};
 use super::handler::{Handler, describe_poll};
 use super::history;
 use super::operation_lanes::clock_span;
+use super::page_context::PageContext;
 use super::preview::Preview;
-use super::scene::Scene;
 use super::timeline;
 
 /// Machines that are listed as missing.
@@ -136,32 +136,32 @@ impl ProgressStage {
     }
 }
 
-pub async fn render(scene: &Scene, id: OperationId) -> Result<PageContent, NotFound> {
-    let rows = history::render_panel(scene, HistoryQuery { operation: Some(id), ..HistoryQuery::default() }).await;
-    let Some(operation) = scene.region().operation(id) else {
+pub async fn render(context: &PageContext, id: OperationId) -> Result<PageContent, NotFound> {
+    let rows = history::render_panel(context, HistoryQuery { operation: Some(id), ..HistoryQuery::default() }).await;
+    let Some(operation) = context.region().operation(id) else {
         return render_past(rows, id);
     };
-    let events = events_of(scene.region(), operation);
-    let summary = render_whole_operation(scene.region(), operation);
+    let events = events_of(context.region(), operation);
+    let summary = render_whole_operation(context.region(), operation);
     let note = summary.description.clone().unwrap_or_default();
-    let activity = Activity { note, ..Activity::of_operation(scene.region(), operation) };
+    let activity = Activity { note, ..Activity::of_operation(context.region(), operation) };
     let timeline = timeline::find_events(
-        scene,
+        context,
         |_, event| event.operations.contains(&id),
         |row| row.operation == Some(id) || row.joined.contains(&id),
     )
     .await;
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(scene, operation, &summary, &events)).without_frame(),
-        render_actions(scene, operation, &events),
+        Panel::with_content("status", "Status", &describe_state(context, operation, &summary, &events)).without_frame(),
+        render_actions(context, operation, &events),
         Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
     ];
-    let cause = find_cause(scene.region(), id);
-    let dips = conflict::find_dips(scene.region(), scene.now, cause, &events);
-    panels.push(conflict::render_panel(&conflict::warn_about(scene.region(), cause, &events, &dips)));
-    panels.extend(render_missing(scene, &events));
-    panels.push(render_groups(scene, &events, &dips));
-    panels.push(timeline::render_panel(scene, &timeline));
+    let cause = find_cause(context.region(), id);
+    let dips = conflict::find_dips(context.region(), context.now, cause, &events);
+    panels.push(conflict::render_panel(&conflict::warn_about(context.region(), cause, &events, &dips)));
+    panels.extend(render_missing(context, &events));
+    panels.push(render_groups(context, &events, &dips));
+    panels.push(timeline::render_panel(context, &timeline));
     let facts = Panel::with_content("facts", "Details", &list_facts(operation, &summary, &events));
     let head = PageHead {
         parent: ("/operations", "Operations"),
@@ -232,7 +232,7 @@ fn is_started(event: &Event) -> bool {
 
 /// The state in one sentence, with what it waits for.
 fn describe_state(
-    scene: &Scene,
+    context: &PageContext,
     operation: &Operation,
     summary: &OperationSummary,
     events: &[&Arc<Event>],
@@ -268,33 +268,33 @@ fn describe_state(
                 parts.push(format!("{0} of {0} approvals given", progress.scheduled));
             }
             parts.extend(summary.waits_for.iter().map(waits::render_wait));
-            parts.extend(describe_delay(scene, events));
+            parts.extend(describe_delay(context, events));
         }
     }
     Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
 }
 
 /// The time by which the events in progress are late.
-fn describe_delay(scene: &Scene, events: &[&Arc<Event>]) -> Option<String> {
+fn describe_delay(context: &PageContext, events: &[&Arc<Event>]) -> Option<String> {
     let late = events.iter().filter_map(|event| match event.status {
         Status::Started { at } if event.duration_secs > 0 => {
             let end = at + std::time::Duration::from_secs(event.duration_secs as u64);
-            (end < scene.now).then(|| scene.now.since(end).as_secs())
+            (end < context.now).then(|| context.now.since(end).as_secs())
         }
         Status::Started { .. } | Status::Scheduled | Status::Ended { .. } => None,
     });
     late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs)))
 }
 
-fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Event>]) -> Panel {
+fn render_actions(context: &PageContext, operation: &Arc<Operation>, events: &[&Arc<Event>]) -> Panel {
     let id = operation.id.to_string();
-    let preview = Preview::of(scene);
-    let mut actions = ButtonPanel::new(scene, &id, ActivityId::Operation(operation.id).href());
+    let preview = Preview::of(context);
+    let mut actions = ButtonPanel::new(context, &id, ActivityId::Operation(operation.id).href());
     let unapproved = find_unapproved(events);
     if !unapproved.is_empty() {
         let consequences = preview.describe_approvals(&unapproved);
         let button =
-            Button::new("approve-operation", "Approve all", consequences, Action::ApproveEvents, Tone::Primary);
+            Button::new("approve-operation", "Approve all", consequences, Action::ApproveEvents, ButtonStyle::Primary);
         actions = actions.button(button);
     }
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
@@ -306,7 +306,7 @@ fn render_actions(scene: &Scene, operation: &Arc<Operation>, events: &[&Arc<Even
 
 /// A button that cancels an operation, or says why that is not possible.
 pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: &'static str) -> Button {
-    let button = |text| Button::new("cancel-operation", label, text, Action::Cancel, Tone::Danger);
+    let button = |text| Button::new("cancel-operation", label, text, Action::Cancel, ButtonStyle::Danger);
     match preview.find_cancel_obstacle(operation) {
         Some(obstacle) => button(obstacle).blocked(),
         None => button(preview.describe_operation_cancellation(operation)),
@@ -353,15 +353,15 @@ fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
 }
 
 /// The machines whose approval is missing, with the state of their handlers.
-fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
-    let region = scene.region();
+fn render_missing(context: &PageContext, events: &[&Arc<Event>]) -> Option<Panel> {
+    let region = context.region();
     let missing: Vec<&&Arc<Event>> =
         events.iter().filter(|event| is_scheduled(event) && event.approval.is_none()).collect();
     let resources = missing.iter().flat_map(|event| event.resources.iter().map(move |resource| (*event, resource)));
     let mut rows = Vec::new();
     for (number, (event, resource)) in resources.take(MISSING_MAX).enumerate() {
         let (id, sort) = (format!("missing-{}", resource.machine.0), table::row_key(number));
-        let handler = Handler::of(scene, resource.machine);
+        let handler = Handler::of(context, resource.machine);
         let (state, class, why) = match (event.is_shown(), handler.is_polling, handler.last_poll()) {
             (false, _, _) => ("no handler", "idle", "No handler, not notified."),
             (true, true, Some(at)) if at >= event.appeared => ("polling", "", "Has read the event, not approved yet."),
@@ -378,7 +378,7 @@ fn render_missing(scene: &Scene, events: &[&Arc<Event>]) -> Option<Panel> {
             group: scope_name(region, event.scope),
             state,
             class,
-            last_poll: describe_poll(scene.now, handler.last_poll()),
+            last_poll: describe_poll(context.now, handler.last_poll()),
             why,
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
@@ -398,8 +398,8 @@ fn scope_name(region: &Region, scope: ScopeId) -> words::ScopeName {
     }
 }
 
-fn render_groups(scene: &Scene, events: &[&Arc<Event>], dips: &[GroupDip]) -> Panel {
-    let region = scene.region();
+fn render_groups(context: &PageContext, events: &[&Arc<Event>], dips: &[GroupDip]) -> Panel {
+    let region = context.region();
     let scopes: BTreeSet<ScopeId> = events.iter().map(|event| event.scope).collect();
     let mut rows = Vec::new();
     for (number, scope) in scopes.iter().take(GROUPS_MAX).enumerate() {

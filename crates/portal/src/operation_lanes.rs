@@ -16,7 +16,7 @@ use forewarn_widgets::table::number_key;
 use forewarn_widgets::{address, waits, words};
 
 use super::activity::{Activity, ActivityId, readiness_of};
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::timeline::{Canvas, EventTimeline, Stage, Window, find_expected};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
@@ -91,11 +91,11 @@ pub struct LaneView {
 }
 
 impl LaneView {
-    pub fn of(scene: &Scene, query: &PageQuery) -> LaneView {
+    pub fn of(context: &PageContext, query: &PageQuery) -> LaneView {
         let asked: i64 = query.text("span").parse().unwrap_or(SPAN_DEFAULT);
         let span_minutes = SPANS.iter().find(|(minutes, _)| *minutes == asked).map_or(SPAN_DEFAULT, |(span, _)| *span);
         let quarters = query.text("move").parse().unwrap_or(0i64).clamp(-MOVED_MAX, MOVED_MAX);
-        LaneView { span_minutes, quarters, window: Window::spanning(scene.now, span_minutes * 60_000, quarters) }
+        LaneView { span_minutes, quarters, window: Window::spanning(context.now, span_minutes * 60_000, quarters) }
     }
 }
 
@@ -176,7 +176,12 @@ impl Bar {
 }
 
 /// The lanes of all matching activities.
-pub fn render_operation_lanes(scene: &Scene, activities: &[Activity], query: &PageQuery, view: LaneView) -> Panel {
+pub fn render_operation_lanes(
+    context: &PageContext,
+    activities: &[Activity],
+    query: &PageQuery,
+    view: LaneView,
+) -> Panel {
     let filter = StageFilter::parse(query.text("show"));
     let is_in_view = |activity: &&Activity| {
         let is_past = activity.stage() == Stage::Finished;
@@ -188,9 +193,9 @@ pub fn render_operation_lanes(scene: &Scene, activities: &[Activity], query: &Pa
     for activity in found.iter().take(LANES_MAX) {
         let (rank, severity, at, id) = activity.sort_key();
         let sort = format!("{rank}-{}-{}-{id}", severity as u8, number_key(at));
-        Lanes { scene, query, view, activity, sort }.render(&mut lanes);
+        Lanes { context, query, view, activity, sort }.render(&mut lanes);
     }
-    let canvas = Canvas::moved(view.window, scene, view.quarters);
+    let canvas = Canvas::with_offset(view.window, context, view.quarters);
     let panel = Panel::new("timeline", "Timeline", lanes)
         .with_html_before(html::render(&controls(query, view, filter)))
         .with_html_inside(html::render(&canvas));
@@ -231,7 +236,7 @@ fn controls(query: &PageQuery, view: LaneView, filter: StageFilter) -> LaneContr
 
 /// The lanes of one activity.
 struct Lanes<'a> {
-    scene: &'a Scene,
+    context: &'a PageContext,
     query: &'a PageQuery,
     view: LaneView,
     activity: &'a Activity,
@@ -276,7 +281,7 @@ impl Lanes<'_> {
         number: usize,
         lanes: &mut Vec<Fragment>,
     ) {
-        let region = self.scene.region();
+        let region = self.context.region();
         let name = scope.and_then(|scope| region.scope(scope)).map(|scope| words::scope(region, scope));
         let (name, href) = name.map_or_else(
             || (events.first().map_or_else(String::new, |event| event.scope.clone()), String::new()),
@@ -399,7 +404,7 @@ impl Lanes<'_> {
         let stage = event.stage();
         let impact = match (event.started, event.ended) {
             (Some(started), Some(ended)) => Some((started.0, Some(ended.0))),
-            (Some(started), None) => Some((started.0, Some(expected(started)).filter(|end| *end > self.scene.now.0))),
+            (Some(started), None) => Some((started.0, Some(expected(started)).filter(|end| *end > self.context.now.0))),
             (None, Some(_)) => None,
             (None, None) => Some((event.not_before.0, Some(expected(event.not_before)))),
         };
@@ -413,16 +418,16 @@ impl Lanes<'_> {
             steps: if stage == Stage::Scheduled { readiness_steps(events) } else { Vec::new() },
             y,
             height,
-            now: self.scene.now.0,
-            window: (self.scene.mode == RenderMode::Page).then_some(self.view.window),
+            now: self.context.now.0,
+            window: (self.context.mode == RenderMode::Page).then_some(self.view.window),
         })
     }
 
     fn expected(&self, window: Window) -> Vec<(i64, i64, String)> {
         let ActivityId::Operation(id) = self.activity.id else { return Vec::new() };
-        let Some(operation) = self.scene.region().operation(id) else { return Vec::new() };
-        let next = find_expected(self.scene.region(), operation).into_iter();
-        let position = |from: i64, due: i64| match self.scene.mode {
+        let Some(operation) = self.context.region().operation(id) else { return Vec::new() };
+        let next = find_expected(self.context.region(), operation).into_iter();
+        let position = |from: i64, due: i64| match self.context.mode {
             RenderMode::Page => window.bar(from, due),
             RenderMode::Update => String::new(),
         };
@@ -438,18 +443,18 @@ impl Lanes<'_> {
             let start = event.started.unwrap_or(event.not_before);
             event.ended.unwrap_or((start + std::time::Duration::from_secs(secs)).max(start)).0
         };
-        let end = activity.events.iter().map(at).max().unwrap_or(self.scene.now.0);
+        let end = activity.events.iter().map(at).max().unwrap_or(self.context.now.0);
         let text = match (activity.stage(), activity.is_failure, activity.expected_end()) {
             (Stage::Finished, _, _) => return None,
-            (Stage::InProgress, _, Some(end)) if end < self.scene.now => {
-                format!("{} longer than planned", clock_span(self.scene.now.since(end).as_secs()))
+            (Stage::InProgress, _, Some(end)) if end < self.context.now => {
+                format!("{} longer than planned", clock_span(self.context.now.since(end).as_secs()))
             }
             (Stage::InProgress, true, _) => "no notice".into(),
             (_, _, _) if ready.all() > 0 => ready.describe(),
             (Stage::Scheduled, _, _) => waits::shorten(activity.waits_for.as_ref()?),
             (Stage::InProgress, _, _) => return None,
         };
-        Some((text, end.max(if activity.stage() == Stage::InProgress { self.scene.now.0 } else { end })))
+        Some((text, end.max(if activity.stage() == Stage::InProgress { self.context.now.0 } else { end })))
     }
 
     fn place_label(&self, (text, at): (String, i64), bars: &[Bar]) -> Label {
@@ -457,7 +462,7 @@ impl Lanes<'_> {
         let is_left = window.percent(at) > LABEL_RIGHT_MAX;
         let first = bars.iter().map(|bar| bar.from.min(bar.impact.map_or(bar.to, |(from, _)| from))).min();
         let at = if is_left { first.unwrap_or(at) } else { at };
-        let x = match self.scene.mode {
+        let x = match self.context.mode {
             RenderMode::Page => format!(r#"x="{:.2}%""#, window.percent(at)),
             RenderMode::Update => String::new(),
         };

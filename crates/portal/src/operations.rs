@@ -14,13 +14,13 @@ use forewarn_widgets::waits::render_wait;
 use forewarn_widgets::words;
 use forewarn_widgets::words::count;
 
-use super::action::Tone;
+use super::action::ButtonStyle;
 use super::activity::{Activity, ActivityId, title_of};
 use super::confirm::Confirmation;
 use super::flash::Flash;
+use super::page_context::PageContext;
 use super::preview::Preview;
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::timeline::Stage;
 use super::visitor::Form;
 use super::{activity, frame, group_table, operation};
@@ -63,8 +63,8 @@ pub async fn redirect() -> Redirect {
     Redirect::to(HERE)
 }
 
-pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
-    let region = scene.region();
+pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
+    let region = context.region();
     let mut all = activity::collect_running(region);
     let running = all.len();
     all.extend(list_ended(region));
@@ -81,7 +81,7 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
     sort(&mut found, order);
     let from = query.number("from");
     let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
-    let rows = rows.map(|(number, activity)| render_row(scene, activity, number)).collect();
+    let rows = rows.map(|(number, activity)| render_row(context, activity, number)).collect();
     let filters = [("", "All", all.len()), ("running", "Running", running), ("ended", "Ended", all.len() - running)]
         .map(|(word, label, number)| {
             format!(
@@ -93,12 +93,12 @@ pub fn render(scene: &Scene, query: &PageQuery) -> PageContent {
         .concat();
     let bar = SelectionBar {
         action: "/portal/operations",
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
         back: HERE,
         label: "Actions on selected operations",
         buttons: vec![("approve", "Approve…", ""), ("cancel", "Cancel…", "danger")],
     };
-    let may = scene.visitor.may(Action::Cancel);
+    let may = context.visitor.may(Action::Cancel);
     let foot = group_table::render_paging(query, HERE, from, ROWS_MAX, found.len());
     let panel = Panel::new("operation-list", "Operations and rollouts", rows)
         .with_table(table::render_head(&COLUMNS, order, query, HERE))
@@ -138,7 +138,7 @@ fn sort(found: &mut [&Activity], order: SortOrder<'_>) {
     }
 }
 
-fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
+fn render_row(context: &PageContext, activity: &Activity, number: usize) -> Fragment {
     let state = match activity.stage() {
         Stage::InProgress => r#"<span class="st down">In progress</span>"#.to_owned(),
         Stage::Scheduled => {
@@ -148,7 +148,7 @@ fn render_row(scene: &Scene, activity: &Activity, number: usize) -> Fragment {
             );
             format!(r#"<span class="st wait">Scheduled</span>{due}"#)
         }
-        Stage::Finished => describe_end(scene.region(), activity.id),
+        Stage::Finished => describe_end(context.region(), activity.id),
     };
     let (id, sort) = (activity.id.key(), table::row_key(number));
     let row = OperationRow {
@@ -187,8 +187,8 @@ fn describe_end(region: &Region, id: ActivityId) -> String {
 }
 
 /// Shows the confirmation page, or approves or cancels the selected operations if it was confirmed.
-pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
-    let region = scene.region();
+pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Refusal> {
+    let region = context.region();
     let ids: Vec<Guid> = form.all("id").into_iter().filter_map(|id| parse_operation_id(id).ok()).collect();
     let found: Vec<_> = ids.iter().filter_map(|id| region.operation(*id)).collect();
     if found.is_empty() {
@@ -201,17 +201,17 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
         let fields = form.all("id").into_iter().map(|id| ("id", id));
         let confirmation = Confirmation {
             title: format!("{} {}?", if is_approval { "Approve" } else { "Cancel" }, count(found.len(), "operation")),
-            previews: found.iter().map(|one| (title_of(region, one), preview(scene, one, is_approval))).collect(),
+            previews: found.iter().map(|one| (title_of(region, one), preview(context, one, is_approval))).collect(),
             action: "/portal/operations",
             fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
             label: if is_approval { "Approve all" } else { "Cancel operations" },
-            tone: if is_approval { Tone::Normal } else { Tone::Danger },
+            tone: if is_approval { ButtonStyle::Normal } else { ButtonStyle::Danger },
             back,
-            csrf: &scene.visitor.session.csrf,
+            csrf: &context.visitor.session.csrf,
         };
-        return Ok(frame::render(scene, HERE, &confirmation.render(), "").into_response());
+        return Ok(frame::render(context, HERE, &confirmation.render(), "").into_response());
     }
-    let actions = scene.portal.actions(form.visitor.principal());
+    let actions = context.portal.actions(form.visitor.principal());
     for one in &found {
         let about = |error| Refusal::from(error).about(&title_of(region, one));
         if is_approval {
@@ -225,16 +225,16 @@ pub async fn perform(scene: &Scene, form: &Form) -> Result<Response, Refusal> {
     }
     let verb = if is_approval { "Approved" } else { "Canceled" };
     let flash = Flash::new(format!("{verb} {}.", count(found.len(), "operation")));
-    scene.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
+    context.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
     Ok(Redirect::to(back).into_response())
 }
 
-fn preview(scene: &Scene, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {
-    let preview = Preview::of(scene);
+fn preview(context: &PageContext, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {
+    let preview = Preview::of(context);
     if !is_approval {
         return preview.describe_operation_cancellation(operation);
     }
-    match operation::find_unapproved(&operation::events_of(scene.region(), operation)) {
+    match operation::find_unapproved(&operation::events_of(context.region(), operation)) {
         events if events.is_empty() => "No approvals are missing.".into(),
         events => preview.describe_approvals(&events),
     }

@@ -8,7 +8,7 @@ use super::activity;
 use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::outage::Outages;
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::{attention, group_table, status};
 
 /// Groups on the overview; the others are on their own page.
@@ -21,18 +21,18 @@ struct GetStarted {
     machine: Option<String>,
 }
 
-pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
-    let view = LaneView::of(scene, query);
-    let activities = activity::collect(scene, view.window.begin()).await;
-    let groups = fleet::list_groups(scene);
-    let outages = Outages::of(scene.region(), scene.now);
+pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
+    let view = LaneView::of(context, query);
+    let activities = activity::collect(context, view.window.begin()).await;
+    let groups = fleet::list_groups(context);
+    let outages = Outages::of(context.region(), context.now);
     let mut panels = vec![
-        status::render_panel(scene, &activities, &groups, &outages),
-        attention::render_panel(scene, &activities, &outages),
-        operation_lanes::render_operation_lanes(scene, &activities, query, view),
-        group_table::render_panel(scene, &groups, query, "/", GROUPS_MAX),
+        status::render_panel(context, &activities, &groups, &outages),
+        attention::render_panel(context, &activities, &outages),
+        operation_lanes::render_operation_lanes(context, &activities, query, view),
+        group_table::render_panel(context, &groups, query, "/", GROUPS_MAX),
     ];
-    let region = scene.region();
+    let region = context.region();
     let is_unused = activities.is_empty() && region.operations().next().is_none();
     let machines = region.machines().len();
     if machines == 0 || (machines == 1 && is_unused) {

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::parse_operation_id;
 use forewarn_core::{GroupId, Guid, OperationId, RolloutId};
-use forewarn_widgets::field::Problems;
+use forewarn_widgets::field::FieldErrors;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{NotFound, PageContent};
 use forewarn_widgets::query::PageQuery;
@@ -15,9 +15,9 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
+use super::page_context::PageContext;
 use super::plan::PlanFields;
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::test_kit::TestKitFields;
 use super::visitor::Visitor;
 use super::{Portal, frame};
@@ -138,29 +138,29 @@ impl Page {
         }
     }
 
-    pub async fn render(&self, scene: &Scene) -> Result<PageContent, NotFound> {
+    pub async fn render(&self, context: &PageContext) -> Result<PageContent, NotFound> {
         match self {
-            Page::Overview(query) => Ok(overview::render(scene, query).await),
-            Page::Operations(query) => Ok(operations::render(scene, query)),
-            Page::Operation(id) => operation::render(scene, *id).await,
-            Page::PlanRollout(query) => Ok(rollout_plan::render(scene, query, &Problems::default()).await),
-            Page::Rollout(id, query) => rollout::render(scene, *id, query).await,
-            Page::Groups(query) => Ok(group::render_all(scene, query)),
-            Page::Machines(query) => Ok(machines::render(scene, query)),
-            Page::Webhooks(query) => Ok(webhooks::render(scene, query).await),
-            Page::History(query) => Ok(history_page::render(scene, query).await),
-            Page::Calendar => Ok(calendar::render(scene)),
-            Page::Cluster => Ok(cluster::render(scene).await),
-            Page::Search(text) => Ok(search::render(scene, text)),
-            Page::Machine { vm_id, version } => machine::render(scene, *vm_id, *version).await,
-            Page::Group(id, query) => group::render(scene, *id, query, None).await,
-            Page::Event(id) => event::render(scene, *id).await,
-            Page::ScaleSets => Ok(group::render_scale_sets(scene)),
-            Page::AddScaleSet => Ok(scale_set_wizard::render(scene)),
-            Page::Hosts(query) => Ok(hosts::render(scene, query, "", &Problems::default())),
-            Page::Host(name) => host::render(scene, name).await,
-            Page::Maintenance(query) => Ok(maintenance::render(scene, &PlanFields::from_query(query))),
-            Page::TestKit(query) => Ok(test_kit::render(scene, &TestKitFields::from_query(query))),
+            Page::Overview(query) => Ok(overview::render(context, query).await),
+            Page::Operations(query) => Ok(operations::render(context, query)),
+            Page::Operation(id) => operation::render(context, *id).await,
+            Page::PlanRollout(query) => Ok(rollout_plan::render(context, query, &FieldErrors::default()).await),
+            Page::Rollout(id, query) => rollout::render(context, *id, query).await,
+            Page::Groups(query) => Ok(group::render_all(context, query)),
+            Page::Machines(query) => Ok(machines::render(context, query)),
+            Page::Webhooks(query) => Ok(webhooks::render(context, query).await),
+            Page::History(query) => Ok(history_page::render(context, query).await),
+            Page::Calendar => Ok(calendar::render(context)),
+            Page::Cluster => Ok(cluster::render(context).await),
+            Page::Search(text) => Ok(search::render(context, text)),
+            Page::Machine { vm_id, version } => machine::render(context, *vm_id, *version).await,
+            Page::Group(id, query) => group::render(context, *id, query, None).await,
+            Page::Event(id) => event::render(context, *id).await,
+            Page::ScaleSets => Ok(group::render_scale_sets(context)),
+            Page::AddScaleSet => Ok(scale_set_wizard::render(context)),
+            Page::Hosts(query) => Ok(hosts::render(context, query, "", &FieldErrors::default())),
+            Page::Host(name) => host::render(context, name).await,
+            Page::Maintenance(query) => Ok(maintenance::render(context, &PlanFields::from_query(query))),
+            Page::TestKit(query) => Ok(test_kit::render(context, &TestKitFields::from_query(query))),
         }
     }
 }
@@ -182,9 +182,9 @@ pub fn find(here: &str) -> Option<Page> {
 
 /// The page at `here`, with the message of a refused request above it.
 pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: Option<&Refusal>) -> Response {
-    let scene = Scene::now(portal, visitor, RenderMode::Page);
+    let context = PageContext::now(portal, visitor, RenderMode::Page);
     let content = match find(here) {
-        Some(page) => page.render(&scene).await,
+        Some(page) => page.render(&context).await,
         None => Err(NotFound("This page does not exist.".into())),
     };
     let (status, content) = match content {
@@ -201,5 +201,5 @@ pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: 
     };
     let status = refused.map_or(status, |refused| refused.status);
     let message = refused.map_or("", |refused| &refused.message);
-    (status, [(header::CACHE_CONTROL, "no-store")], frame::render(&scene, here, &content, message)).into_response()
+    (status, [(header::CACHE_CONTROL, "no-store")], frame::render(&context, here, &content, message)).into_response()
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use forewarn_core::{Machine, Plan, Region, Rejection, Target};
 use forewarn_widgets::address;
-use forewarn_widgets::field::{Control, Field, Problems, parse_optional, parse_seconds, parse_time};
+use forewarn_widgets::field::{Control, Field, FieldErrors, parse_optional, parse_seconds, parse_time};
 use serde_json::json;
 
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use forewarn_access::digest::digest_of;
-use forewarn_api::{find_any_group, find_machine, plan_of};
-use forewarn_api_types::span::span_text;
+use forewarn_api::{build_plan, find_any_group, find_machine};
+use forewarn_api_types::span::format_span;
 use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, MaintenanceType, NewMaintenance, TEXT_CHARS_MAX, Text};
 
 /// The contents of the fields, with their errors.
@@ -25,7 +25,7 @@ pub struct PlanFields {
     notice: String,
     duration: String,
     description: String,
-    pub problems: Problems,
+    pub problems: FieldErrors,
     /// The steps of the plan; empty before the preview.
     pub preview: Vec<PlanStep>,
 }
@@ -49,7 +49,7 @@ impl Default for PlanFields {
             notice: text(),
             duration: text(),
             description: text(),
-            problems: Problems::default(),
+            problems: FieldErrors::default(),
             preview: Vec::new(),
         }
     }
@@ -149,7 +149,7 @@ impl PlanFields {
     }
 
     fn parse(&mut self, region: &Region) -> Option<CheckedPlan> {
-        let mut problems = Problems::default();
+        let mut problems = FieldErrors::default();
         let named = problems.take("name", self.parse_target(region));
         let kind = problems.take("kind", self.parse_kind());
         let cause = problems.take("cause", self.parse_cause());
@@ -171,7 +171,7 @@ impl PlanFields {
             description: (!self.description.is_empty()).then(|| Text(self.description.clone())),
             ..NewMaintenance::of(named, kind)
         };
-        let plan = plan_of(body.clone());
+        let plan = build_plan(body.clone());
         is_good.then_some(CheckedPlan { body, target, plan })
     }
 
@@ -234,7 +234,7 @@ impl PlanFields {
 fn describe_rejection(rejection: &Rejection) -> String {
     let text = rejection.to_string();
     if let Rejection::NoticeTooShort { secs_min } = rejection {
-        let notice_min = span_text(std::time::Duration::from_secs(*secs_min));
+        let notice_min = format_span(std::time::Duration::from_secs(*secs_min));
         return text.replacen(&format!("{secs_min} seconds"), &notice_min, 1);
     }
     text

@@ -2,11 +2,11 @@
 
 use askama::Template;
 use forewarn_core::EventsPolicy;
-use forewarn_widgets::field::{Control, Field, Problems};
+use forewarn_widgets::field::{Control, Field, FieldErrors};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words;
 
-use super::scene::Scene;
+use super::page_context::PageContext;
 use forewarn_api::Action;
 
 #[derive(Template)]
@@ -24,14 +24,14 @@ struct PolicyForm<'a> {
 }
 
 pub fn render_panel(
-    scene: &Scene,
+    context: &PageContext,
     act: &'static str,
     kind: &str,
     target: &str,
     policy: &EventsPolicy,
     back: &str,
 ) -> Panel {
-    let none = Problems::default();
+    let none = FieldErrors::default();
     let checkbox = |name, label, is_on: bool| {
         Field::new(name, label, if is_on { "on" } else { "" }, &none).with_control(Control::Checkbox).render()
     };
@@ -40,7 +40,7 @@ pub fn render_panel(
         kind,
         target,
         back,
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
         fields: vec![
             checkbox("reboot", "Start user-requested restarts immediately", policy.approve_user_reboot),
             checkbox("redeploy", "Start user-requested redeploys immediately", policy.approve_user_redeploy),
@@ -50,7 +50,7 @@ pub fn render_panel(
                 policy.approve_all_instances_down,
             ),
         ],
-        allowed: scene.visitor.may(Action::ChangeMachine),
+        allowed: context.visitor.may(Action::ChangeMachine),
         role_needed: words::role_needed(Action::ChangeMachine.role()),
     };
     Panel::with_content("policy", "Automatic approval", &form)

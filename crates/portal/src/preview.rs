@@ -17,9 +17,9 @@ use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::words::{self, escape_html, join_names};
 
 use super::conflict;
-use super::scene::Scene;
-use decisions::ended;
-use forewarn_api_types::span::span_text;
+use super::page_context::PageContext;
+use decisions::find_ended_events;
+use forewarn_api_types::span::format_span;
 pub use order::PlanStep;
 
 /// The ID of the operation in a trial.
@@ -50,8 +50,8 @@ pub struct Preview<'r> {
 }
 
 impl<'r> Preview<'r> {
-    pub fn of(scene: &'r Scene) -> Preview<'r> {
-        Preview { region: scene.region(), now: scene.now, mode: scene.mode }
+    pub fn of(context: &'r PageContext) -> Preview<'r> {
+        Preview { region: context.region(), now: context.now, mode: context.mode }
     }
 
     pub fn describe_action(&self, machine: &Machine, action: MachineAction) -> String {
@@ -325,7 +325,7 @@ impl<'r> Preview<'r> {
             "{} not before {} ({} from now). {sharing}; the event starts earlier if {approves}.",
             event.kind.as_str(),
             self.render_time(event.not_before),
-            span_text(self.left(event.not_before)),
+            format_span(self.left(event.not_before)),
         );
         match pending_deletions(after, event) {
             names if names.is_empty() => first,
@@ -388,7 +388,7 @@ fn events_of(trial: &Transition, operation: OperationId) -> Vec<&Event> {
 
 /// Events in progress that a trial replaces.
 fn describe_superseded(trial: &Transition) -> Vec<String> {
-    let superseded = ended(trial).filter(|(_, outcome)| **outcome == Outcome::Superseded);
+    let superseded = find_ended_events(trial).filter(|(_, outcome)| **outcome == Outcome::Superseded);
     superseded.map(|(event, _)| format!("It supersedes the {} that is in progress.", event.kind.as_str())).collect()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use forewarn_api::{Action, forecast_rollout};
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_core::{
     OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState,
     UNLIMITED, Wait,
@@ -16,12 +16,12 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{html, waits, words};
 
-use super::action::{Button, ButtonPanel, Tone};
+use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{ActivityId, kind_of_rollout, name_rollout};
 use super::fleet;
 use super::operation::{PageHead, Sentence};
+use super::page_context::PageContext;
 use super::rollout_steps::{events_of_step, missing_names};
-use super::scene::Scene;
 use super::{conflict, history, rollout_plan, rollout_progress, rollout_steps};
 
 /// Groups in the list of capacities.
@@ -34,8 +34,8 @@ struct CapacityNow {
     groups: Vec<(String, String, usize, usize, usize)>,
 }
 
-pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<PageContent, NotFound> {
-    let region = scene.region();
+pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> Result<PageContent, NotFound> {
+    let region = context.region();
     let missing = || NotFound("This rollout does not exist, or ended more than a week ago.".into());
     let rollout = region.rollout(id).ok_or_else(missing)?;
     let (kind, severity) = kind_of_rollout(rollout);
@@ -45,8 +45,8 @@ pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<P
         row.target.as_deref() == Some(&text)
             || row.operation.is_some_and(|one| operations.contains(&one) && row.kind == "ended")
     };
-    let rows = history::render_filtered_panel(scene, is_of_rollout).await;
-    let forecast = forecast(scene, rollout).await;
+    let rows = history::render_filtered_panel(context, is_of_rollout).await;
+    let forecast = forecast(context, rollout).await;
     let head = PageHead {
         parent: ("/operations", "Operations"),
         here: "Rollout",
@@ -59,16 +59,20 @@ pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<P
         )],
     };
     let panels = vec![
-        Panel::with_content("status", "Status", &Sentence { text: describe_state(scene, rollout, forecast.as_ref()) })
-            .without_frame(),
-        render_actions(scene, rollout),
-        conflict::render_panel(&warn_of_conflicts(scene, rollout, forecast.as_ref())),
-        rollout_progress::render_panel(scene, rollout, forecast.as_ref()).await,
-        rollout_steps::render_panel(scene, rollout, forecast.as_ref(), query),
+        Panel::with_content(
+            "status",
+            "Status",
+            &Sentence { text: describe_state(context, rollout, forecast.as_ref()) },
+        )
+        .without_frame(),
+        render_actions(context, rollout),
+        conflict::render_panel(&warn_of_conflicts(context, rollout, forecast.as_ref())),
+        rollout_progress::render_panel(context, rollout, forecast.as_ref()).await,
+        rollout_steps::render_panel(context, rollout, forecast.as_ref(), query),
     ];
     let aside = vec![
         Panel::with_content("facts", "Rules", &list_rules(rollout)),
-        Panel::with_content("capacity", "Capacity now", &list_capacity(scene, rollout)),
+        Panel::with_content("capacity", "Capacity now", &list_capacity(context, rollout)),
         rows,
     ];
     let title = name_rollout(region, rollout);
@@ -76,22 +80,22 @@ pub async fn render(scene: &Scene, id: RolloutId, query: &PageQuery) -> Result<P
 }
 
 /// The expected course of the rest of a rollout that has not ended.
-async fn forecast(scene: &Scene, rollout: &Rollout) -> Option<RolloutPreview> {
+async fn forecast(context: &PageContext, rollout: &Rollout) -> Option<RolloutPreview> {
     if !rollout.is_live() {
         return None;
     }
-    forecast_rollout(scene.snapshot.clone(), rollout.id, scene.now).await.ok()
+    forecast_rollout(context.snapshot.clone(), rollout.id, context.now).await.ok()
 }
 
 /// Names operations that have events on the machines of a rollout. HTML.
-fn warn_of_conflicts(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
+fn warn_of_conflicts(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     match forecast {
-        Some(forecast) if rollout.is_live() => conflict::warn_of_operations(scene.region(), &forecast.conflicts),
+        Some(forecast) if rollout.is_live() => conflict::warn_of_operations(context.region(), &forecast.conflicts),
         Some(_) | None => String::new(),
     }
 }
 
-fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
+fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
     let noun = match rollout.targets {
         RolloutTargets::Hosts(_) => "hosts",
@@ -119,7 +123,7 @@ fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPre
         parts.push(format!(r#"<span class="{class}">{}</span>"#, waits::render_wait(&wait)));
     }
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
-    let missing: usize = in_progress.map(|step| missing_names(&events_of_step(scene, rollout, step)).len()).sum();
+    let missing: usize = in_progress.map(|step| missing_names(&events_of_step(context, rollout, step)).len()).sum();
     if missing > 0 {
         parts.push(format!(r#"<span class="amber">{} missing</span>"#, count(missing, "approval")));
     }
@@ -130,26 +134,27 @@ fn describe_state(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPre
     parts.join(r#" <span class="qq">·</span> "#)
 }
 
-fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
+fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     let id = rollout.id.to_string();
     let live = || {
         let steps = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
-        steps.flat_map(|step| events_of_step(scene, rollout, step)).filter(|event| event.is_live())
+        steps.flat_map(|step| events_of_step(context, rollout, step)).filter(|event| event.is_live())
     };
     let scheduled = live().filter(|event| event.status == Status::Scheduled).count();
     let started = live().count() - scheduled;
     let left = format!("{} scheduled and {} in progress", count(scheduled, "event"), count(started, "event"));
-    let mut actions = ButtonPanel::new(scene, &id, ActivityId::Rollout(rollout.id).href());
+    let mut actions = ButtonPanel::new(context, &id, ActivityId::Rollout(rollout.id).href());
     if !rollout.is_live() {
-        return add_repeats(scene, rollout, actions).into_panel().without_frame();
+        return add_repeats(context, rollout, actions).into_panel().without_frame();
     }
     if rollout.state == RolloutState::Paused {
         let text = "The rollout continues with the next step that its rules allow.".into();
-        actions = actions.button(Button::new("resume-rollout", "Resume", text, Action::ResumeRollout, Tone::Primary));
+        actions =
+            actions.button(Button::new("resume-rollout", "Resume", text, Action::ResumeRollout, ButtonStyle::Primary));
     } else {
         let now = "<label class=\"tick\"><input type=\"checkbox\" name=\"now\" value=\"on\"> Cancel scheduled events too</label> ";
         let text = format!("No further step starts. {left}: they finish, unless you cancel the scheduled ones.");
-        let pause = Button::new("pause-rollout", "Pause", text, Action::PauseRollout, Tone::Normal);
+        let pause = Button::new("pause-rollout", "Pause", text, Action::PauseRollout, ButtonStyle::Normal);
         actions = actions.button(pause.with_fields(now.to_owned()));
     }
     let pending = rollout.steps.iter().filter(|step| step.state == StepState::Pending).count();
@@ -157,19 +162,19 @@ fn render_actions(scene: &Scene, rollout: &Rollout) -> Panel {
         "The rollout ends. {} skipped. {left}: scheduled events are canceled, events in progress finish.",
         if pending == 1 { "1 step is".to_owned() } else { format!("{pending} steps are") }
     );
-    actions = actions.button(Button::new("stop-rollout", "Stop", text, Action::StopRollout, Tone::Danger));
+    actions = actions.button(Button::new("stop-rollout", "Stop", text, Action::StopRollout, ButtonStyle::Danger));
     actions.into_panel().without_frame()
 }
 
 /// Links that plan the failed and the canceled steps of an ended rollout again, with the same rules.
-fn add_repeats<'s>(scene: &'s Scene, rollout: &Rollout, mut actions: ButtonPanel<'s>) -> ButtonPanel<'s> {
-    if !scene.visitor.may(Action::StartRollout) {
+fn add_repeats<'s>(context: &'s PageContext, rollout: &Rollout, mut actions: ButtonPanel<'s>) -> ButtonPanel<'s> {
+    if !context.visitor.may(Action::StartRollout) {
         return actions;
     }
     for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {
         let steps: Vec<&RolloutStep> = rollout.steps.iter().filter(|step| step.state == state).collect();
         let label = format!("Plan {} again", count(steps.len(), &format!("{word} step")));
-        if let Some(href) = rollout_plan::plan_again(scene.region(), rollout, &steps) {
+        if let Some(href) = rollout_plan::plan_again(context.region(), rollout, &steps) {
             actions = actions.link(act, &label, &href);
         }
     }
@@ -183,7 +188,7 @@ fn list_rules(rollout: &Rollout) -> Facts {
     let mut facts: Vec<_> = plan.at.map(|at| ("Not before", words::time(at))).into_iter().collect();
     facts.extend([
         ("In parallel", plan.parallel.to_string()),
-        ("Pause between", if plan.pause.is_zero() { "none".into() } else { span_text(plan.pause) }),
+        ("Pause between", if plan.pause.is_zero() { "none".into() } else { format_span(plan.pause) }),
         ("Windows", if windows.is_empty() { "any time".into() } else { windows.join("<br>") }),
         (
             "Unavailable per group",
@@ -202,12 +207,12 @@ fn list_rules(rollout: &Rollout) -> Facts {
         ),
         ("Rollout", format!("<code>{}</code>", rollout.id)),
     ]);
-    facts.extend(plan.notice.map(|notice| ("Notice", span_text(notice))));
+    facts.extend(plan.notice.map(|notice| ("Notice", format_span(notice))));
     Facts { facts }
 }
 
-fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
-    let region = scene.region();
+fn list_capacity(context: &PageContext, rollout: &Rollout) -> CapacityNow {
+    let region = context.region();
     let keys: BTreeSet<_> = match &rollout.targets {
         RolloutTargets::Hosts(hosts) => {
             hosts.iter().flat_map(|host| region.machines_on(host)).map(|machine| fleet::key_of(machine)).collect()
@@ -217,7 +222,7 @@ fn list_capacity(scene: &Scene, rollout: &Rollout) -> CapacityNow {
             machines.iter().filter_map(|id| region.machine(*id)).map(|machine| fleet::key_of(machine)).collect()
         }
     };
-    let mut found: Vec<_> = fleet::list_groups(scene).into_iter().filter(|group| keys.contains(&group.key)).collect();
+    let mut found: Vec<_> = fleet::list_groups(context).into_iter().filter(|group| keys.contains(&group.key)).collect();
     let floor = |group: &fleet::FleetGroup| {
         rollout.plan.unavailable_max.map_or(group.floor(), |max| group.machines.saturating_sub(max as usize))
     };

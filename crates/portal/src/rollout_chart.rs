@@ -12,7 +12,7 @@ use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTime
 use forewarn_widgets::{address, html};
 
 use super::fleet::{self, FleetGroup, GroupKey};
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Groups whose capacity is drawn, worst first.
 const GROUPS_MAX: usize = 8;
@@ -22,7 +22,7 @@ const CHART_HEIGHT: f64 = 30.0;
 
 /// A planned rollout, ready to be drawn.
 pub struct Chart<'a> {
-    scene: &'a Scene,
+    context: &'a PageContext,
     preview: &'a RolloutPreview,
     span: GanttSpan,
     steps: Vec<StepSpan<'a>>,
@@ -65,18 +65,18 @@ impl GroupCapacity {
 
 impl<'a> Chart<'a> {
     /// The unavailable machines that the plan allows decide the floors.
-    pub fn new(scene: &'a Scene, plan: &NewRollout, preview: &'a RolloutPreview) -> Chart<'a> {
-        let mut groups = fleet::list_groups(scene);
+    pub fn new(context: &'a PageContext, plan: &NewRollout, preview: &'a RolloutPreview) -> Chart<'a> {
+        let mut groups = fleet::list_groups(context);
         if let Some(max) = plan.max_unavailable {
             for group in &mut groups {
                 group.domain_max = max as usize;
             }
         }
         let steps: Vec<StepSpan<'_>> =
-            preview.steps.iter().filter_map(|step| StepSpan::new(scene.region(), plan, step)).collect();
-        let begin = steps.iter().map(|step| step.notice).min().unwrap_or(scene.now.0);
+            preview.steps.iter().filter_map(|step| StepSpan::new(context.region(), plan, step)).collect();
+        let begin = steps.iter().map(|step| step.notice).min().unwrap_or(context.now.0);
         let end = steps.iter().map(|step| step.end).max().unwrap_or(begin);
-        Chart { scene, preview, span: GanttSpan::new(begin, end), steps, groups }
+        Chart { context, preview, span: GanttSpan::new(begin, end), steps, groups }
     }
 
     pub fn render_order(&self, severity: &'static str) -> String {
@@ -85,7 +85,7 @@ impl<'a> Chart<'a> {
     }
 
     fn draw(&self, step: &StepSpan<'_>) -> GanttStep {
-        let (name, href) = name_step(self.scene.region(), step.step);
+        let (name, href) = name_step(self.context.region(), step.step);
         GanttStep {
             name,
             href,

@@ -7,11 +7,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, ApiError, parse_operation_id};
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
 use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget, UNLIMITED};
 use forewarn_widgets::callout::Callout;
-use forewarn_widgets::field::{Control, Field, Problems, parse_number, parse_optional, parse_seconds, parse_time};
+use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number, parse_optional, parse_seconds, parse_time};
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
@@ -21,8 +21,8 @@ use http::StatusCode;
 
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
+use super::page_context::PageContext;
 use super::rollout_chart::{Chart, is_named};
-use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, conflict, frame};
 
@@ -63,39 +63,39 @@ struct RolloutFoot<'a> {
     role_needed: String,
 }
 
-pub async fn render(scene: &Scene, query: &PageQuery, problems: &Problems) -> PageContent {
+pub async fn render(context: &PageContext, query: &PageQuery, problems: &FieldErrors) -> PageContent {
     // The plan stands still while the page is open; only a reload computes it again.
-    if scene.mode == RenderMode::Update {
+    if context.mode == RenderMode::Update {
         return PageContent::new("Plan a rollout", Vec::new());
     }
     let mut problems = problems.clone();
     let plan = parse(query, &mut problems);
     let preview = match &plan {
-        Some(plan) => preview(scene, plan, &mut problems).await,
+        Some(plan) => preview(context, plan, &mut problems).await,
         None => None,
     };
     let form = RolloutForm { fields: render_fields(query, &problems) };
     let mut panels = vec![Panel::new("plan", "Plan", Vec::new()).with_html_before(html::render(&form))];
     let mut aside = Vec::new();
     if let (Some(plan), Some(found)) = (&plan, &preview) {
-        let chart = Chart::new(scene, plan, found);
+        let chart = Chart::new(context, plan, found);
         let ends = found.ends.map_or_else(String::new, |at| {
             format!(r#"<p class="q">Ends about {}</p>"#, words::time(forewarn_core::Timestamp(at.0)))
         });
         panels.push(
             Panel::new("order", "Order", Vec::new())
                 .with_html_before(ends + &chart.render_order(severity_class(plan.kind)))
-                .with_html_after(html::render(&foot(scene, query, plan, found))),
+                .with_html_after(html::render(&foot(context, query, plan, found))),
         );
         aside.push(
             Panel::new("capacity", "Capacity, worst first", Vec::new()).with_html_before(chart.render_capacity()),
         );
-        let warnings = render_warnings(scene, found);
+        let warnings = render_warnings(context, found);
         if !warnings.is_empty() {
             aside.push(Panel::new("warnings", "Before you schedule", Vec::new()).with_html_before(warnings));
         }
     }
-    PageContent::new("Plan a rollout", panels).with_lead(describe_targets(scene, query)).with_aside(aside)
+    PageContent::new("Plan a rollout", panels).with_lead(describe_targets(context, query)).with_aside(aside)
 }
 
 /// The address of the planner with these steps of a rollout and its rules. `None` without machines.
@@ -127,7 +127,7 @@ pub fn plan_again(region: &Region, rollout: &Rollout, steps: &[&RolloutStep]) ->
         RolloutAction::Redeploy => RolloutType::Redeploy,
         RolloutAction::Drain { .. } => RolloutType::Drain,
     };
-    let span = |span: Duration| if span.is_zero() { String::new() } else { span_text(span) };
+    let span = |span: Duration| if span.is_zero() { String::new() } else { format_span(span) };
     let limit = |max: u32| if max == UNLIMITED { String::new() } else { max.to_string() };
     let windows: Vec<String> = plan.windows.iter().map(describe_window).collect();
     let fields = [
@@ -173,8 +173,8 @@ fn names(text: &str) -> Vec<String> {
     text.split([',', ' ', '\n']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn describe_targets(scene: &Scene, query: &PageQuery) -> String {
-    let region = scene.region();
+fn describe_targets(context: &PageContext, query: &PageQuery) -> String {
+    let region = context.region();
     let hosts = names(query.text("hosts"));
     let known = hosts.iter().filter_map(|name| region.host(name));
     let machines: usize = known.map(|host| region.machines_on(&host.name).count()).sum();
@@ -195,7 +195,7 @@ fn describe_targets(scene: &Scene, query: &PageQuery) -> String {
     format!(r#"<p class="crumbs"><a href="/hosts">Hosts</a> / Plan a rollout</p><p class="head-facts">{facts}</p>"#)
 }
 
-fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
+fn render_fields(query: &PageQuery, problems: &FieldErrors) -> Vec<String> {
     let of = |name, label| Field::new(name, label, query.text(name), problems);
     let kind = if query.text("type").is_empty() { "Reboot" } else { query.text("type") };
     let kinds = vec![
@@ -226,7 +226,7 @@ fn render_fields(query: &PageQuery, problems: &Problems) -> Vec<String> {
 }
 
 /// The plan in the address. `None` if it has no targets, or an error.
-fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
+fn parse(query: &PageQuery, problems: &mut FieldErrors) -> Option<NewRollout> {
     let [hosts, groups, machines] = ["hosts", "groups", "machines"].map(|field| names(query.text(field)));
     if hosts.is_empty() && groups.is_empty() && machines.is_empty() {
         return None;
@@ -274,8 +274,8 @@ fn parse(query: &PageQuery, problems: &mut Problems) -> Option<NewRollout> {
 }
 
 /// The expected course. Errors go to the field that they are about.
-async fn preview(scene: &Scene, plan: &NewRollout, problems: &mut Problems) -> Option<RolloutPreview> {
-    let actions = scene.portal.actions(scene.visitor.principal());
+async fn preview(context: &PageContext, plan: &NewRollout, problems: &mut FieldErrors) -> Option<RolloutPreview> {
+    let actions = context.portal.actions(context.visitor.principal());
     match actions.preview_rollout(plan.clone()).await {
         Ok(preview) => Some(preview),
         Err(error) => {
@@ -304,7 +304,12 @@ fn field_of(error: &ApiError, plan: &NewRollout) -> &'static str {
     found.or(named).unwrap_or("machines")
 }
 
-fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &RolloutPreview) -> RolloutFoot<'a> {
+fn foot<'a>(
+    context: &'a PageContext,
+    query: &PageQuery,
+    plan: &NewRollout,
+    preview: &RolloutPreview,
+) -> RolloutFoot<'a> {
     let steps = preview.steps.len();
     let noun = if plan.hosts.is_empty() { "step" } else { "host" };
     let waits = preview.waits.iter().take(3).map(|wait| {
@@ -312,7 +317,7 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
         format!("From {at}, it {}.", waits::render_wait(&wait.waits_for))
     });
     RolloutFoot {
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
         fields: FIELDS.map(|name| (name, query.text(name).to_owned())).into(),
         label: format!("Schedule {}", count(steps, noun)),
         blocker: if preview.is_complete {
@@ -321,7 +326,7 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
             "Not every step is expected to end. Change the plan, or schedule it and resolve the wait later.".into()
         },
         notes: waits.collect(),
-        role_needed: if scene.visitor.may(Action::StartRollout) {
+        role_needed: if context.visitor.may(Action::StartRollout) {
             String::new()
         } else {
             words::role_needed(Action::StartRollout.role())
@@ -330,9 +335,9 @@ fn foot<'a>(scene: &'a Scene, query: &PageQuery, plan: &NewRollout, preview: &Ro
 }
 
 /// Conflicts, and groups without a handler or with one that is silent.
-fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
+fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
     let conflicts = preview.conflicts.iter().filter_map(|id| parse_operation_id(&id.to_string()).ok());
-    let mut html = conflict::warn_of_operations(scene.region(), &conflicts.collect::<Vec<_>>());
+    let mut html = conflict::warn_of_operations(context.region(), &conflicts.collect::<Vec<_>>());
     let silent: Vec<String> =
         preview.groups.iter().filter(|group| !group.has_handler).map(|group| words::escape_html(&group.name)).collect();
     if !silent.is_empty() {
@@ -343,7 +348,7 @@ fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
         }
         .render();
     }
-    let stopped = find_stopped(scene, preview);
+    let stopped = find_stopped(context, preview);
     if !stopped.is_empty() {
         html += &Callout {
             class: "c-amber",
@@ -356,8 +361,8 @@ fn render_warnings(scene: &Scene, preview: &RolloutPreview) -> String {
 }
 
 /// The groups that get notice, although none of their handlers polls. HTML.
-fn find_stopped(scene: &Scene, preview: &RolloutPreview) -> Vec<String> {
-    let fleet = fleet::list_groups(scene);
+fn find_stopped(context: &PageContext, preview: &RolloutPreview) -> Vec<String> {
+    let fleet = fleet::list_groups(context);
     let is_planned = |group: &FleetGroup| preview.groups.iter().any(|planned| is_named(group, &planned.name));
     let stopped = fleet.iter().filter(|group| group.has_handler && group.polling == 0 && is_planned(group));
     stopped.map(|group| format!(r#"<a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))).collect()
@@ -366,14 +371,14 @@ fn find_stopped(scene: &Scene, preview: &RolloutPreview) -> Vec<String> {
 /// Schedules the plan that was previewed.
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let query = FIELDS.iter().fold(PageQuery::default(), |query, name| query.with(name, form.text(name)));
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    let mut problems = Problems::default();
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    let mut problems = FieldErrors::default();
     let Some(plan) = parse(&query, &mut problems) else {
         if problems.is_empty() {
             problems.add("hosts", "Name at least one host.");
         }
-        let content = render(&scene, &query, &problems).await;
-        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response();
+        let content = render(&context, &query, &problems).await;
+        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &content, "")).into_response();
     };
     match portal.actions(form.visitor.principal()).start_rollout(plan.clone()).await {
         Ok(rollout) => {
@@ -385,8 +390,8 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         Err(error) => {
             let (status, message) = (error.status, error.message.clone());
             problems.add(field_of(&error, &plan), error.message);
-            let content = render(&scene, &query, &problems).await;
-            (status, frame::render(&scene, HERE, &content, &message)).into_response()
+            let content = render(&context, &query, &problems).await;
+            (status, frame::render(&context, HERE, &content, &message)).into_response()
         }
     }
 }

@@ -13,8 +13,8 @@ use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words::count;
 
 use super::activity::{kind_of_rollout, name_step};
+use super::page_context::PageContext;
 use super::rollout_steps::{address_of, count_machines, events_of_step, missing_names};
-use super::scene::Scene;
 use super::timeline::{EventTimeline, live_events};
 
 #[derive(Template)]
@@ -30,28 +30,30 @@ struct Impact {
     to: i64,
 }
 
-pub async fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
-    let impacts = find_impacts(scene, rollout).await;
+pub async fn render_panel(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
+    let impacts = find_impacts(context, rollout).await;
     let draw = |(number, step): (usize, &RolloutStep)| {
         let expected = forecast.and_then(|forecast| forecast.rollout.steps.get(number));
-        draw_step(scene, rollout, step, expected, &impacts)
+        draw_step(context, rollout, step, expected, &impacts)
     };
     let steps: Vec<GanttStep> = rollout.steps.iter().enumerate().map(draw).collect();
     let times = || steps.iter().filter_map(|step| step.times);
-    let now = scene.now.0;
+    let now = context.now.0;
     let begin = times().map(|times| times.notice).min().unwrap_or(now);
     let end = times().map(|times| times.end).max().unwrap_or(now).max(if rollout.is_live() { now } else { begin });
     let (_, severity) = kind_of_rollout(rollout);
-    let gantt = Gantt::new(GanttSpan::new(begin, end), severity.class(), steps).with_now(scene.now, scene.mode);
+    let gantt = Gantt::new(GanttSpan::new(begin, end), severity.class(), steps).with_now(context.now, context.mode);
     Panel::with_content("rollout-progress", "Progress", &ProgressChart { chart: gantt.render() })
 }
 
 /// The impact of each operation of the rollout.
-async fn find_impacts(scene: &Scene, rollout: &Rollout) -> BTreeMap<OperationId, Impact> {
+async fn find_impacts(context: &PageContext, rollout: &Rollout) -> BTreeMap<OperationId, Impact> {
     let operations: BTreeSet<OperationId> = rollout.steps.iter().filter_map(|step| step.operation).collect();
     let is_of_rollout = |id: OperationId| operations.contains(&id);
-    let mut events = live_events(scene.region(), |_, event| event.operations.iter().any(|id| is_of_rollout(*id)));
-    events.extend(scene.portal.shared.past.finished(scene, |row| row.operation.is_some_and(is_of_rollout)).await);
+    let mut events = live_events(context.region(), |_, event| event.operations.iter().any(|id| is_of_rollout(*id)));
+    events.extend(
+        context.portal.shared.past.find_finished(context, |row| row.operation.is_some_and(is_of_rollout)).await,
+    );
     let mut impacts: BTreeMap<OperationId, Impact> = BTreeMap::new();
     for event in &events {
         let impact = Impact::of(event);
@@ -73,7 +75,7 @@ impl Impact {
 }
 
 fn draw_step(
-    scene: &Scene,
+    context: &PageContext,
     rollout: &Rollout,
     step: &RolloutStep,
     expected: Option<&RolloutStep>,
@@ -88,24 +90,24 @@ fn draw_step(
         StepState::Pending => GanttPhase::Expected,
     };
     let times = match step.state {
-        StepState::Pending => expected.and_then(|expected| expect_times(scene.region(), rollout, expected)),
+        StepState::Pending => expected.and_then(|expected| expect_times(context.region(), rollout, expected)),
         StepState::Failed | StepState::InProgress | StepState::Succeeded | StepState::Skipped | StepState::Canceled => {
-            step.started.map(|started| known_times(scene, started, step, expected, impact))
+            step.started.map(|started| known_times(context, started, step, expected, impact))
         }
     };
     GanttStep {
-        name: name_step(scene.region(), &step.target),
-        href: address_of(scene.region(), step),
-        machines: count_machines(scene.region(), step),
+        name: name_step(context.region(), &step.target),
+        href: address_of(context.region(), step),
+        machines: count_machines(context.region(), step),
         phase,
         times,
-        note: describe_step(scene, rollout, step),
+        note: describe_step(context, rollout, step),
     }
 }
 
 /// The times of a step that has started.
 fn known_times(
-    scene: &Scene,
+    context: &PageContext,
     started: Timestamp,
     step: &RolloutStep,
     expected: Option<&RolloutStep>,
@@ -113,7 +115,7 @@ fn known_times(
 ) -> GanttTimes {
     let from = impact.map_or(started.0, |impact| impact.from).max(started.0);
     let expected = expected.and_then(|step| step.ended).map(|at| at.0);
-    let end = step.ended.map(|at| at.0).or(expected).or(impact.map(|impact| impact.to)).unwrap_or(scene.now.0);
+    let end = step.ended.map(|at| at.0).or(expected).or(impact.map(|impact| impact.to)).unwrap_or(context.now.0);
     GanttTimes { notice: started.0, impact: from.min(end.max(started.0)), end: end.max(started.0) }
 }
 
@@ -135,10 +137,10 @@ fn expect_times(region: &Region, rollout: &Rollout, expected: &RolloutStep) -> O
     Some(GanttTimes { notice: started, impact: (started + notice).min(ended), end: ended })
 }
 
-fn describe_step(scene: &Scene, rollout: &Rollout, step: &RolloutStep) -> String {
+fn describe_step(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> String {
     match step.state {
         StepState::Failed => "failed".into(),
-        StepState::InProgress => match missing_names(&events_of_step(scene, rollout, step)).len() {
+        StepState::InProgress => match missing_names(&events_of_step(context, rollout, step)).len() {
             0 => String::new(),
             missing => format!("{} missing", count(missing, "approval")),
         },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
 use forewarn_widgets::address;
 use forewarn_widgets::fragment::Fragment;
@@ -18,7 +18,7 @@ use forewarn_widgets::words::{self, count};
 
 use super::activity::{ActivityId, name_step};
 use super::operation::is_unapproved;
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 const COLUMNS: [Column; 5] = [
     Column { key: "step", label: "Step", class: "" },
@@ -58,7 +58,12 @@ struct StepRow<'a> {
 }
 
 /// The steps. Failed ones are on top in any order.
-pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutPreview>, query: &PageQuery) -> Panel {
+pub fn render_panel(
+    context: &PageContext,
+    rollout: &Rollout,
+    forecast: Option<&RolloutPreview>,
+    query: &PageQuery,
+) -> Panel {
     let order = SortOrder::of(query, &COLUMNS, "state");
     let mut steps: Vec<StepView<'_>> = rollout
         .steps
@@ -68,10 +73,10 @@ pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutP
             number,
             step,
             expected: forecast.and_then(|forecast| forecast.rollout.steps.get(number)),
-            events: events_of_step(scene, rollout, step),
+            events: events_of_step(context, rollout, step),
         })
         .collect();
-    sort(scene, &mut steps, order);
+    sort(context, &mut steps, order);
     let is_default = order == SortOrder { key: "state", is_descending: false };
     let path = ActivityId::Rollout(rollout.id).href();
     let folds = if is_default { find_folds(&steps, query) } else { Vec::new() };
@@ -83,7 +88,7 @@ pub fn render_panel(scene: &Scene, rollout: &Rollout, forecast: Option<&RolloutP
         // In the default order, a row does not depend on the others, so that few rows change with a step.
         let sort =
             if is_default { format!("{}-{}", step.rank(), table::row_key(step.number)) } else { table::row_key(place) };
-        rows.push(render_row(scene, step, &sort));
+        rows.push(render_row(context, step, &sort));
     }
     rows.sort_by(|one, other| one.sort.cmp(&other.sort));
     Panel::new("steps", "Steps", rows).with_table(table::render_head(&COLUMNS, order, query, &path))
@@ -174,9 +179,9 @@ impl StepView<'_> {
     }
 }
 
-fn sort(scene: &Scene, steps: &mut [StepView<'_>], order: SortOrder<'_>) {
+fn sort(context: &PageContext, steps: &mut [StepView<'_>], order: SortOrder<'_>) {
     match order.key {
-        "step" => steps.sort_by_cached_key(|view| name_step(scene.region(), &view.step.target)),
+        "step" => steps.sort_by_cached_key(|view| name_step(context.region(), &view.step.target)),
         "ready" => steps.sort_by_key(|view| Reverse(view.readiness().missing())),
         "time" => steps.sort_by_key(StepView::time),
         _ => steps.sort_by_key(StepView::rank),
@@ -187,10 +192,10 @@ fn sort(scene: &Scene, steps: &mut [StepView<'_>], order: SortOrder<'_>) {
     steps.sort_by_key(|view| !view.is_failed());
 }
 
-pub fn events_of_step<'s>(scene: &'s Scene, rollout: &Rollout, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
-    let operation = step.operation.and_then(|id| scene.region().operation(id));
+pub fn events_of_step<'s>(context: &'s PageContext, rollout: &Rollout, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
+    let operation = step.operation.and_then(|id| context.region().operation(id));
     let parts = operation.map_or(&[][..], |operation| rollout.parts_of(step, operation));
-    parts.iter().filter_map(|part| scene.region().event(part.event)).collect()
+    parts.iter().filter_map(|part| context.region().event(part.event)).collect()
 }
 
 pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
@@ -198,7 +203,7 @@ pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
     waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
 }
 
-fn render_row(scene: &Scene, view: &StepView<'_>, sort: &str) -> Fragment {
+fn render_row(context: &PageContext, view: &StepView<'_>, sort: &str) -> Fragment {
     let StepView { number, step, expected, events } = view;
     let id = format!("step-{number}");
     let missing = missing_names(events);
@@ -215,12 +220,12 @@ fn render_row(scene: &Scene, view: &StepView<'_>, sort: &str) -> Fragment {
         id: &id,
         sort,
         class: if view.is_failed() { "pin" } else { "" },
-        name: name_step(scene.region(), &step.target),
-        href: address_of(scene.region(), step),
+        name: name_step(context.region(), &step.target),
+        href: address_of(context.region(), step),
         state,
         mark,
         meter: view.readiness().render(),
-        waits_for: describe_step(scene, step, events, &missing),
+        waits_for: describe_step(context, step, events, &missing),
         time: describe_time(step, *expected, events),
         operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
     };
@@ -249,7 +254,7 @@ pub fn count_machines(region: &Region, step: &RolloutStep) -> usize {
     }
 }
 
-fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], missing: &[String]) -> String {
+fn describe_step(context: &PageContext, step: &RolloutStep, events: &[&Arc<Event>], missing: &[String]) -> String {
     let failed: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.status {
@@ -274,7 +279,7 @@ fn describe_step(scene: &Scene, step: &RolloutStep, events: &[&Arc<Event>], miss
         .filter(|event| matches!(event.status, Status::Started { .. }))
         .map(|event| event.resources.len())
         .sum();
-    let machines = count_machines(scene.region(), step);
+    let machines = count_machines(context.region(), step);
     match step.state {
         StepState::InProgress if down > 0 => format!("{} down", count(down, "machine")),
         StepState::InProgress => "approvals, or the end of the notice".into(),
@@ -295,7 +300,7 @@ fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&
     let end = about(expected.and_then(|step| step.ended), "ends");
     match (step.ended, due, step.started, expected.and_then(|step| step.started)) {
         (Some(ended), _, Some(started), _) => {
-            let took = span_text(Duration::from_secs(ended.since(started).as_secs()));
+            let took = format_span(Duration::from_secs(ended.since(started).as_secs()));
             format!("{}<small>took {took}</small>", words::time(ended))
         }
         (Some(ended), _, None, _) => words::time(ended),

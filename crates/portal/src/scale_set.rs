@@ -7,18 +7,18 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
-use forewarn_widgets::field::{Control, Field, Problems, parse_number};
+use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, words};
 
-use super::action::Tone;
+use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::frame;
+use super::page_context::PageContext;
 use super::preview::Preview;
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::visitor::Form;
 use forewarn_api::{Action, GroupTarget};
 use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification};
@@ -29,7 +29,7 @@ pub struct ScaleSetFields {
     capacity: String,
     notification: String,
     delay: String,
-    problems: Problems,
+    problems: FieldErrors,
 }
 
 #[derive(Template)]
@@ -62,7 +62,7 @@ impl ScaleSetFields {
             capacity: set.capacity.to_string(),
             notification: if set.model.terminate.is_some() { "on" } else { "off" }.into(),
             delay: minutes.to_string(),
-            problems: Problems::default(),
+            problems: FieldErrors::default(),
         }
     }
 
@@ -117,14 +117,14 @@ impl ScaleSetForms<'_> {
 
 /// Forms are above the list and not in it, so that live updates do not replace them while they are being filled in.
 pub fn render_panel(
-    scene: &Scene,
+    context: &PageContext,
     group: &Group,
     set: &ScaleSet,
     here: &str,
     fields: Option<&ScaleSetFields>,
 ) -> Panel {
-    let (allowed, csrf) = (scene.visitor.may(Action::ChangeScaleSet), scene.visitor.session.csrf.as_str());
-    let outdated = || outdated(scene, group, set);
+    let (allowed, csrf) = (context.visitor.may(Action::ChangeScaleSet), context.visitor.session.csrf.as_str());
+    let outdated = || outdated(context, group, set);
     let model = ModelForm {
         target: &address::group_target(group),
         back: here,
@@ -152,7 +152,7 @@ pub fn find<'r>(region: &'r Region, here: &str) -> Option<(&'r Arc<Group>, &'r S
 
 /// Applies one of the forms. Returns the fields if they contain errors.
 pub async fn change(
-    scene: &Scene,
+    context: &PageContext,
     group: &Group,
     set: &ScaleSet,
     form: &Form,
@@ -160,10 +160,10 @@ pub async fn change(
 ) -> Result<Response, ScaleSetFields> {
     let mut fields = ScaleSetFields::from_form(form, set);
     let Some(change) = fields.build_change(form) else { return Err(fields) };
-    if let Some(confirmation) = confirm_scale_in(scene, group, &change, form, back) {
-        return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
+    if let Some(confirmation) = confirm_scale_in(context, group, &change, form, back) {
+        return Ok(frame::render(context, back, &confirmation.render(), "").into_response());
     }
-    let actions = scene.portal.actions(form.visitor.principal());
+    let actions = context.portal.actions(form.visitor.principal());
     let capacity = change.capacity;
     match actions.change_scale_set(&GroupTarget::Id(group.id), change).await {
         Ok(_) => {
@@ -175,7 +175,7 @@ pub async fn change(
                 None => Flash::new(format!("Changed the terminate notification of {}.", group.name))
                     .with_link("/history", "Show history"),
             };
-            scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
+            context.portal.shared.flashes.set(&form.visitor.cookie, flash);
             Ok(Redirect::to(back).into_response())
         }
         Err(error) => {
@@ -187,32 +187,36 @@ pub async fn change(
 
 /// The confirmation page for a change that deletes machines, unless it was confirmed.
 fn confirm_scale_in<'a>(
-    scene: &'a Scene,
+    context: &'a PageContext,
     group: &Group,
     change: &ScaleSetChange,
     form: &'a Form,
     back: &'a str,
 ) -> Option<Confirmation<'a>> {
     let capacity = change.capacity?;
-    if form.is_checked("confirmed") || scene.region().group_members(group).count() <= capacity as usize {
+    if form.is_checked("confirmed") || context.region().group_members(group).count() <= capacity as usize {
         return None;
     }
     Some(Confirmation {
         title: format!("Scale {} to {capacity}?", group.name),
-        previews: vec![(group.name.to_string(), Preview::of(scene).describe_scaling(group, capacity))],
+        previews: vec![(group.name.to_string(), Preview::of(context).describe_scaling(group, capacity))],
         action: back,
         fields: vec![("form", "scale"), ("capacity", form.text("capacity"))],
         label: "Scale in",
-        tone: Tone::Danger,
+        tone: ButtonStyle::Danger,
         back,
-        csrf: &scene.visitor.session.csrf,
+        csrf: &context.visitor.session.csrf,
     })
 }
 
 /// Instances without the latest model.
-pub fn outdated<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterator<Item = &'s Arc<Machine>> {
+pub fn outdated<'s>(
+    context: &'s PageContext,
+    group: &'s Group,
+    set: &ScaleSet,
+) -> impl Iterator<Item = &'s Arc<Machine>> {
     let latest = set.model_version;
-    scene.region().group_members(group).filter(move |machine| machine.model != latest)
+    context.region().group_members(group).filter(move |machine| machine.model != latest)
 }
 
 /// The terminate notification of the latest model.

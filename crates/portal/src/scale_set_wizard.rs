@@ -5,8 +5,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
-use forewarn_core::{GroupType, Home, Region, Rejection};
-use forewarn_widgets::field::{self, Control, Field, Problems};
+use forewarn_core::{GroupType, Region, Rejection, ResourceGroupRef};
+use forewarn_widgets::field::{self, Control, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html;
 use forewarn_widgets::html::RenderMode;
@@ -14,9 +14,9 @@ use forewarn_widgets::panel::{PageContent, Panel};
 use http::StatusCode;
 
 use super::flash::Flash;
+use super::page_context::PageContext;
 use super::refusal::Refusal;
 use super::scale_set::parse_notification;
-use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_api::{Action, SUBSCRIPTION_DEFAULT};
@@ -28,7 +28,7 @@ const HERE: &str = "/scale-sets/add";
 #[template(path = "scale_set_wizard.html")]
 struct Wizard<'a> {
     fields: &'a NewScaleSetFields,
-    problems: &'a Problems,
+    problems: &'a FieldErrors,
     review: bool,
     csrf: &'a str,
     allowed: bool,
@@ -149,13 +149,13 @@ fn word_choice(words: &[&'static str]) -> Control<'static> {
     Control::Choice(words.iter().map(|word| (*word, *word)).collect())
 }
 
-pub fn render(scene: &Scene) -> PageContent {
-    render_step(scene, &NewScaleSetFields::default(), &Problems::default(), false)
+pub fn render(context: &PageContext) -> PageContent {
+    render_step(context, &NewScaleSetFields::default(), &FieldErrors::default(), false)
 }
 
-fn render_step(scene: &Scene, fields: &NewScaleSetFields, problems: &Problems, review: bool) -> PageContent {
-    let csrf = &scene.visitor.session.csrf;
-    let wizard = Wizard { fields, problems, review, csrf, allowed: scene.visitor.may(Action::CreateScaleSet) };
+fn render_step(context: &PageContext, fields: &NewScaleSetFields, problems: &FieldErrors, review: bool) -> PageContent {
+    let csrf = &context.visitor.session.csrf;
+    let wizard = Wizard { fields, problems, review, csrf, allowed: context.visitor.may(Action::CreateScaleSet) };
     // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
     let panel =
         Panel::new("wizard", if review { "Review + create" } else { "Create a scale set" }, Vec::<Fragment>::new());
@@ -166,13 +166,13 @@ fn render_step(scene: &Scene, fields: &NewScaleSetFields, problems: &Problems, r
 
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let fields = NewScaleSetFields::from_form(&form);
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    let problems = check(scene.region(), &form, &fields);
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    let problems = check(context.region(), &form, &fields);
     let step = form.text("step");
     if !problems.is_empty() || step != "create" {
         let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         let review = problems.is_empty() && step == "review";
-        return (status, frame::render(&scene, HERE, &render_step(&scene, &fields, &problems, review), ""))
+        return (status, frame::render(&context, HERE, &render_step(&context, &fields, &problems, review), ""))
             .into_response();
     }
     let created = match fields.build(&form) {
@@ -187,8 +187,8 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
             Redirect::to(&format!("/groups/{}", set.group.id)).into_response()
         }
         Err(refused) => {
-            let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-            let mut problems = Problems::default();
+            let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+            let mut problems = FieldErrors::default();
             let message = match refused.code {
                 "NameTaken" => {
                     problems.add("name", &*refused.message);
@@ -196,8 +196,8 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
                 }
                 _ => &refused.message,
             };
-            let content = render_step(&scene, &fields, &problems, false);
-            (refused.status, frame::render(&scene, HERE, &content, message)).into_response()
+            let content = render_step(&context, &fields, &problems, false);
+            (refused.status, frame::render(&context, HERE, &content, message)).into_response()
         }
     }
 }
@@ -240,15 +240,15 @@ impl NewScaleSetFields {
 }
 
 fn is_name_taken(region: &Region, fields: &NewScaleSetFields) -> bool {
-    let is_there = |home: &Home| {
+    let is_there = |home: &ResourceGroupRef| {
         home.resource_group.eq_ignore_ascii_case(&fields.resource_group) && &*home.subscription == SUBSCRIPTION_DEFAULT
     };
     let mut sets = region.groups_named(&fields.name).filter(|group| GroupType::of(group) == GroupType::ScaleSet);
     sets.any(|group| is_there(&group.home))
 }
 
-fn check(region: &Region, form: &Form, fields: &NewScaleSetFields) -> Problems {
-    let mut problems = Problems::default();
+fn check(region: &Region, form: &Form, fields: &NewScaleSetFields) -> FieldErrors {
+    let mut problems = FieldErrors::default();
     let is_named = problems.take("name", field::parse_name(&fields.name)).is_some();
     if is_named && is_name_taken(region, fields) {
         problems.add("name", Rejection::NameTaken(fields.name.as_str().into()).to_string());

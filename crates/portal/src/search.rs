@@ -3,7 +3,7 @@
 
 use askama::Template;
 use forewarn_api::describe_request;
-use forewarn_api_types::nearest::nearest;
+use forewarn_api_types::nearest::find_nearest;
 use forewarn_core::Region;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
@@ -13,7 +13,7 @@ use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
 use super::activity::{ActivityId, name_rollout, title_of};
-use super::scene::Scene;
+use super::page_context::PageContext;
 
 /// Results of each kind. More are not read; a longer text finds fewer.
 const RESULTS_MAX: usize = 20;
@@ -46,8 +46,8 @@ struct SearchRow<'a> {
     result: &'a SearchResult,
 }
 
-pub fn render(scene: &Scene, text: &str) -> PageContent {
-    let region = scene.region();
+pub fn render(context: &PageContext, text: &str) -> PageContent {
+    let region = context.region();
     let lowered = text.trim().to_lowercase();
     let results = if lowered.is_empty() { Vec::new() } else { find(region, &lowered) };
     let rows = results.iter().enumerate().map(|(number, result)| {
@@ -172,7 +172,7 @@ fn suggest_names(region: &Region, text: &str) -> String {
     let mut rest: Vec<&(String, String)> = all.iter().collect();
     while links.len() < SUGGESTIONS_MAX {
         let names = rest.iter().map(|(name, _)| name.as_str());
-        let Some(found) = nearest(text, names) else { break };
+        let Some(found) = find_nearest(text, names) else { break };
         let Some(place) = rest.iter().position(|(name, _)| name == found) else { break };
         let (name, href) = rest.remove(place);
         links.push(format!(r#"<a href="{}">{}</a>"#, words::escape_html(href), words::escape_html(name)));

@@ -3,19 +3,19 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, Actions, ApiError, GroupTarget, MachineTarget};
-use forewarn_api_types::{ActionOptions, DeleteInstances, MachineChange, SomeInstances, Upgrade};
+use forewarn_api_types::{ActionOptions, DeleteInstances, InstanceSelection, MachineChange, Upgrade};
 use forewarn_core::{Group, GroupKind, Guid, Machine, Rejection};
 use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
-use super::action::Tone;
+use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::flash::Flash;
+use super::page_context::PageContext;
 use super::preview::{MachineAction, Preview};
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::visitor::Form;
 use super::{frame, plan, scale_set};
 
@@ -39,40 +39,40 @@ const BULK_ACTIONS: [BulkAction; 6] = [
 ];
 
 /// The buttons for the selected machines.
-pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
+pub fn render_buttons(context: &PageContext, group: &Group, here: &str) -> String {
     let is_offered =
-        |action: &BulkAction| scene.visitor.may(action.needs()) && (!action.needs_scale_set() || is_scale_set(group));
+        |action: &BulkAction| context.visitor.may(action.needs()) && (!action.needs_scale_set() || is_scale_set(group));
     let button = |action: BulkAction| {
-        (action.name(), action.button(), if action.tone() == Tone::Danger { "danger" } else { "" })
+        (action.name(), action.button(), if action.tone() == ButtonStyle::Danger { "danger" } else { "" })
     };
     let mut buttons: Vec<_> = BULK_ACTIONS.into_iter().filter(is_offered).map(button).collect();
-    if scene.visitor.may(Action::StartMaintenance) {
+    if context.visitor.may(Action::StartMaintenance) {
         buttons.insert(2, ("plan", "Plan maintenance…", ""));
     }
     if buttons.is_empty() {
         return String::new();
     }
-    let csrf = &scene.visitor.session.csrf;
+    let csrf = &context.visitor.session.csrf;
     let label = "Actions on selected machines";
     SelectionBar { action: "/portal/selection", csrf, back: here, label, buttons }.render()
 }
 
 /// Shows the confirmation page, or performs the action if it was confirmed.
-pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, Refusal> {
-    let group = address::find_group(scene.region(), back);
+pub async fn perform(context: &PageContext, form: &Form, back: &str) -> Result<Response, Refusal> {
+    let group = address::find_group(context.region(), back);
     let group = group.ok_or_else(|| Refusal::form("This group no longer exists."))?;
-    let machines = selected_machines(scene, form)?;
+    let machines = selected_machines(context, form)?;
     if form.text("act") == "plan" {
-        let names: Vec<String> = machines.iter().map(|machine| plan::target_name(scene.region(), machine)).collect();
+        let names: Vec<String> = machines.iter().map(|machine| plan::target_name(context.region(), machine)).collect();
         return Ok(Redirect::to(&plan::address_with("machine", &names.join(","))).into_response());
     }
     let action = BULK_ACTIONS.into_iter().find(|action| action.name() == form.text("act"));
     let action = action.ok_or_else(|| Refusal::form("Unknown action. Reload the page and try again."))?;
     if !form.is_checked("confirmed") {
-        let confirmation = action.confirm(scene, group, &machines, form, back);
-        return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
+        let confirmation = action.confirm(context, group, &machines, form, back);
+        return Ok(frame::render(context, back, &confirmation.render(), "").into_response());
     }
-    let actions = scene.portal.actions(form.visitor.principal());
+    let actions = context.portal.actions(form.visitor.principal());
     action.perform(&actions, group, &machines).await?;
     let flash = Flash::new(format!("{} {}.", action.describe_request(), count(machines.len(), "machine")));
     let flash = match action {
@@ -83,13 +83,13 @@ pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response,
             flash.with_link("/history", "Show history")
         }
     };
-    scene.portal.shared.flashes.set(&form.visitor.cookie, flash);
+    context.portal.shared.flashes.set(&form.visitor.cookie, flash);
     Ok(Redirect::to(back).into_response())
 }
 
 /// The selected machines that still exist.
-fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, Refusal> {
-    let region = scene.region();
+fn selected_machines<'s>(context: &'s PageContext, form: &Form) -> Result<Vec<&'s Machine>, Refusal> {
+    let region = context.region();
     let ids = form.all("machine").into_iter().filter_map(guid::parse);
     let machines = ids.filter_map(|id| region.machine(region.machine_by_vm_id(Guid(id))?)).map(|machine| &**machine);
     match machines.collect::<Vec<_>>() {
@@ -149,14 +149,14 @@ impl BulkAction {
         }
     }
 
-    fn tone(self) -> Tone {
+    fn tone(self) -> ButtonStyle {
         match self {
-            BulkAction::Delete => Tone::Danger,
+            BulkAction::Delete => ButtonStyle::Danger,
             BulkAction::Restart
             | BulkAction::Redeploy
             | BulkAction::Upgrade
             | BulkAction::Protect
-            | BulkAction::Unprotect => Tone::Normal,
+            | BulkAction::Unprotect => ButtonStyle::Normal,
         }
     }
 
@@ -180,7 +180,7 @@ impl BulkAction {
 
     fn confirm<'a>(
         self,
-        scene: &'a Scene,
+        context: &'a PageContext,
         group: &Group,
         machines: &[&Machine],
         form: &'a Form,
@@ -193,18 +193,18 @@ impl BulkAction {
                 self.label(),
                 words::join_many(machines.iter().map(|machine| machine.name.to_string()))
             ),
-            previews: self.preview(scene, group, machines),
+            previews: self.preview(context, group, machines),
             action: "/portal/selection",
             fields: [("act", self.name())].into_iter().chain(ids).collect(),
             label: self.label(),
             tone: self.tone(),
             back,
-            csrf: &scene.visitor.session.csrf,
+            csrf: &context.visitor.session.csrf,
         }
     }
 
     /// A description for each machine.
-    fn preview(self, scene: &Scene, group: &Group, machines: &[&Machine]) -> Vec<(String, String)> {
+    fn preview(self, context: &PageContext, group: &Group, machines: &[&Machine]) -> Vec<(String, String)> {
         let action = match self {
             BulkAction::Restart => MachineAction::Restart,
             BulkAction::Redeploy => MachineAction::Redeploy,
@@ -214,7 +214,7 @@ impl BulkAction {
                 return machines.iter().map(describe).collect();
             }
         };
-        let preview = Preview::of(scene);
+        let preview = Preview::of(context);
         if is_scale_set(group) {
             preview.describe_together(machines, action)
         } else {
@@ -249,11 +249,11 @@ impl BulkAction {
         let of_set = |error: ApiError| Refusal::from(error).about(&group.name);
         match self {
             BulkAction::Restart if is_scale_set(group) => {
-                let some = SomeInstances { instances, event_id: None };
+                let some = InstanceSelection { instances, event_id: None };
                 actions.restart_instances(&set, some).await.map(drop).map_err(of_set)
             }
             BulkAction::Redeploy if is_scale_set(group) => {
-                let some = SomeInstances { instances, event_id: None };
+                let some = InstanceSelection { instances, event_id: None };
                 actions.redeploy_instances(&set, some).await.map(drop).map_err(of_set)
             }
             BulkAction::Delete if is_scale_set(group) => {

@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use super::flash::Flashes;
 use super::streams::Streams;
 use super::test_kit::LastScenario;
-use super::timeline::Past;
+use super::timeline::FinishedEvents;
 
 #[derive(Default)]
-pub struct Shared {
-    pub past: Past,
+pub struct PortalState {
+    pub past: FinishedEvents,
     pub streams: Streams,
     pub flashes: Flashes,
     /// The scenario that was run last, with its session. Keeping one is enough to save pasting it again.
     last_scenario: Mutex<Option<(String, LastScenario)>>,
 }
 
-impl Shared {
+impl PortalState {
     /// The scenario that this session ran last, unless another session has run one since.
     pub fn last_scenario(&self, cookie: &str) -> Option<LastScenario> {
         let last = self.last_scenario.lock().unwrap_or_else(PoisonError::into_inner);

@@ -103,7 +103,7 @@ pub async fn begin_session(portal: &Portal, via: Scheme, holder: &Holder, back: 
         Err(error) => return show_error(portal, &error, back),
     };
     let principal = &holder.principal;
-    tracing::info!(name = %principal.name, role = principal.role.word(), "signed in to the portal");
+    tracing::info!(name = %principal.name, role = principal.role.as_str(), "signed in to the portal");
     let page = Html(html::render(&SignedInPage { back: sign_in_page::check_back(back) }));
     ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], page).into_response()
 }

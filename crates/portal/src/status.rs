@@ -8,7 +8,7 @@ use forewarn_widgets::words::{self, count};
 use super::activity::Activity;
 use super::fleet::FleetGroup;
 use super::outage::{CauseCount, Outages};
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::timeline::Stage;
 
 #[derive(Template)]
@@ -35,8 +35,8 @@ struct SideFact {
     is_bad: bool,
 }
 
-pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup], outages: &Outages) -> Panel {
-    let region = scene.region();
+pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[FleetGroup], outages: &Outages) -> Panel {
+    let region = context.region();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
     let causes = vec![
@@ -62,7 +62,7 @@ pub fn render_panel(scene: &Scene, activities: &[Activity], groups: &[FleetGroup
         .cloned()
         .collect::<Vec<_>>()
         .join(" "),
-        facts: list_facts(scene, groups),
+        facts: list_facts(context, groups),
     };
     Panel::with_content("status", "Status", &status).without_frame()
 }
@@ -81,13 +81,13 @@ fn describe_next(activities: &[Activity]) -> String {
     }
 }
 
-fn list_facts(scene: &Scene, groups: &[FleetGroup]) -> Vec<SideFact> {
+fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {
     let silent = groups.iter().filter(|group| !group.has_handler && group.machines > 0).count();
-    let failing = scene.portal.webhooks().list().iter().filter(|hook| hook.status().failures > 0).count();
+    let failing = context.portal.webhooks().list().iter().filter(|hook| hook.status().failures > 0).count();
     let is_bad = |host: &&std::sync::Arc<forewarn_core::Host>| {
         host.state == HostState::Failed || matches!(host.contact, Contact::Lost { .. })
     };
-    let hosts = scene.region().hosts().filter(is_bad).count();
+    let hosts = context.region().hosts().filter(is_bad).count();
     let fact = |number: usize, one: &str, many: &str, href, is_bad| {
         (number > 0).then(|| SideFact { number, text: if number == 1 { one } else { many }.into(), href, is_bad })
     };

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
 use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
-    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
+    ActionOptions, AdvanceClock, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
     OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
 };
 use forewarn_core::{ApprovalScope, Guid, Region};
@@ -18,8 +18,8 @@ use http::StatusCode;
 
 use super::activity::{name_rollout, title_of};
 use super::flash::Flash;
+use super::page_context::PageContext;
 use super::refusal::Refusal;
-use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit};
 
@@ -38,8 +38,8 @@ pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response
 /// Handles actions on the selected machines of a group.
 pub async fn submit_selection(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    match selection::perform(&scene, &form, &back).await {
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    match selection::perform(&context, &form, &back).await {
         Ok(response) => response,
         Err(refused) => page::render_at(&portal, &form.visitor, &back, Some(&refused)).await,
     }
@@ -47,8 +47,8 @@ pub async fn submit_selection(State(portal): State<Portal>, form: Form) -> Respo
 
 /// Handles actions on the selected hosts.
 pub async fn submit_hosts(State(portal): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    match host_selection::perform(&scene, &form).await {
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    match host_selection::perform(&context, &form).await {
         Ok(response) => response,
         Err(refused) => page::render_at(&portal, &form.visitor, "/hosts", Some(&refused)).await,
     }
@@ -56,8 +56,8 @@ pub async fn submit_hosts(State(portal): State<Portal>, form: Form) -> Response 
 
 /// Handles approvals and cancellations of the selected operations.
 pub async fn submit_operations(State(portal): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    match operations::perform(&scene, &form).await {
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    match operations::perform(&context, &form).await {
         Ok(response) => response,
         Err(refused) => page::render_at(&portal, &form.visitor, "/operations", Some(&refused)).await,
     }
@@ -66,17 +66,17 @@ pub async fn submit_operations(State(portal): State<Portal>, form: Form) -> Resp
 /// Handles the forms on the page of a scale set.
 pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    let Some((group, set)) = scale_set::find(scene.region(), &back) else {
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    let Some((group, set)) = scale_set::find(context.region(), &back) else {
         let refused = Refusal::form("This scale set no longer exists.");
         return page::render_at(&portal, &form.visitor, &back, Some(&refused)).await;
     };
-    let fields = match scale_set::change(&scene, group, set, &form, &back).await {
+    let fields = match scale_set::change(&context, group, set, &form, &back).await {
         Ok(response) => return response,
         Err(fields) => fields,
     };
-    match group::render(&scene, group.id, &PageQuery::default(), Some(&fields)).await {
-        Ok(content) => (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, &back, &content, "")).into_response(),
+    match group::render(&context, group.id, &PageQuery::default(), Some(&fields)).await {
+        Ok(content) => (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, &back, &content, "")).into_response(),
         Err(_) => Redirect::to("/").into_response(),
     }
 }
@@ -291,13 +291,13 @@ async fn change_policy(actions: &Actions, form: &Form) -> Result<(), Refusal> {
 }
 
 /// The time until the next deadline.
-fn time_to_next_deadline(portal: &Portal) -> Result<AdvanceBy, Refusal> {
+fn time_to_next_deadline(portal: &Portal) -> Result<AdvanceClock, Refusal> {
     let engine = portal.engine();
     let (now, snapshot) = (engine.now(), engine.snapshot());
     let next = next_deadline(&snapshot.region, engine.next_report());
     let (next, _) = next.ok_or_else(|| Refusal::form("There is no deadline to advance to."))?;
     // Deadlines can be between two seconds.
-    Ok(AdvanceBy { seconds: next.since(now).as_millis().div_ceil(1000) as u64 })
+    Ok(AdvanceClock { seconds: next.since(now).as_millis().div_ceil(1000) as u64 })
 }
 
 /// Browsers do not send checkboxes that are not checked.

@@ -12,12 +12,12 @@ use forewarn_widgets::{html, words};
 use http::StatusCode;
 
 use super::flash::Flash;
-use super::scene::Scene;
+use super::page_context::PageContext;
 use super::visitor::Form;
 use super::{Portal, frame};
-use forewarn_api::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
+use forewarn_api::scenario::{BUILTIN_SCENARIOS, Progress, RunState, Scenario, StepState, StepStatus};
 use forewarn_api::{Action, next_deadline};
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_engine::ClockKind;
 use forewarn_metadata::faults::{Fault, FaultKind, Method, Path};
 pub use forms::{LastScenario, TestKitFields};
@@ -86,24 +86,24 @@ struct FaultRow<'a> {
     allowed: bool,
 }
 
-pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
-    let fields = &fields.or_last(scene.portal.shared.last_scenario(&scene.visitor.cookie));
-    let csrf = scene.visitor.session.csrf.as_str();
-    let allowed = scene.visitor.may(Action::AddFault);
-    let newest = scene.portal.list_runs().last().map(|run| run.id);
-    let runs = scene.portal.list_runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
-    let scenarios = SHIPPED.iter().filter_map(|one| {
+pub fn render(context: &PageContext, fields: &TestKitFields) -> PageContent {
+    let fields = &fields.or_last(context.portal.shared.last_scenario(&context.visitor.cookie));
+    let csrf = context.visitor.session.csrf.as_str();
+    let allowed = context.visitor.may(Action::AddFault);
+    let newest = context.portal.list_runs().last().map(|run| run.id);
+    let runs = context.portal.list_runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
+    let scenarios = BUILTIN_SCENARIOS.iter().filter_map(|one| {
         let scenario = Scenario::parse(one.text).ok()?;
         Some((one.name, scenario.title, scenario.about))
     });
     let scenarios = ScenarioList { scenarios: scenarios.collect(), csrf, allowed };
-    let faults = scene.portal.faults().list();
+    let faults = context.portal.faults().list();
     let faults = faults.iter().map(|fault| render_fault(fault, csrf, allowed)).collect();
     let form = |html: String| {
         if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Action::AddFault.role())) }
     };
     let panels = vec![
-        render_clock(scene, fields, csrf, allowed),
+        render_clock(context, fields, csrf, allowed),
         Panel::new("runs", "Runs", runs).or_empty_text("No scenarios have run since the server started."),
         Panel::new("own", "Your own scenario", Vec::new()).with_html_before(form(fields.scenario_form(csrf))),
         Panel::new("scenarios", "Built-in scenarios", Vec::new()).with_html_before(html::render(&scenarios)),
@@ -140,17 +140,17 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
             Err(error) => fields.add_refusal(form.text("form"), &error.into()),
         }
     }
-    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
-    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &render(&scene, &fields), "")).into_response()
+    let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
+    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &render(&context, &fields), "")).into_response()
 }
 
-fn render_clock(scene: &Scene, fields: &TestKitFields, csrf: &str, allowed: bool) -> Panel {
-    let manual = scene.portal.engine().clock_kind() == ClockKind::Manual;
+fn render_clock(context: &PageContext, fields: &TestKitFields, csrf: &str, allowed: bool) -> Panel {
+    let manual = context.portal.engine().clock_kind() == ClockKind::Manual;
     // The header of the page shows the real clock.
-    let now = if manual { words::time(scene.now) } else { String::new() };
-    let next = next_deadline(scene.region(), scene.portal.engine().next_report());
+    let now = if manual { words::time(context.now) } else { String::new() };
+    let next = next_deadline(context.region(), context.portal.engine().next_report());
     let next = next.map(|(at, what)| (words::time(at), what));
-    let clock = ClockPanel { now, manual, next, scale: scene.region().settings().notice_scale };
+    let clock = ClockPanel { now, manual, next, scale: context.region().settings().notice_scale };
     let panel = Panel::with_content("clock-panel", "Clock", &clock);
     // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
     let advance = || html::render(&AdvanceForm { form: fields.advance_form(csrf), csrf });
@@ -214,7 +214,7 @@ fn describe(fault: &Fault) -> String {
             format!("Status {}, Retry-After {retry_after_secs}s", status.code())
         }
         FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => {
-            format!("{} {}", fault.kind.word(), span_text(delay))
+            format!("{} {}", fault.kind.word(), format_span(delay))
         }
         FaultKind::Reset
         | FaultKind::Truncated

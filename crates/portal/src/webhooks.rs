@@ -11,8 +11,8 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words;
 
-use super::action::{Button, Tone};
-use super::scene::Scene;
+use super::action::{Button, ButtonStyle};
+use super::page_context::PageContext;
 
 const HERE: &str = "/webhooks";
 
@@ -38,15 +38,15 @@ struct WebhookRow<'a> {
     actions: Vec<String>,
 }
 
-pub async fn render(scene: &Scene, query: &PageQuery) -> PageContent {
-    let actions = scene.portal.actions(scene.visitor.principal());
+pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
+    let actions = context.portal.actions(context.visitor.principal());
     let mut hooks = actions.list_webhooks().await.unwrap_or_else(|error| {
         tracing::error!(message = %error.message, "cannot read webhooks");
         Vec::new()
     });
     let order = SortOrder::of(query, &COLUMNS, "state");
     sort(&mut hooks, order);
-    let rows = hooks.iter().enumerate().map(|(number, hook)| render_row(scene, hook, number)).collect();
+    let rows = hooks.iter().enumerate().map(|(number, hook)| render_row(context, hook, number)).collect();
     let panel = Panel::new("webhooks", "Webhooks", rows)
         .with_table(table::render_head(&COLUMNS, order, query, HERE))
         .or_empty_text("No webhooks. Create one with: forewarn webhook create NAME --url URL");
@@ -74,7 +74,7 @@ fn sort(hooks: &mut [Webhook], order: SortOrder<'_>) {
     }
 }
 
-fn render_row(scene: &Scene, hook: &Webhook, number: usize) -> Fragment {
+fn render_row(context: &PageContext, hook: &Webhook, number: usize) -> Fragment {
     let (id, sort) = (format!("webhook-{}", words::escape_html(&hook.name)), table::row_key(number));
     let state = &hook.state;
     let time = |at: forewarn_api_types::Time| words::time(forewarn_core::Timestamp(at.0));
@@ -92,17 +92,17 @@ fn render_row(scene: &Scene, hook: &Webhook, number: usize) -> Fragment {
     };
     let button = |act: &'static str, label, consequences: &str, needs, tone| {
         let button = Button::new(act, label, consequences.to_owned(), needs, tone);
-        button.render(scene, (&format!("do-{act}-{number}"), ""), &hook.name, HERE)
+        button.render(context, (&format!("do-{act}-{number}"), ""), &hook.name, HERE)
     };
     let mut actions =
-        vec![button("test-webhook", "Test", "A test message is sent once.", Action::TestWebhook, Tone::Normal)];
+        vec![button("test-webhook", "Test", "A test message is sent once.", Action::TestWebhook, ButtonStyle::Normal)];
     if state.given_up > 0 {
         actions.push(button(
             "resend-webhook",
             "Resend",
             "All undelivered messages are sent again, each once.",
             Action::ResendMessages,
-            Tone::Normal,
+            ButtonStyle::Normal,
         ));
     }
     actions.push(button(
@@ -110,7 +110,7 @@ fn render_row(scene: &Scene, hook: &Webhook, number: usize) -> Fragment {
         "Delete",
         "The webhook is deleted, with its undelivered messages.",
         Action::DeleteWebhook,
-        Tone::Danger,
+        ButtonStyle::Danger,
     ));
     Fragment::render(id.as_str(), sort.as_str(), &WebhookRow { id: &id, sort: &sort, hook, state: text, actions })
 }

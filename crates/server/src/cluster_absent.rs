@@ -50,7 +50,7 @@ pub struct LeaderRequest {
 }
 
 #[expect(dead_code, reason = "there is no leader that answers")]
-pub enum Answered {
+pub enum LeaderResponse {
     By(HttpResponse<Bytes>),
     Here,
     NoLeader,

@@ -153,7 +153,7 @@ fn has_order(region: &Region, machine: &Machine) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use forewarn_core::{Guid, Home, NewMachine, Request, Settings, Timestamp};
+    use forewarn_core::{Guid, NewMachine, Request, ResourceGroupRef, Settings, Timestamp};
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
     /// A machine that runs on host a.
     fn region() -> Region {
         let region = Region::new(Settings { machine_orders: true, ..Settings::default() });
-        let home = Home { subscription: "s".into(), resource_group: "r".into() };
+        let home = ResourceGroupRef { subscription: "s".into(), resource_group: "r".into() };
         let machine = NewMachine { host: Some("a".into()), ..NewMachine::plain(Guid(7), "web1", home) };
         let region = apply(&region, Command::RegisterHost { name: "b".into() });
         apply(&region, Command::RegisterMachine(Box::new(machine)))

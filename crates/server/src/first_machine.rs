@@ -4,7 +4,7 @@ use anyhow::{Context, anyhow};
 use forewarn_access::random_guid;
 use forewarn_access::tls::hostname;
 use forewarn_api as api;
-use forewarn_core::{Answer, Command, Home, NewMachine};
+use forewarn_core::{Answer, Command, NewMachine, ResourceGroupRef};
 use forewarn_engine::Engine;
 use forewarn_metadata::FIRST_MACHINE;
 
@@ -14,8 +14,10 @@ pub async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Re
         return Ok(());
     }
     let name = name.unwrap_or_else(hostname);
-    let home =
-        Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
+    let home = ResourceGroupRef {
+        subscription: api::SUBSCRIPTION_DEFAULT.into(),
+        resource_group: api::RESOURCE_GROUP_DEFAULT.into(),
+    };
     let machine = NewMachine::plain(random_guid(), &name, home);
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)

@@ -13,7 +13,7 @@ use forewarn_core::{Command, MachineReport, Name};
 use forewarn_drivers::book::orders_of;
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
-use forewarn_drivers::{Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, Reported, WatchedDriver};
+use forewarn_drivers::{Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, ReportResult, WatchedDriver};
 use forewarn_engine::{ClockSetting, Engine, SubmitError};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Parts of the server that the runners of all hosts use.
-pub struct Surroundings<'s> {
+pub struct DriverContext<'s> {
     pub engine: &'s Engine,
     pub problems: &'s HealthProblems,
     pub metrics: &'s OrderMetrics,
@@ -61,7 +61,7 @@ pub struct Surroundings<'s> {
 }
 
 /// Starts the runners of the driver, if it is one of real machines. `data`: the data directory.
-pub async fn start(driver: &DriverChoice, data: &Path, surroundings: &Surroundings<'_>) -> anyhow::Result<()> {
+pub async fn start(driver: &DriverChoice, data: &Path, surroundings: &DriverContext<'_>) -> anyhow::Result<()> {
     match driver {
         DriverChoice::Libvirt(choice) => start_libvirt(choice, data, surroundings).await,
         DriverChoice::Qemu(choice) => start_qemu(choice, data, surroundings).await,
@@ -69,7 +69,7 @@ pub async fn start(driver: &DriverChoice, data: &Path, surroundings: &Surroundin
     }
 }
 
-async fn start_libvirt(choice: &LibvirtChoice, data: &Path, surroundings: &Surroundings<'_>) -> anyhow::Result<()> {
+async fn start_libvirt(choice: &LibvirtChoice, data: &Path, surroundings: &DriverContext<'_>) -> anyhow::Result<()> {
     for (host, socket) in choice.hosts() {
         let journal = data.join(JOURNAL).join(&host);
         let config = LibvirtConfig {
@@ -95,7 +95,7 @@ async fn start_libvirt(choice: &LibvirtChoice, data: &Path, surroundings: &Surro
     Ok(())
 }
 
-async fn start_qemu(choice: &QemuChoice, data: &Path, surroundings: &Surroundings<'_>) -> anyhow::Result<()> {
+async fn start_qemu(choice: &QemuChoice, data: &Path, surroundings: &DriverContext<'_>) -> anyhow::Result<()> {
     let config = QemuConfig {
         machines: choice.machines.clone(),
         journal: data.join(JOURNAL).join(&choice.host),
@@ -122,9 +122,9 @@ struct HostMachines {
 
 impl HostMachines {
     /// Registers the host and starts its runner.
-    async fn start(self, surroundings: &Surroundings<'_>) -> anyhow::Result<()> {
+    async fn start(self, surroundings: &DriverContext<'_>) -> anyhow::Result<()> {
         let HostMachines { host, driver, problem, peers, reboot } = self;
-        let Surroundings { engine, problems, metrics, stop, tasks } = surroundings;
+        let DriverContext { engine, problems, metrics, stop, tasks } = surroundings;
         let register = Command::RegisterHost { name: host.as_str().into() };
         engine.submit(register, None).await.with_context(|| format!("cannot register the host '{host}'"))?;
         let host: Name = host.as_str().into();
@@ -181,22 +181,22 @@ impl OrderBook for EngineBook {
         })
     }
 
-    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, Reported> {
+    fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, ReportResult> {
         let order = order.clone();
         Box::pin(async move {
             let Some(machine) = self.engine.snapshot().region.machine_by_vm_id(order.id.machine) else {
-                return Reported::Settled;
+                return ReportResult::Settled;
             };
             let report = machine_report(outcome);
             let command = Command::ReportMachine { event: order.id.event, machine, host: self.host.clone(), report };
             loop {
                 match self.engine.submit(command.clone(), None).await {
-                    Ok(_) => return Reported::Settled,
+                    Ok(_) => return ReportResult::Settled,
                     Err(refusal @ (SubmitError::Rejected(_) | SubmitError::ServersOutdated)) => {
                         tracing::warn!(order = %order.id, name = order.name, %refusal, "the report was refused");
-                        return Reported::Settled;
+                        return ReportResult::Settled;
                     }
-                    Err(SubmitError::Stopping) => return Reported::Stopping,
+                    Err(SubmitError::Stopping) => return ReportResult::Stopping,
                     Err(SubmitError::Busy | SubmitError::Unavailable | SubmitError::NoLeader) => {
                         tokio::time::sleep(REPORT_RETRY).await
                     }

@@ -82,7 +82,7 @@ pub fn open_access(config: &Config) -> anyhow::Result<Access> {
 }
 
 /// The https listener, bound and with its certificate.
-pub struct Secure {
+pub struct HttpsListener {
     pub listener: TcpListener,
     pub tls: Arc<Tls>,
 }
@@ -94,18 +94,18 @@ pub struct Hosts {
 }
 
 /// All listeners of a server, bound.
-pub struct Bound {
+pub struct BoundListeners {
     pub metadata: Vec<BoundListener>,
     pub management: TcpListener,
-    pub secure: Option<Secure>,
+    pub secure: Option<HttpsListener>,
     pub hosts: Option<Hosts>,
     /// The number of descriptors that the process can open.
     pub descriptors: Option<u64>,
 }
 
-impl Bound {
-    pub async fn open(config: &Config) -> anyhow::Result<Bound> {
-        Ok(Bound {
+impl BoundListeners {
+    pub async fn open(config: &Config) -> anyhow::Result<BoundListeners> {
+        Ok(BoundListeners {
             descriptors: raise_file_limit(),
             metadata: bind_metadata(config)?,
             management: bind_management(config).await?,
@@ -124,7 +124,7 @@ pub struct OpenEngine {
 }
 
 /// Binds the https listener. None: the configuration has none, or only the default one and its port is taken.
-async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
+async fn open_tls(config: &Config) -> anyhow::Result<Option<HttpsListener>> {
     let (address, must) = match config.management_tls {
         ManagementTls::Off => return Ok(None),
         ManagementTls::IfFree(address) => (address, false),
@@ -143,7 +143,7 @@ async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
     let tls = Tls::new(&config.certificate, directory(config), listener.local_addr()?.ip())?;
     let has_nodes = config.cluster.as_ref().is_some_and(|cluster| cluster.key.is_some());
     let tls = if has_nodes { tls.accept_nodes()? } else { tls };
-    Ok(Some(Secure { listener, tls: Arc::new(tls) }))
+    Ok(Some(HttpsListener { listener, tls: Arc::new(tls) }))
 }
 
 /// Binds the listener for host agents.

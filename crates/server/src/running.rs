@@ -78,7 +78,7 @@ impl Running {
     }
 
     /// Returns when the writer has ended unexpectedly: no further change is possible.
-    pub async fn failed(&self) {
+    pub async fn wait_for_failure(&self) {
         let mut revisions = self.engine.subscribe();
         while !self.writer.is_finished() {
             let _ = timeout(Duration::from_secs(1), revisions.changed()).await;

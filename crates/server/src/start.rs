@@ -15,7 +15,7 @@ use forewarn_engine::Engine;
 use forewarn_metadata::{self as metadata, BoundListener, EndpointState, Limits, ListenerInfo};
 use forewarn_portal::{self as portal, Portal};
 use forewarn_store::{MemoryStore, Replicated, SqliteStore, Store};
-use forewarn_wire::document::Names;
+use forewarn_wire::document::NameStyle;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,8 +26,8 @@ use crate::cluster::{self, Cluster};
 use crate::config::{Config, DriverChoice, StoreChoice};
 use crate::first_machine::register_first;
 use crate::hosts::{self, Beats, GuestServices, LinkTable, Links, ServerList};
-use crate::machines::{self, Surroundings};
-use crate::open::{self, Bound, Hosts, OpenEngine, OpenStore, Secure};
+use crate::machines::{self, DriverContext};
+use crate::open::{self, BoundListeners, Hosts, HttpsListener, OpenEngine, OpenStore};
 use crate::order_metrics::OrderMetrics;
 use crate::preflight::{self, plain_http_warning};
 use crate::running::Running;
@@ -60,7 +60,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
     preflight::check(&config)?;
     open::share_secrets(&config).await?;
     let access = Arc::new(open::open_access(&config)?);
-    let bound = Bound::open(&config).await?;
+    let bound = BoundListeners::open(&config).await?;
     let OpenEngine { engine, writer, runner, cluster } = open::open_engine(&config, store, &access).await?;
     if cluster.is_none() && !matches!(config.driver, DriverChoice::Libvirt(_) | DriverChoice::Qemu(_)) {
         register_first(&engine, config.first_machine.clone()).await?;
@@ -96,7 +96,7 @@ struct Startup<'s> {
     running: &'s Running,
     cluster: Option<Arc<Cluster>>,
     addresses: Arc<api::ManagementAddresses>,
-    names: Names,
+    names: NameStyle,
     issuer: TokenIssuer,
     /// Domains that host agents have reported.
     domains: Arc<api::HostDomains>,
@@ -115,7 +115,7 @@ impl<'s> Startup<'s> {
         config: &'s Config,
         running: &'s Running,
         cluster: Option<Arc<Cluster>>,
-        secure: Option<&Secure>,
+        secure: Option<&HttpsListener>,
     ) -> Startup<'s> {
         let addresses = Arc::new(api::ManagementAddresses {
             http: running.management,
@@ -125,7 +125,7 @@ impl<'s> Startup<'s> {
             config,
             running,
             cluster,
-            names: if config.plain_names { Names::Plain } else { Names::Original },
+            names: if config.plain_names { NameStyle::Plain } else { NameStyle::Underscored },
             issuer: api::token_issuer(&running.access, &addresses),
             addresses,
             domains: Arc::default(),
@@ -135,8 +135,8 @@ impl<'s> Startup<'s> {
     }
 
     /// Serves guests, host agents and the management side.
-    async fn serve(&self, bound: Bound) -> anyhow::Result<()> {
-        let Bound { metadata, management, secure, hosts, descriptors } = bound;
+    async fn serve(&self, bound: BoundListeners) -> anyhow::Result<()> {
+        let BoundListeners { metadata, management, secure, hosts, descriptors } = bound;
         let listeners = metadata.iter().map(BoundListener::describe).collect::<Result<_, _>>()?;
         let tls = secure.as_ref().map(|secure| secure.tls.clone());
         self.serve_metadata(metadata, tls, descriptors).await?;
@@ -151,7 +151,7 @@ impl<'s> Startup<'s> {
             tasks.spawn(runner.run(stop.clone()));
         }
         let Some(data) = open::directory(self.config) else { return Ok(()) };
-        let surroundings = Surroundings { engine, problems: &self.problems, metrics, stop, tasks };
+        let surroundings = DriverContext { engine, problems: &self.problems, metrics, stop, tasks };
         machines::start(&self.config.driver, data, &surroundings).await
     }
 
@@ -219,7 +219,7 @@ impl<'s> Startup<'s> {
     async fn serve_management(
         &self,
         management: TcpListener,
-        secure: Option<Secure>,
+        secure: Option<HttpsListener>,
         metadata_listeners: Vec<ListenerInfo>,
         AgentSide { enrollment, links }: AgentSide,
     ) -> anyhow::Result<()> {
@@ -250,7 +250,7 @@ impl<'s> Startup<'s> {
         });
         let (router, counters) = (router(service, self.cluster.as_ref(), links), metrics.limits.clone());
         tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), counters.clone(), stop.clone()));
-        if let Some(Secure { listener, tls }) = secure {
+        if let Some(HttpsListener { listener, tls }) = secure {
             let transport = api::Transport::Tls(tls.acceptor());
             tasks.spawn(api::serve(listener, transport, router, counters, stop.clone()));
             tasks.spawn(tls.renew_until(stop.clone()));
@@ -290,7 +290,7 @@ fn router(service: api::Service, cluster: Option<&Arc<Cluster>>, links: Option<A
         routes = routes.layer(forward);
         pages = pages.layer(forward_form);
     }
-    api::guarded(routes, &service)
+    api::add_guard(routes, &service)
         .layer(middleware::from_fn_with_state(portal.clone(), portal::or_page))
         .merge(pages)
         .layer(middleware::map_response(portal::with_policy))

@@ -29,7 +29,7 @@ fn fill(mut store: SqliteStore, count: u64) {
         for n in first..(first + PER_COMMIT).min(count + 1) {
             writes.extend([Write::Put(machine(n)), Write::Put(scope(n))]);
         }
-        writes.push(Write::Put(Entity::Meta(Meta { next_id: count + 1, ..Meta::default() })));
+        writes.push(Write::Put(Entity::Meta(RegionMeta { next_id: count + 1, ..RegionMeta::default() })));
         revision = store.commit(revision, &Batch { writes, ..Batch::default() }).expect("a commit");
     }
     println!("fill {count}: {:?}", start.elapsed());
@@ -91,7 +91,7 @@ fn machine(n: u64) -> Entity {
 
 fn scope(n: u64) -> Entity {
     let owner = ScopeOwner::Machine(MachineId(n));
-    Entity::Scope(Arc::new(Scope { id: ScopeId(n), owner, switch: Switch::Off, incarnation: 0, live: Vec::new() }))
+    Entity::Scope(Arc::new(Scope { id: ScopeId(n), owner, switch: EventsState::Off, incarnation: 0, live: Vec::new() }))
 }
 
 fn resident_kib() -> i64 {

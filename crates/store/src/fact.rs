@@ -15,7 +15,7 @@ use crate::text::{parse_guid, parse_iso};
 /// The content of a history row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryFact {
-    Appeared(Appearance),
+    Appeared(EventAppeared),
     Approved { by: Actor },
     Started,
     Ended(Outcome),
@@ -31,7 +31,7 @@ pub enum HistoryFact {
 
 /// An event as it appeared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Appearance {
+pub struct EventAppeared {
     pub kind: EventKind,
     /// None in rows of the first stored format.
     pub cause: Option<Cause>,
@@ -227,8 +227,8 @@ impl Detail {
         EventKind::from_tag(self.text("type"))
     }
 
-    fn appearance(&self, row: &HistoryRow) -> Option<Appearance> {
-        Some(Appearance {
+    fn appearance(&self, row: &HistoryRow) -> Option<EventAppeared> {
+        Some(EventAppeared {
             kind: self.event_kind()?,
             cause: Cause::from_tag(self.text("cause")),
             source: Source::from_tag(self.text("source")).unwrap_or(Source::Platform),
@@ -326,7 +326,7 @@ pub struct EventTimeline {
     /// Names of the affected machines.
     pub machines: Vec<String>,
     pub appeared: Timestamp,
-    pub appearance: Appearance,
+    pub appearance: EventAppeared,
     pub approved: Option<(Timestamp, Actor)>,
     pub started: Option<Timestamp>,
     pub ended: Option<(Timestamp, Outcome)>,

@@ -163,7 +163,7 @@ impl<S: Replicated> Replicated for FaultyStore<S> {
         self.inner.find_oldest(before, limit)
     }
 
-    fn copier(&self) -> Arc<dyn Copier> {
+    fn copier(&self) -> Arc<dyn SnapshotWriter> {
         self.inner.copier()
     }
 

@@ -40,7 +40,7 @@ pub use error::{CommitError, StoreError};
 pub use fact::*;
 pub use kind::HistoryKind;
 pub use memory::MemoryStore;
-pub use replica::{Change, Copier, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, payload_format};
+pub use replica::{Change, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SnapshotWriter, payload_format};
 pub use rules::{compare_rules, put_rules, read_rules, rules_of};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -78,14 +78,14 @@ pub trait Replicated: Store {
     fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError>;
 
     /// Copies the store to files, next to the writer.
-    fn copier(&self) -> Arc<dyn Copier>;
+    fn copier(&self) -> Arc<dyn SnapshotWriter>;
 
     /// Replaces all contents by those of a copy, atomically, next to readers. The file may be changed.
     fn install(&mut self, copy: &Path) -> Result<(), StoreError>;
 }
 
 /// Writes consistent copies of a store.
-pub trait Copier: Send + Sync {
+pub trait SnapshotWriter: Send + Sync {
     /// Writes the complete contents, with revision and position, into a new file.
     fn copy_to(&self, file: &Path) -> Result<(), StoreError>;
 }

@@ -15,17 +15,17 @@ const INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// If it does not within [`PATIENCE`].
 #[track_caller]
-pub fn until<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
-    until_or(|| what.to_owned(), check)
+pub fn poll_until<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    poll_until_or(|| what.to_owned(), check)
 }
 
-/// Like [`until`], with a message that is built on failure.
+/// Like [`poll_until`], with a message that is built on failure.
 ///
 /// # Panics
 ///
 /// If the closure returns no value within [`PATIENCE`].
 #[track_caller]
-pub fn until_or<T>(what: impl Fn() -> String, mut check: impl FnMut() -> Option<T>) -> T {
+pub fn poll_until_or<T>(what: impl Fn() -> String, mut check: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         match check() {

@@ -68,7 +68,7 @@ impl Receiver {
         self.answer_next(&[status; 10_000]);
     }
 
-    pub fn answer_well(&self) {
+    pub fn answer_ok(&self) {
         self.answers.lock().unwrap().clear();
     }
 
@@ -86,7 +86,7 @@ impl Receiver {
     }
 
     /// Deliveries that the test has not read yet.
-    pub fn rest(&self) -> Vec<Delivery> {
+    pub fn drain(&self) -> Vec<Delivery> {
         self.deliveries.try_iter().collect()
     }
 }
@@ -102,7 +102,7 @@ impl Delivery {
     }
 
     /// `Reboot Scheduled`.
-    pub fn gist(&self) -> String {
+    pub fn summarize(&self) -> String {
         let json = self.json();
         let properties = &json["data"]["resourceInfo"]["properties"];
         let word = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();

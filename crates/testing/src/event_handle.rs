@@ -15,7 +15,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// `guest:web_0` for a machine, `management:owner` for [`EventHandle::approve`].
-    pub by: String,
+    pub approved_by: String,
 }
 
 /// Handle for an event on the server, created by [`Machine::schedule`](crate::Machine::schedule) and similar methods.
@@ -184,5 +184,5 @@ fn read_outcome(event: &types::Event) -> Option<String> {
 }
 
 fn read_approval(event: &types::Event) -> Option<Approval> {
-    event.approval.as_ref().map(|approval| Approval { by: approval.approved_by.clone() })
+    event.approval.as_ref().map(|approval| Approval { approved_by: approval.approved_by.clone() })
 }

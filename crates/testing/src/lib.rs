@@ -57,8 +57,8 @@ use std::time::Duration;
 
 use forewarn_api_types as types;
 use forewarn_api_types::{
-    AdvanceBy, Cleared, Clock, Group, MachinePriority, NewGroup, NewMachine, NewScaleSet, Operation, OrchestrationMode,
-    Page, ResourceName, ScaleSet, TerminateNotification,
+    AdvanceClock, ClearedFaults, Clock, Group, MachinePriority, NewGroup, NewMachine, NewScaleSet, Operation,
+    OrchestrationMode, Page, ResourceName, ScaleSet, TerminateNotification,
 };
 
 pub use builder::Builder;
@@ -209,7 +209,7 @@ impl Forewarn {
     #[track_caller]
     pub fn advance(&self, time: Duration) {
         assert!(time.subsec_nanos() == 0, "the clock moves in whole seconds, not by {time:?}");
-        let _: Clock = self.inner.api.post(&["clock", "advance"], &AdvanceBy { seconds: time.as_secs() });
+        let _: Clock = self.inner.api.post(&["clock", "advance"], &AdvanceClock { seconds: time.as_secs() });
     }
 
     /// Injects a fault into requests of all machines.
@@ -221,7 +221,7 @@ impl Forewarn {
     /// Removes all faults.
     #[track_caller]
     pub fn clear_faults(&self) {
-        let _: Cleared = self.inner.api.delete(&["faults"]);
+        let _: ClearedFaults = self.inner.api.delete(&["faults"]);
     }
 
     /// Base URL of the management API, which requires no token.

@@ -8,7 +8,7 @@ use forewarn_api_types::{Clock, EmptyBody, Event, EventId, HistoryRow, Machine};
 
 use forewarn_api_client::decode::{decode, decode_all};
 use forewarn_api_client::failure::Failure;
-use forewarn_api_client::{Api, Call, Changes, Next, event_history};
+use forewarn_api_client::{Api, Call, Change, Changes, event_history};
 
 /// Limit of machines fetched: a screen shows a hundred, and the filter searches these.
 const MACHINES_MAX: usize = 5000;
@@ -84,13 +84,13 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
             }
         }
         let update = match changes.next(due.time_to_next())? {
-            Next::Row(row) => handle_change(api, &decode(&row)?, &mut due)?,
-            Next::Timeout => {
+            Change::Row(row) => handle_change(api, &decode(&row)?, &mut due)?,
+            Change::Timeout => {
                 due.burst_length = 0;
                 None
             }
-            Next::Unreachable => Some(Update::Unreachable("server unreachable".into())),
-            Next::Reconnected => {
+            Change::Unreachable => Some(Update::Unreachable("server unreachable".into())),
+            Change::Reconnected => {
                 due = RefreshSchedule::now();
                 None
             }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::html;
-use forewarn_api_types::span::span;
+use forewarn_api_types::span::parse_span;
 use forewarn_api_types::{ResourceName, Time};
 
 /// Errors by field.
 #[derive(Clone, Debug, Default)]
-pub struct Problems {
+pub struct FieldErrors {
     messages: HashMap<&'static str, String>,
     /// The first field with an error gets the focus. Fields are checked in the order in which they are shown.
     first: Option<&'static str>,
@@ -44,7 +44,7 @@ pub enum Control<'a> {
     Checkbox,
 }
 
-impl Problems {
+impl FieldErrors {
     /// Adds an error. The first error of a field wins.
     pub fn add(&mut self, field: &'static str, problem: impl Into<String>) {
         self.messages.entry(field).or_insert_with(|| problem.into());
@@ -71,7 +71,7 @@ impl Problems {
 }
 
 impl<'a> Field<'a> {
-    pub fn new(name: &'static str, label: &'a str, value: &'a str, problems: &'a Problems) -> Field<'a> {
+    pub fn new(name: &'static str, label: &'a str, value: &'a str, problems: &'a FieldErrors) -> Field<'a> {
         Field {
             name,
             label,
@@ -133,7 +133,7 @@ pub fn parse_number(text: &str, label: &str) -> Result<u32, String> {
 }
 
 pub fn parse_seconds(label: &str, text: &str) -> Result<u64, String> {
-    let read = span(text).map_err(|must| format!("{label} must be {must}."))?;
+    let read = parse_span(text).map_err(|must| format!("{label} must be {must}."))?;
     if read.subsec_millis() > 0 { Err(format!("{label} must be in whole seconds.")) } else { Ok(read.as_secs()) }
 }
 

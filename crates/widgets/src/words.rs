@@ -13,7 +13,7 @@ use forewarn_wire::guid;
 use super::address;
 use super::html::RenderMode;
 pub use forewarn_api_types::count_of as count;
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_api_types::{Role, Time};
 
 pub fn escape_html(text: impl Display) -> String {
@@ -136,12 +136,12 @@ pub fn notification(terminate: Option<&TerminateProfile>) -> String {
         None => "off".into(),
         Some(60) => "1 minute".into(),
         Some(secs) if secs % 60 == 0 => format!("{} minutes", secs / 60),
-        Some(secs) => span_text(Duration::from_secs(secs)),
+        Some(secs) => format_span(Duration::from_secs(secs)),
     }
 }
 
 pub fn role_needed(role: Role) -> String {
-    format!("Requires the {} role.", role.word())
+    format!("Requires the {} role.", role.as_str())
 }
 
 /// How an event group is presented.

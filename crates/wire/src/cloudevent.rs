@@ -157,7 +157,7 @@ impl Notification<'_> {
 }
 
 /// The envelope of a test message, which describes no event.
-pub fn trial_body(message_id: u128, time: &str, webhook: &str) -> Value {
+pub fn test_body(message_id: u128, time: &str, webhook: &str) -> Value {
     json!({
         "specversion": "1.0",
         "id": guid::Lower(message_id).to_string(),

@@ -72,10 +72,10 @@ pub enum Machine {
 
 /// How version 2017-03-01 renders the names of IaaS machines. Later versions render names unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Names {
+pub enum NameStyle {
     /// With a leading underscore, like Azure.
     #[default]
-    Original,
+    Underscored,
     Plain,
 }
 
@@ -91,10 +91,10 @@ pub fn is_shown(version: Version, kind: Kind) -> bool {
 }
 
 /// Renders one event. Does not check [`is_shown`]; the caller filters the list.
-pub fn render_event(version: Version, names: Names, event: &EventView<'_>) -> Vec<u8> {
+pub fn render_event(version: Version, names: NameStyle, event: &EventView<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(EVENT_BYTES_TYPICAL);
     out.extend_from_slice(b"{\"EventId\":\"");
-    out.extend_from_slice(&guid::upper(event.id));
+    out.extend_from_slice(&guid::format_upper(event.id));
     out.extend_from_slice(b"\",\"EventStatus\":\"");
     out.extend_from_slice(event.status.as_str().as_bytes());
     out.extend_from_slice(b"\",\"EventType\":\"");
@@ -163,8 +163,8 @@ const EVENT_BYTES_TYPICAL: usize = 384;
 /// The last second of the year 9999, because RFC 1123 has four digits for the year.
 const NOT_BEFORE_UNIX_SECS_MAX: i64 = 253_402_300_799;
 
-fn uses_underscores(version: Version, names: Names) -> bool {
-    version == Version::V2017_03_01 && names == Names::Original
+fn uses_underscores(version: Version, names: NameStyle) -> bool {
+    version == Version::V2017_03_01 && names == NameStyle::Underscored
 }
 
 fn push_resources(out: &mut Vec<u8>, underscored: bool, resources: &[Resource<'_>]) {

@@ -17,12 +17,12 @@ pub struct Upper(pub u128);
 pub struct Lower(pub u128);
 
 /// Formats in upper case, without allocating.
-pub fn upper(guid: u128) -> [u8; LEN] {
+pub fn format_upper(guid: u128) -> [u8; LEN] {
     encode(guid, b"0123456789ABCDEF")
 }
 
 /// Formats in lower case, without allocating.
-pub fn lower(guid: u128) -> [u8; LEN] {
+pub fn format_lower(guid: u128) -> [u8; LEN] {
     encode(guid, b"0123456789abcdef")
 }
 
@@ -43,13 +43,13 @@ pub fn parse(text: &str) -> Option<u128> {
 
 impl fmt::Display for Upper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_ascii(f, &upper(self.0))
+        write_ascii(f, &format_upper(self.0))
     }
 }
 
 impl fmt::Display for Lower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_ascii(f, &lower(self.0))
+        write_ascii(f, &format_lower(self.0))
     }
 }
 

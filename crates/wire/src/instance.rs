@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use given::select_shown;
-pub use navigate::{Answer, Format, Media, navigate, root_listing, versions_body};
+pub use navigate::{ContentType, Format, InstanceResponse, navigate, root_listing, versions_body};
 
 use crate::guid;
 use crate::version::InstanceVersion;

@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 /// The meaning of `+`: a space in queries, a plus sign in paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plus {
-    Blank,
-    Itself,
+pub enum PlusSign {
+    Space,
+    Literal,
 }
 
-pub fn decode_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
+pub fn decode_bytes(text: &str, plus: PlusSign) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {
         let (byte, length) = match *rest {
@@ -21,7 +21,7 @@ pub fn decode_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
                 (Some(high), Some(low)) => (high << 4 | low, 3),
                 _ => (b'%', 1),
             },
-            [b'+', ..] if plus == Plus::Blank => (b' ', 1),
+            [b'+', ..] if plus == PlusSign::Space => (b' ', 1),
             [byte, ..] => (byte, 1),
         };
         rest = &rest[length..];
@@ -30,7 +30,7 @@ pub fn decode_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
 }
 
 /// Encodes a path for a URL; slashes stay.
-pub fn encoded_path(path: &str) -> String {
+pub fn encode_path(path: &str) -> String {
     encode(path, b"/-._~()")
 }
 

@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use crate::percent::{Plus, decode_bytes};
+use crate::percent::{PlusSign, decode_bytes};
 
 /// Maximum number of parameters. More than any client sends, and few enough to compare each name with every
 /// other.
@@ -91,14 +91,14 @@ fn split_pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
 
 fn is_same_name(left: &str, right: &str) -> bool {
     let lower = |byte: u8| byte.to_ascii_lowercase();
-    decode_bytes(left, Plus::Blank).map(lower).eq(decode_bytes(right, Plus::Blank).map(lower))
+    decode_bytes(left, PlusSign::Space).map(lower).eq(decode_bytes(right, PlusSign::Space).map(lower))
 }
 
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);
     }
-    let bytes: Vec<u8> = decode_bytes(text, Plus::Blank).collect();
+    let bytes: Vec<u8> = decode_bytes(text, PlusSign::Space).collect();
     Cow::Owned(match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

@@ -74,7 +74,7 @@ impl RoleRule {
 
 impl fmt::Display for RoleRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.group, self.role.word())
+        write!(f, "{}={}", self.group, self.role.as_str())
     }
 }
 

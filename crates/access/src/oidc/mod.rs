@@ -65,7 +65,7 @@ fn describe_groups(groups: &[String]) -> String {
 }
 
 /// A started sign-in.
-pub struct Started {
+pub struct SignInStart {
     /// Where to send the browser.
     pub url: String,
     /// The value of the cookie that the browser must bring back.
@@ -83,7 +83,7 @@ pub struct Callback {
 
 /// A finished sign-in.
 #[derive(Debug)]
-pub struct Finished {
+pub struct SignInResult {
     pub holder: Holder,
     /// The path that the browser came from.
     pub back: String,
@@ -113,7 +113,7 @@ impl Oidc {
     }
 
     /// Starts a sign-in. `base`: scheme and host at which the browser reached this server.
-    pub async fn begin(&self, base: &str, back: &str) -> Result<Started, OidcError> {
+    pub async fn begin(&self, base: &str, back: &str) -> Result<SignInStart, OidcError> {
         let request = self.provider.authorize(&self.redirect_url(base)).await?;
         let attempt = Attempt {
             state: request.state,
@@ -123,11 +123,11 @@ impl Oidc {
             back: back.to_owned(),
             until: now() + ATTEMPT_SECS,
         };
-        Ok(Started { url: request.url, cookie: self.sealer.seal(&attempt) })
+        Ok(SignInStart { url: request.url, cookie: self.sealer.seal(&attempt) })
     }
 
     /// Finishes a sign-in that this browser started.
-    pub async fn finish(&self, cookie: Option<&str>, callback: Callback) -> Result<Finished, OidcError> {
+    pub async fn finish(&self, cookie: Option<&str>, callback: Callback) -> Result<SignInResult, OidcError> {
         let attempt = cookie.and_then(|cookie| self.sealer.open(cookie, now())).ok_or(OidcError::NotStarted)?;
         if !callback.state.as_deref().is_some_and(|state| attempt.has_state(state)) {
             return Err(OidcError::NotStarted);
@@ -143,7 +143,7 @@ impl Oidc {
             return Err(OidcError::NoRole { name, groups: user.groups });
         };
         let credential = Credential::Oidc { provider: self.fingerprint.clone() };
-        Ok(Finished {
+        Ok(SignInResult {
             holder: Holder { principal: Principal { name: name.as_str().into(), role }, credential },
             back: attempt.back,
         })

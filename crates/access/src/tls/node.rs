@@ -12,12 +12,12 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{made, now};
+use super::{issue, now};
 
 /// How a server connects to the others: it trusts the authority in this data directory, and shows a certificate of it.
 pub fn node_client_config(dir: &Path, node: &str) -> anyhow::Result<ClientConfig> {
-    let made = made::read(dir)?.context("the certificate authority of the region is missing")?;
-    let own = made::node_certificate(&made, node, now())?;
+    let made = issue::read(dir)?.context("the certificate authority of the region is missing")?;
+    let own = issue::node_certificate(&made, node, now())?;
     let chain = vec![CertificateDer::from_pem_slice(own.certificate.as_bytes())?];
     let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes())?;
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn only_node_certificates_of_the_same_authority_are_accepted() {
-        let authority = || -> made::Made { serde_json::from_str(&shared_authority_file(now()).unwrap()).unwrap() };
+        let authority =
+            || -> issue::IssuedCertificates { serde_json::from_str(&shared_authority_file(now()).unwrap()).unwrap() };
         let (ours, theirs) = (authority(), authority());
         let verifier = node_verifier(&ours.authority.certificate).unwrap();
         let at = UnixTime::since_unix_epoch(Duration::from_secs(now() as u64));
@@ -60,8 +61,8 @@ mod tests {
             let der = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
             verifier.verify_client_cert(&der, &[], at).is_ok()
         };
-        assert!(is_accepted(&made::node_certificate(&ours, "n1", now()).unwrap().certificate));
-        assert!(!is_accepted(&made::node_certificate(&theirs, "n1", now()).unwrap().certificate));
+        assert!(is_accepted(&issue::node_certificate(&ours, "n1", now()).unwrap().certificate));
+        assert!(!is_accepted(&issue::node_certificate(&theirs, "n1", now()).unwrap().certificate));
         assert!(!is_accepted(&ours.leaf.certificate), "the certificate of a listener");
         assert!(!verifier.client_auth_mandatory());
     }

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use crate::support::{Guest, TIMEOUT, World, until};
+use crate::support::{Guest, TIMEOUT, World, poll_until};
 use forewarn_core::MachineId;
 use forewarn_test_support::{Need, can_run};
 
@@ -281,7 +281,7 @@ fn start_nginx(dir: &Path, server: &str, is_ready: impl FnMut() -> Option<()>) -
     fs::write(dir.join("nginx.conf"), config).unwrap();
     let child = Command::new("nginx").arg("-c").arg(dir.join("nginx.conf")).stderr(Stdio::null()).spawn().unwrap();
     let nginx = Daemon(child);
-    until("nginx responds", is_ready);
+    poll_until("nginx responds", is_ready);
     nginx
 }
 
@@ -302,10 +302,10 @@ fn nginx_is_drained_and_restored() {
     assert_eq!(get_status(port, "/health"), Some(200));
     case.restart();
     case.guest.wait_for_log("action nginx.prepare succeeded");
-    until("nginx is drained", || (get_status(port, "/health") == Some(503)).then_some(()));
+    poll_until("nginx is drained", || (get_status(port, "/health") == Some(503)).then_some(()));
     case.end();
     case.guest.wait_for_log("action nginx.restore succeeded");
-    until("nginx is back", || (get_status(port, "/health") == Some(200)).then_some(()));
+    poll_until("nginx is back", || (get_status(port, "/health") == Some(200)).then_some(()));
     assert!(!file.exists());
 
     // An invalid configuration is not loaded.
@@ -339,7 +339,7 @@ fn haproxy(dir: &Path, port: u16, server_port: u16) -> Daemon {
     fs::write(dir.join("haproxy.cfg"), config).unwrap();
     let mut command = Command::new("haproxy");
     let child = command.arg("-db").arg("-f").arg(dir.join("haproxy.cfg")).stderr(Stdio::null()).spawn().unwrap();
-    until("HAProxy responds", || UnixStream::connect(&socket).ok());
+    poll_until("HAProxy responds", || UnixStream::connect(&socket).ok());
     Daemon(child)
 }
 
@@ -371,7 +371,7 @@ fn a_haproxy_server_is_drained_and_restored() {
     write!(client, "GET / HTTP/1.0\r\n\r\n").unwrap();
     let (session, _) = server.accept().unwrap();
     case.restart();
-    until("the server is drained", || (haproxy_status(&socket, "s1") == "DRAIN").then_some(()));
+    poll_until("the server is drained", || (haproxy_status(&socket, "s1") == "DRAIN").then_some(()));
     assert_eq!(case.guest.log_count("haproxy.prepare succeeded"), 0);
     drop((session, client));
     case.guest.wait_for_log("action haproxy.prepare succeeded");
@@ -513,7 +513,7 @@ fn a_machine_is_restored_once_after_its_reboot() {
     for start in 2..4 {
         case.guest.start();
         case.guest.wait_for_log("action kubernetes.restore succeeded");
-        until("the agent polls", || (case.guest.log_count("watching") == start).then_some(()));
+        poll_until("the agent polls", || (case.guest.log_count("watching") == start).then_some(()));
         assert!(case.guest.terminate().success());
     }
     let marks = case.guest.marks();

@@ -51,7 +51,7 @@ impl Service {
     /// Waits until the agent has sent this many more requests.
     fn wait_for_requests(&self, more: usize) {
         let now = *self.count.lock().unwrap();
-        support::until("the agent sends requests", || (*self.count.lock().unwrap() >= now + more).then_some(()));
+        support::poll_until("the agent sends requests", || (*self.count.lock().unwrap() >= now + more).then_some(()));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::support::{Guest, World, exists, name, until};
+use crate::support::{Guest, World, exists, name, poll_until};
 use forewarn_core::{Cause, EventKind, MachineId, NewMembership, Plan, Request, Target, Timestamp};
 use forewarn_metadata::faults::{FaultKind, FaultLimit, NewFault};
 
@@ -114,10 +114,10 @@ fn an_event_that_one_document_lacks_is_not_finished() {
     guest.wait_for_log("hook prepare succeeded");
     let life = FaultLimit { count: Some(1), ..FaultLimit::default() };
     world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(FaultKind::EventsVanish) }, "test")).unwrap();
-    until("the fault took effect", || world.faults().list().is_empty().then_some(()));
+    poll_until("the fault took effect", || world.faults().list().is_empty().then_some(()));
     let polls = || world.endpoint().requests.log_of(machine, u64::MAX).summary.polls;
     let met = polls();
-    until("the agent polls again", || (polls() > met + 2).then_some(()));
+    poll_until("the agent polls again", || (polls() > met + 2).then_some(()));
     world.cancel(0xE1);
     guest.wait_for_marks(&["prepare Reboot Scheduled", "restore Reboot Scheduled"]);
     assert_eq!(guest.log_count("reappeared in the document"), 0, "{}", guest.log());
@@ -157,7 +157,7 @@ fn a_hook_that_exceeds_its_limit_is_killed_with_its_children() {
     world.restart(machine, 0xE1);
     guest.wait_for_log("hook started exceeded its time limit and was killed");
     let pid = fs::read_to_string(guest.path("marks.pid")).unwrap();
-    until("the child of the hook ends", || {
+    poll_until("the child of the hook ends", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         // A zombie counts as dead.
         (stat.is_empty() || stat.contains(") Z ")).then_some(())
@@ -179,7 +179,7 @@ fn a_hook_that_was_running_when_the_agent_was_killed_is_not_repeated_by_default(
         world.wait_until_on(machine);
         world.restart(machine, 0xE1);
         guest.wait_for_marks(&["prepare"]);
-        until("the process is recorded", || {
+        poll_until("the process is recorded", || {
             fs::read_to_string(guest.path("state/state.json")).unwrap().contains("\"pid\"").then_some(())
         });
         guest.kill();
@@ -228,7 +228,7 @@ fn an_agent_that_receives_sigterm_stops_its_hooks_and_records_them() {
     guest.start();
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
-    until("the hook starts", || exists(&guest.path("marks.begun")));
+    poll_until("the hook starts", || exists(&guest.path("marks.begun")));
     assert!(guest.terminate().success());
     guest.wait_for_log("hook prepare was interrupted");
     let status = String::from_utf8(guest.output("status").stdout).unwrap();

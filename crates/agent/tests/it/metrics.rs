@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use crate::support::{Guest, World, until};
+use crate::support::{Guest, World, poll_until};
 
 /// Reads the address of the metrics from the log.
 fn metrics_address(guest: &Guest) -> String {
@@ -27,7 +27,7 @@ fn get(address: &str, path: &str) -> String {
 
 #[track_caller]
 fn wait_for(address: &str, lines: &[&str]) {
-    until(&format!("{lines:?}"), || {
+    poll_until(&format!("{lines:?}"), || {
         let text = get(address, "/metrics");
         lines.iter().all(|line| text.lines().any(|found| found == *line)).then_some(())
     });
@@ -85,7 +85,7 @@ fn health_names_the_problem_and_bad_requests_are_harmless() {
         assert!(send(&address, request).starts_with(start), "{request}");
     }
     guest.wait_for_log("polling failed, retrying");
-    until("health names the problem", || get(&address, "/healthz").contains("does not respond: ").then_some(()));
+    poll_until("health names the problem", || get(&address, "/healthz").contains("does not respond: ").then_some(()));
     wait_for(&address, &["forewarn_agent_endpoint_up 0"]);
     assert!(!get(&address, "/metrics").contains("\nforewarn_agent_last_poll_age_seconds "), "there was no response");
 }

@@ -1,6 +1,6 @@
 //! Suggests the closest existing name when the server does not know a name.
 
-use forewarn_api_types::nearest::nearest;
+use forewarn_api_types::nearest::find_nearest;
 use forewarn_api_types::{ErrorDetail, Page};
 use serde::Deserialize;
 
@@ -14,11 +14,11 @@ const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 
 /// A "Did you mean" question for a refusal with this body. A name given as GROUP/NAME is compared with names of that
 /// form.
-pub fn did_you_mean(api: &Api, asked_path: &str, error: &ErrorDetail) -> Option<String> {
+pub fn suggest_name(api: &Api, asked_path: &str, error: &ErrorDetail) -> Option<String> {
     let typed = error.target.as_deref()?;
     let label = if typed.contains('/') { Named::qualified } else { Named::plain };
     let names = fetch_names(api, &lists_to_search(&error.code, asked_path), label);
-    nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
+    find_nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
 }
 
 /// The lists that contain names of this kind.

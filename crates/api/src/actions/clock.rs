@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forewarn_api_types::{AdvanceBy, Clock, ClockMode, SetTo, TIME_SECS_MAX};
+use forewarn_api_types::{AdvanceClock, Clock, ClockMode, SetClock, TIME_SECS_MAX};
 use forewarn_core::Timestamp;
 use forewarn_engine::ClockKind;
 use forewarn_engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
@@ -15,12 +15,12 @@ use crate::deadline::next_deadline;
 use crate::error::{ApiError, ErrorCode};
 
 impl Actions {
-    pub async fn advance_clock(&self, by: AdvanceBy) -> Result<Clock, ApiError> {
+    pub async fn advance_clock(&self, by: AdvanceClock) -> Result<Clock, ApiError> {
         let note = self.permit(Action::AdvanceClock)?.note("clock").with(json!({ "seconds": by.seconds }));
         self.move_clock(Advance::By(Duration::from_secs(by.seconds)), note).await
     }
 
-    pub async fn set_clock(&self, to: SetTo) -> Result<Clock, ApiError> {
+    pub async fn set_clock(&self, to: SetClock) -> Result<Clock, ApiError> {
         let note = self.permit(Action::SetClock)?.note("clock").with(json!({ "now": to.now }));
         self.move_clock(Advance::To(to.now.convert()), note).await
     }

@@ -1,7 +1,7 @@
 //! Lets hosts join: issues tokens, and exchanges them for certificates.
 
 use forewarn_access::HostAccess;
-use forewarn_api_types::{HostToken, Joined, NewJoin, ResourceName};
+use forewarn_api_types::{HostToken, JoinResponse, NewJoin, ResourceName};
 use forewarn_core::{Command, Name};
 use forewarn_engine::{AuditEntry, Bundle};
 
@@ -38,7 +38,7 @@ impl Actions {
 
 impl Service {
     /// Exchanges a token for a certificate and registers the host. Earlier certificates of the host are revoked.
-    pub async fn join_host(&self, join: NewJoin) -> Result<Joined, ApiError> {
+    pub async fn join_host(&self, join: NewJoin) -> Result<JoinResponse, ApiError> {
         let HostEnrollment { access, port, servers } = enrollment(self)?;
         let refused = || {
             let message =
@@ -53,7 +53,7 @@ impl Service {
         let signed = access
             .sign_join(&join.request, host)
             .map_err(|error| ApiError::new(ErrorCode::InvalidField, format!("{error}.")).with_target("request"))?;
-        let attachments = vec![HostAccess::used_token(host), signed.attachment.clone()];
+        let attachments = vec![HostAccess::remove_token(host), signed.attachment.clone()];
         let asked = AuditEntry {
             actor: format!("host:{host}"),
             action: "host.join".into(),
@@ -61,11 +61,11 @@ impl Service {
             detail: "{}".into(),
         };
         let commands = vec![Command::RegisterHost { name: host.into() }];
-        let bundle = Bundle { commands, asked: Some(asked), attach: Box::new(move |_| attachments) };
+        let bundle = Bundle { commands, audit: Some(asked), attach: Box::new(move |_| attachments) };
         self.engine().submit_all(bundle).await?;
         let certificate = access.accept(signed);
         let authority = access.authority().to_owned();
-        Ok(Joined { host: host.to_owned(), certificate, authority, port: *port, servers: servers() })
+        Ok(JoinResponse { host: host.to_owned(), certificate, authority, port: *port, servers: servers() })
     }
 
     async fn is_join_token(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forewarn_api_types::{
-    Cleared, FAULT_DELAY_MAX, FAULT_RETRY_AFTER_SECS_MAX, Fault, FaultKind, FaultMethod, NewFault,
+    ClearedFaults, FAULT_DELAY_MAX, FAULT_RETRY_AFTER_SECS_MAX, Fault, FaultKind, FaultMethod, NewFault,
 };
 use forewarn_core::{MachineId, Region};
 use forewarn_metadata::faults::{
@@ -39,11 +39,11 @@ impl Actions {
     }
 
     /// Clears all faults, or those of one machine.
-    pub async fn clear_faults(&self, machine: Option<&str>) -> Result<Cleared, ApiError> {
+    pub async fn clear_faults(&self, machine: Option<&str>) -> Result<ClearedFaults, ApiError> {
         self.permit(Action::ClearFault)?;
         let machine = self.find_machine_id(machine)?;
         let cleared = self.service().faults().clear_all(machine, &self.principal_name()).await?;
-        Ok(Cleared { value: cleared.iter().map(render_fault).collect() })
+        Ok(ClearedFaults { value: cleared.iter().map(render_fault).collect() })
     }
 
     pub(crate) fn find_machine_id(&self, name: Option<&str>) -> Result<Option<MachineId>, ApiError> {

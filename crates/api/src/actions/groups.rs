@@ -6,7 +6,7 @@ use forewarn_access::random_guid;
 use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange, count_of};
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Region, Request};
-use forewarn_engine::Done;
+use forewarn_engine::SubmitResult;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
@@ -127,7 +127,7 @@ impl Actions {
         &self,
         new: core::NewGroup,
         note: AuditNote,
-    ) -> Result<(Done, Arc<core::Group>), ApiError> {
+    ) -> Result<(SubmitResult, Arc<core::Group>), ApiError> {
         let (home, name, group_type) = (new.home.clone(), new.name.clone(), new.kind.group_type());
         let done = self.submit(Command::CreateGroup(Box::new(new)), note).await?;
         let region = &done.snapshot.region;

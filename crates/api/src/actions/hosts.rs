@@ -19,25 +19,25 @@ use crate::render::{render_host, render_wait};
 
 /// Whether a request created the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
+pub enum Registration {
     New,
     Existing,
 }
 
 impl Actions {
     /// Registers a host. An existing host is not changed.
-    pub async fn register_host(&self, name: &str) -> Result<(Registered, Host), ApiError> {
+    pub async fn register_host(&self, name: &str) -> Result<(Registration, Host), ApiError> {
         let permit = self.permit(Action::RegisterHost)?;
         let snapshot = self.engine().snapshot();
         if let Some(host) = snapshot.region.host(name) {
-            return Ok((Registered::Existing, render_host(&snapshot.region, &host.name)));
+            return Ok((Registration::Existing, render_host(&snapshot.region, &host.name)));
         }
         let ResourceName(name) = ResourceName::new(name.to_owned())
             .map_err(|reason| ApiError::new(ErrorCode::InvalidPath, format!("{reason}.")).with_target("host"))?;
         let note = permit.note(name.as_str());
         let name = Name::from(name);
         let done = self.submit(Command::RegisterHost { name: name.clone() }, note).await?;
-        Ok((Registered::New, render_host(&done.snapshot.region, &name)))
+        Ok((Registration::New, render_host(&done.snapshot.region, &name)))
     }
 
     pub async fn change_host(&self, name: &str, change: HostChange) -> Result<Host, ApiError> {
@@ -105,7 +105,7 @@ impl Actions {
         let permit = self.permit(Action::RemoveHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
         let note = permit.note(name.as_ref());
-        let removed = HostAccess::removals(&name);
+        let removed = HostAccess::remove_host(&name);
         self.commit(vec![Command::RemoveHost { name: name.clone() }], note, move |_| removed).await?;
         self.forget_certificates(&name);
         Ok(())

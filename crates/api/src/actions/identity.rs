@@ -17,7 +17,7 @@ impl Actions {
         let permit = self.permit(Action::AssignIdentity)?;
         let machine = self.find_machine(target)?;
         let identity = MachineIdentity::of(&machine, self.tenant(), new.role);
-        let note = permit.note(machine.name.as_ref()).with(json!({ "role": identity.role().word() }));
+        let note = permit.note(machine.name.as_ref()).with(json!({ "role": identity.role().as_str() }));
         let attachment = identity.attachment(machine.id);
         self.commit(Vec::new(), note, move |_| vec![attachment]).await?;
         Ok(render_identity(&identity))

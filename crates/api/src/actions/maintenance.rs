@@ -20,7 +20,7 @@ impl Actions {
         let (target, name) = resolve(&new.target, &self.engine().snapshot().region)?;
         let detail = json!({ "type": new.kind, "at": new.at, "noticeSeconds": new.notice_seconds });
         let event = new.event_id;
-        let request = Request::Maintain { target, plan: plan_of(new) };
+        let request = Request::Maintain { target, plan: build_plan(new) };
         self.start_operation(request, event, permit.note(name).with(detail)).await
     }
 
@@ -39,7 +39,7 @@ impl Actions {
 }
 
 /// The plan of maintenance for the rules.
-pub fn plan_of(new: NewMaintenance) -> Plan {
+pub fn build_plan(new: NewMaintenance) -> Plan {
     Plan {
         kind: new.kind.convert(),
         cause: new.cause.unwrap_or(MaintenanceCause::HostMaintenance).convert(),

@@ -23,9 +23,9 @@ mod scale_sets;
 mod webhooks;
 
 pub use groups::{GroupDeletion, PlainGroup, delete_action};
-pub use hosts::Registered;
+pub use hosts::Registration;
 pub use machines::name_machines;
-pub use maintenance::plan_of;
+pub use maintenance::build_plan;
 pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 
 use forewarn_core::{Answer, Command, Guid, Rejection, Request};
@@ -41,7 +41,7 @@ use super::idempotency::DELETION_ATTACHMENT;
 use super::render::render_operation;
 use forewarn_access::{Role, random_guid};
 use forewarn_api_types::Operation;
-use forewarn_engine::{AuditEntry, Bundle, CommittedBundle, Done};
+use forewarn_engine::{AuditEntry, Bundle, CommittedBundle, SubmitResult};
 use http::StatusCode;
 
 impl Actions {
@@ -67,14 +67,14 @@ impl Actions {
         if let Execution::Dry(trial) = &self.2 {
             return Ok(trial.run(self.engine(), &commands)?);
         }
-        let bundle = Bundle { commands, asked: Some(self.audit(note)), attach: Box::new(attach) };
+        let bundle = Bundle { commands, audit: Some(self.audit(note)), attach: Box::new(attach) };
         Ok(self.engine().submit_all(bundle).await?)
     }
 
     /// Runs a command as the caller and records it in the audit trail. In a dry run, only the rules see it.
-    pub(super) async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
+    pub(super) async fn submit(&self, command: Command, note: AuditNote) -> Result<SubmitResult, ApiError> {
         let CommittedBundle { answers, snapshot } = self.commit(vec![command], note, |_| Vec::new()).await?;
-        Ok(Done { answer: answers.into_iter().next().unwrap_or(Answer::Done), snapshot })
+        Ok(SubmitResult { answer: answers.into_iter().next().unwrap_or(Answer::Done), snapshot })
     }
 
     /// An entry of the audit trail, made by the caller.

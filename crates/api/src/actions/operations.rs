@@ -46,7 +46,7 @@ impl Actions {
 fn find_unapproved(region: &Region, id: OperationId) -> Result<Vec<EventId>, Rejection> {
     let operation = region.operation(id).ok_or(Rejection::UnknownOperation(id))?;
     if operation.state != OperationState::Running {
-        return Err(Rejection::OperationOver(id));
+        return Err(Rejection::OperationEnded(id));
     }
     let events = operation.parts.iter().filter_map(|part| region.event(part.event));
     let unapproved =

@@ -74,7 +74,7 @@ impl Actions {
             id: new.id.map_or_else(|| self.new_id(), |id| Guid(id.0)),
             by: self.principal_name(),
             targets: resolve_targets(&new, region)?,
-            plan: plan_of(new, self.engine().now())?,
+            plan: build_plan(new, self.engine().now())?,
         })
     }
 }
@@ -120,7 +120,7 @@ fn find_labeled_hosts(region: &Region, label: &str) -> Result<Vec<Name>, ApiErro
     Ok(hosts)
 }
 
-fn plan_of(new: NewRollout, now: Timestamp) -> Result<RolloutPlan, ApiError> {
+fn build_plan(new: NewRollout, now: Timestamp) -> Result<RolloutPlan, ApiError> {
     let drain = RolloutAction::Drain {
         to: new.to.map(Name::from),
         machines_parallel: new.machines_parallel.unwrap_or(1),

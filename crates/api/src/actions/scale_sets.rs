@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use forewarn_access::random_guid;
 use forewarn_api_types::{
-    DeleteInstances, ModelChange, NewScaleSet, Nullable, Operation, OrchestrationMode, ScaleSet, ScaleSetChange,
-    ScaleSetChanged, SomeInstances, Upgrade, UpgradePolicy,
+    DeleteInstances, InstanceSelection, ModelChange, NewScaleSet, Nullable, Operation, OrchestrationMode, ScaleSet,
+    ScaleSetChange, ScaleSetChanged, Upgrade, UpgradePolicy,
 };
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, MachineId, Name, NewGroupKind, Region, Request, Scale};
@@ -95,11 +95,19 @@ impl Actions {
         render(region, region.group(set.id).unwrap_or(&set))
     }
 
-    pub async fn restart_instances(&self, target: &GroupTarget, with: SomeInstances) -> Result<Operation, ApiError> {
+    pub async fn restart_instances(
+        &self,
+        target: &GroupTarget,
+        with: InstanceSelection,
+    ) -> Result<Operation, ApiError> {
         self.start_on_instances(Action::RestartInstances, target, with, |machines| Request::Restart { machines }).await
     }
 
-    pub async fn redeploy_instances(&self, target: &GroupTarget, with: SomeInstances) -> Result<Operation, ApiError> {
+    pub async fn redeploy_instances(
+        &self,
+        target: &GroupTarget,
+        with: InstanceSelection,
+    ) -> Result<Operation, ApiError> {
         self.start_on_instances(Action::RedeployInstances, target, with, |machines| Request::Redeploy { machines })
             .await
     }
@@ -107,7 +115,7 @@ impl Actions {
     pub async fn perform_maintenance_of_instances(
         &self,
         target: &GroupTarget,
-        with: SomeInstances,
+        with: InstanceSelection,
     ) -> Result<Operation, ApiError> {
         let request = |machines| Request::PerformMaintenance { machines };
         self.start_on_instances(Action::PerformMaintenanceOfInstances, target, with, request).await
@@ -136,7 +144,7 @@ impl Actions {
         &self,
         action: Action,
         target: &GroupTarget,
-        with: SomeInstances,
+        with: InstanceSelection,
         request: fn(Vec<MachineId>) -> Request,
     ) -> Result<Operation, ApiError> {
         let permit = self.permit(action)?;

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::convert::Convert;
 pub use record::HandlerRecord;
-use record::Tracked;
+use record::HandlerState;
 
 /// Prefix of attachment names.
 const PREFIX: &str = "handlers/";
@@ -49,7 +49,7 @@ pub struct Handlers {
 
 #[derive(Default)]
 struct State {
-    tracked: BTreeMap<MachineId, Tracked>,
+    tracked: BTreeMap<MachineId, HandlerState>,
     /// Ranges that differ from what is stored.
     unsaved: BTreeSet<u64>,
 }
@@ -62,7 +62,7 @@ impl Handlers {
         let mut state = State::default();
         for (machine, record) in stored {
             if region.machine(machine).is_some() {
-                state.tracked.insert(machine, Tracked::restored(record));
+                state.tracked.insert(machine, HandlerState::restored(record));
             } else {
                 state.unsaved.insert(range_of(machine));
             }
@@ -83,7 +83,7 @@ impl Handlers {
     pub fn find(&self, machine: MachineId) -> Option<HandlerRecord> {
         let seen = self.endpoint.requests.log_of(machine, u64::MAX).summary;
         let before = self.state().tracked.get(&machine).copied();
-        Tracked::advance(before, &seen).map(|tracked| tracked.record)
+        HandlerState::advance(before, &seen).map(|tracked| tracked.record)
     }
 
     pub fn is_polling(&self, record: &HandlerRecord) -> bool {
@@ -126,7 +126,7 @@ impl Handlers {
         }
         let attachments: Vec<Attachment> = ranges.iter().map(|range| self.write_range(*range)).collect();
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
-        match self.engine.submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await {
+        match self.engine.submit_all(Bundle { commands: Vec::new(), audit: None, attach }).await {
             Ok(_) => self.state().unsaved.retain(|range| !ranges.contains(range)),
             Err(error) => tracing::warn!(%error, "cannot store the polls of handlers; trying again later"),
         }
@@ -137,7 +137,7 @@ impl Handlers {
             let seen = self.endpoint.requests.log_of(machine.id, u64::MAX).summary;
             let mut state = self.state();
             let before = state.tracked.get(&machine.id).copied();
-            let after = Tracked::advance(before, &seen);
+            let after = HandlerState::advance(before, &seen);
             if let Some(after) = after.filter(|after| before.map(|it| it.record) != Some(after.record)) {
                 state.tracked.insert(machine.id, after);
                 state.unsaved.insert(range_of(machine.id));

@@ -31,20 +31,20 @@ pub struct HandlerRecord {
 
 /// A record, and the part of the request record that it already contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tracked {
+pub struct HandlerState {
     pub record: HandlerRecord,
     counted_since: Option<Timestamp>,
     counted: u64,
 }
 
-impl Tracked {
+impl HandlerState {
     /// A record from the store, which contains no request of this process.
-    pub fn restored(record: HandlerRecord) -> Tracked {
-        Tracked { record, counted_since: None, counted: 0 }
+    pub fn restored(record: HandlerRecord) -> HandlerState {
+        HandlerState { record, counted_since: None, counted: 0 }
     }
 
     /// The record, updated with the current request record. None: the machine has never polled.
-    pub fn advance(before: Option<Tracked>, seen: &PollSummary) -> Option<Tracked> {
+    pub fn advance(before: Option<HandlerState>, seen: &PollSummary) -> Option<HandlerState> {
         let (Some(first), Some(last)) = (seen.first_poll, seen.last_poll) else { return before };
         let continued = before.filter(|it| first.since(it.record.last_poll) <= SILENCE_MAX);
         let known = continued.filter(|it| it.counted_since == Some(first)).map_or(0, |it| it.counted);
@@ -56,7 +56,7 @@ impl Tracked {
             interval: seen.interval_median.or(old.and_then(|old| old.interval)),
             last_approval: seen.last_approval.max(before.and_then(|it| it.record.last_approval)),
         };
-        Some(Tracked { record, counted_since: Some(first), counted: seen.polls })
+        Some(HandlerState { record, counted_since: Some(first), counted: seen.polls })
     }
 }
 
@@ -120,13 +120,17 @@ mod tests {
 
     #[test]
     fn polls_are_counted_once_and_go_on_after_a_restart() {
-        let first = Tracked::advance(None, &seen(10, 100, 109)).unwrap();
-        let later = Tracked::advance(Some(first), &seen(15, 100, 114)).unwrap();
+        let first = HandlerState::advance(None, &seen(10, 100, 109)).unwrap();
+        let later = HandlerState::advance(Some(first), &seen(15, 100, 114)).unwrap();
         assert_eq!((later.record.polls, later.record.since, later.record.last_poll), (15, at(100), at(114)));
-        assert_eq!(Tracked::advance(Some(later), &seen(15, 100, 114)), Some(later), "nothing new, nothing counted");
-        let restored = Tracked::restored(later.record);
-        assert_eq!(Tracked::advance(Some(restored), &PollSummary::default()), Some(restored));
-        let resumed = Tracked::advance(Some(restored), &seen(2, 300, 301)).unwrap();
+        assert_eq!(
+            HandlerState::advance(Some(later), &seen(15, 100, 114)),
+            Some(later),
+            "nothing new, nothing counted"
+        );
+        let restored = HandlerState::restored(later.record);
+        assert_eq!(HandlerState::advance(Some(restored), &PollSummary::default()), Some(restored));
+        let resumed = HandlerState::advance(Some(restored), &seen(2, 300, 301)).unwrap();
         assert_eq!((resumed.record.polls, resumed.record.since), (17, at(100)));
     }
 
@@ -135,13 +139,13 @@ mod tests {
         let old =
             HandlerRecord { polls: 9, since: at(0), last_poll: at(50), interval: None, last_approval: Some(at(40)) };
         let late = 50 + SILENCE_MAX.as_secs() as i64 + 1;
-        let new = Tracked::advance(Some(Tracked::restored(old)), &seen(1, late, late)).unwrap().record;
+        let new = HandlerState::advance(Some(HandlerState::restored(old)), &seen(1, late, late)).unwrap().record;
         assert_eq!((new.polls, new.since, new.last_approval), (1, at(late), Some(at(40))));
     }
 
     #[test]
     fn a_handler_polls_until_it_is_silent_for_several_intervals() {
-        let record = Tracked::advance(None, &seen(5, 0, 100)).unwrap().record;
+        let record = HandlerState::advance(None, &seen(5, 0, 100)).unwrap().record;
         assert!(record.is_polling(at(160), at(0)) && !record.is_polling(at(161), at(0)));
         let slow = HandlerRecord { interval: Some(Duration::from_secs(300)), ..record };
         assert!(slow.is_polling(at(1000), at(0)) && !slow.is_polling(at(1001), at(0)));

@@ -175,7 +175,7 @@ fn describe_result(result: &OperationResult) -> ResultSummary {
     }
 }
 
-fn render_part(part: &core::Part) -> Part {
+fn render_part(part: &core::OperationEvent) -> Part {
     Part { id: EventId(part.event.0), outcome: part.outcome.as_ref().map(Convert::convert) }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{OperationGroup, OperationProgress};
-use forewarn_core::{Operation, OperationState, Outcome, Part, Region, Request, ScopeId, ScopeOwner, Status};
+use forewarn_core::{Operation, OperationEvent, OperationState, Outcome, Region, Request, ScopeId, ScopeOwner, Status};
 
 use super::event::render_event;
 
@@ -40,7 +40,7 @@ pub fn count_outcomes<'a>(outcomes: impl Iterator<Item = Option<&'a Outcome>>) -
     progress
 }
 
-fn unfinished(operation: &Operation) -> impl Iterator<Item = &Part> {
+fn unfinished(operation: &Operation) -> impl Iterator<Item = &OperationEvent> {
     operation.parts.iter().filter(|part| part.outcome.is_none())
 }
 

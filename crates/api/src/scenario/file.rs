@@ -6,9 +6,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use forewarn_api_types::nearest::hint;
-use forewarn_api_types::plain::{Written, plainly};
-use forewarn_api_types::span::span;
+use forewarn_api_types::nearest::suggest;
+use forewarn_api_types::plain::{SourceFormat, reword_serde_error};
+use forewarn_api_types::span::parse_span;
 use forewarn_api_types::{NewFault, NewGroup, NewMachine, NewMaintenance, NewScaleSet, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
@@ -226,7 +226,7 @@ impl Interpreter<'_> {
                 &self.source.find("subject"),
                 format!(
                     "the subject '{subject}' is not a machine of the file.{}",
-                    hint(subject, fleet.iter().map(FleetResource::name))
+                    suggest(subject, fleet.iter().map(FleetResource::name))
                 ),
             )),
             Some(_) | None => Ok(()),
@@ -336,7 +336,7 @@ impl Interpreter<'_> {
                 let known: Vec<&str> = known.chain(MachineState::NAMES.map(|(name, _)| name)).collect();
                 let message = format!(
                     "'{name}' is not a known state.{} {}",
-                    hint(name, known.iter().copied()),
+                    suggest(name, known.iter().copied()),
                     list_choices(&known)
                 );
                 return Err(self.source.problem(&state.span(), message));
@@ -351,13 +351,13 @@ impl Interpreter<'_> {
         if self.labels.contains(&label) {
             return Ok(label);
         }
-        let near = hint(&label, self.labels.iter().map(String::as_str));
+        let near = suggest(&label, self.labels.iter().map(String::as_str));
         let message = format!("no earlier step is named '{label}'.{near} Name a step with: as = \"{label}\"");
         Err(self.source.problem(&span, message))
     }
 
     fn parse_span(&self, text: &Spanned<String>) -> Result<Duration, Problem> {
-        span(text.get_ref())
+        parse_span(text.get_ref())
             .map_err(|must| self.source.problem(&text.span(), format!("'{}' must be {must}", text.get_ref())))
     }
 
@@ -436,7 +436,7 @@ impl Source<'_> {
 
     /// An error of the TOML parser. For unknown keys and values, it suggests the closest known one.
     fn toml_problem(&self, error: &toml::de::Error) -> Problem {
-        self.problem(&error.span().unwrap_or(0..0), plainly(error.message(), Written::Toml))
+        self.problem(&error.span().unwrap_or(0..0), reword_serde_error(error.message(), SourceFormat::Toml))
     }
 }
 

@@ -12,14 +12,14 @@
 //! A run calls the actions of the management API as the principal that started it, so the same rules and roles apply. The actions of guests (requesting the
 //! document, approving) are submitted to the engine, as the metadata endpoint does.
 
+mod builtin;
 mod file;
 mod run;
 mod runs;
-mod shipped;
 mod step;
 mod verdict;
 
+pub use builtin::{BUILTIN_SCENARIOS, BuiltinScenario, find_builtin};
 pub use file::{Problem, Scenario};
 pub use run::{HandlerMode, check_run};
 pub use runs::{BeginError, Progress, RunState, Runs, StepState, StepStatus};
-pub use shipped::{SHIPPED, Shipped, find_shipped};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use forewarn_api_types::nearest::hint;
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::nearest::suggest;
+use forewarn_api_types::span::format_span;
 use forewarn_api_types::{ActionOptions, FailureOptions, MaintenanceTarget, Operation, ScaleSetChange, Upgrade};
 use forewarn_core::{ApprovalScope, Approver, Command, EventId, Guid, MachineId, MachineLookup, OperationId, Region};
 use forewarn_engine::{Advance, ClockKind};
@@ -49,7 +49,7 @@ pub fn check_run(scenario: &Scenario, actions: &Actions) -> Result<(), Failure> 
         }
         let fleet = scenario.fleet.iter().map(|resource| resource.name());
         let existing = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
-        let near = hint(name, fleet.chain(existing));
+        let near = suggest(name, fleet.chain(existing));
         Err(format!(
             "No machine is named '{name}' (line {} of the file).{near} Use a machine of the file or of the server.",
             step.line
@@ -211,7 +211,7 @@ impl Run {
             }
             ClockKind::Real => {
                 let span = self.actions.engine().snapshot().region.settings().scaled(span);
-                self.report.unless_stopped(tokio::time::sleep(span)).await
+                self.report.run_until_stopped(tokio::time::sleep(span)).await
             }
         }
     }
@@ -248,13 +248,13 @@ impl Run {
                 Verdict::Holds => return Ok(()),
                 Verdict::Never(state) => return Err(format!("{state}, so the expectation can no longer be met")),
                 Verdict::NotYet(state) if Instant::now() >= until => {
-                    return Err(format!("not met within {}: {state}", span_text(within)));
+                    return Err(format!("not met within {}: {state}", format_span(within)));
                 }
                 Verdict::NotYet(_) => {}
             }
             // Requests of machines make no revision, so they are polled.
             let left = until.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
-            self.report.unless_stopped(tokio::time::timeout(left, revisions.changed())).await?;
+            self.report.run_until_stopped(tokio::time::timeout(left, revisions.changed())).await?;
         }
     }
 

@@ -87,7 +87,7 @@ struct RunEntry {
 }
 
 impl Runs {
-    /// Prepares a run, which begins with `Prepared::begin` and ends at the latest when `stop` is canceled.
+    /// Prepares a run, which begins with `PreparedRun::begin` and ends at the latest when `stop` is canceled.
     pub fn prepare(
         &self,
         name: String,
@@ -95,7 +95,7 @@ impl Runs {
         handler: HandlerMode,
         actions: Actions,
         stop: &CancellationToken,
-    ) -> Result<Prepared, BeginError> {
+    ) -> Result<PreparedRun, BeginError> {
         let stop = stop.child_token();
         check_run(&scenario, &actions).map_err(BeginError::NotRunnable)?;
         let mut table = self.table();
@@ -112,7 +112,7 @@ impl Runs {
         while table.runs.len() > RUNS_MAX {
             table.runs.pop_first();
         }
-        Ok(Prepared { first, run })
+        Ok(PreparedRun { first, run })
     }
 
     /// All runs, oldest first.
@@ -156,12 +156,12 @@ fn first_progress(id: u64, name: String, scenario: &Scenario, now: Timestamp) ->
 }
 
 /// A run that has been checked but not started.
-pub struct Prepared {
+pub struct PreparedRun {
     first: Progress,
     run: Run,
 }
 
-impl Prepared {
+impl PreparedRun {
     pub fn begin(self) -> Progress {
         tokio::spawn(self.run.execute());
         self.first
@@ -205,7 +205,7 @@ impl Reporter {
     }
 
     /// Waits for the future, unless the run is stopped first.
-    pub async fn unless_stopped(&self, future: impl Future) -> Result<(), String> {
+    pub async fn run_until_stopped(&self, future: impl Future) -> Result<(), String> {
         tokio::select! {
             _ = future => Ok(()),
             () = self.stop.cancelled() => Err("the run was stopped".into()),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 use forewarn_api_types::{MaintenanceTarget, NewFault, NewMaintenance, PowerState};
 
 /// A step and its line in the file.
@@ -163,7 +163,7 @@ impl Expectation {
 
 impl MachineAction {
     /// The action in descriptions of steps.
-    pub fn phrase(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MachineAction::Restart => "restart",
             MachineAction::Redeploy => "redeploy",
@@ -187,7 +187,7 @@ impl PowerAction {
     }
 
     /// The action in descriptions of steps.
-    pub fn phrase(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             PowerAction::Start => "start",
             PowerAction::Stop => "stop",
@@ -233,7 +233,7 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str 
 impl fmt::Display for StepAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StepAction::Act { action, machine } => write!(f, "{} {machine}", action.phrase()),
+            StepAction::Act { action, machine } => write!(f, "{} {machine}", action.as_str()),
             StepAction::Maintain(new) => {
                 let (label, names) = match &new.target {
                     MaintenanceTarget::Machines(names) if names.len() == 1 => ("machine", names.join(", ")),
@@ -245,7 +245,7 @@ impl fmt::Display for StepAction {
             }
             StepAction::Scale { set, capacity } => write!(f, "scale {set} to {capacity}"),
             StepAction::Upgrade { set } => write!(f, "upgrade {set}"),
-            StepAction::Power { action, machine } => write!(f, "{} {machine}", action.phrase()),
+            StepAction::Power { action, machine } => write!(f, "{} {machine}", action.as_str()),
             StepAction::Cancel { of } => write!(f, "cancel {of}"),
             StepAction::Approve { of, by, machine } => {
                 write!(f, "approve {of}")?;
@@ -257,9 +257,9 @@ impl fmt::Display for StepAction {
                 write!(f, "fault {}", serde_json::to_value(new).unwrap_or_default())
             }
             StepAction::ClearFaults => write!(f, "clear all faults"),
-            StepAction::Wait { span, until: None } => write!(f, "wait {}", span_text(*span)),
+            StepAction::Wait { span, until: None } => write!(f, "wait {}", format_span(*span)),
             StepAction::Wait { span, until: Some(expectation) } => {
-                write!(f, "wait at most {} for {expectation}", span_text(*span))
+                write!(f, "wait at most {} for {expectation}", format_span(*span))
             }
             StepAction::Expect { expectation, .. } => write!(f, "expect {expectation}"),
         }

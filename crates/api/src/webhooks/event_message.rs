@@ -3,9 +3,11 @@
 //! A row contains little. The description of the event comes from the row of its appearance, or from the region if that row
 //! has been pruned. Its resource comes from the region, or from the row of its removal if the machine has been deleted.
 
-use forewarn_core::{EventId, EventKind, Home, Outcome, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
+use forewarn_core::{
+    EventId, EventKind, Outcome, Region, ResourceGroupRef, ScopeId, ScopeOwner, Source as CoreSource, Timestamp,
+};
 use forewarn_store::{
-    Appearance, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
+    EventAppeared, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
 };
 use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
 use forewarn_wire::cloudevent::{self, EventMessage, Stage};
@@ -35,12 +37,12 @@ pub struct Message {
 
 /// A message for testing a receiver.
 pub fn test_message(name: &str, id: EventId, at: Timestamp) -> Message {
-    let body = cloudevent::trial_body(id.0, &Time(at.0).to_string(), name);
+    let body = cloudevent::test_body(id.0, &Time(at.0).to_string(), name);
     Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
 }
 
 /// Builds the message for a row. Blocking, because it reads history.
-pub fn message(
+pub fn build_message(
     reader: &dyn Reader,
     region: &Region,
     row: &HistoryRow,
@@ -48,7 +50,7 @@ pub fn message(
 ) -> Result<Option<Message>, StoreError> {
     let (Some(event), Some(stage)) = (row.event, stage_of(row)) else {
         let reported = filter.covers(WebhookTopic::Rollouts);
-        return Ok(if reported { rollout_message::message(region, row) } else { None });
+        return Ok(if reported { rollout_message::build_message(region, row) } else { None });
     };
     if !filter.covers(WebhookTopic::Events) {
         return Ok(None);
@@ -147,7 +149,8 @@ const BEGINNING_ROWS: u32 = 8;
 impl Facts {
     fn of_timeline(timeline: EventTimeline) -> Facts {
         let begins_started = timeline.began_started();
-        let Appearance { kind, source, not_before, duration_secs, description, subscription, .. } = timeline.appearance;
+        let EventAppeared { kind, source, not_before, duration_secs, description, subscription, .. } =
+            timeline.appearance;
         let (kind, source) = (wire_kind(kind), wire_source(source));
         Facts { kind, subscription, not_before, description, source, duration_secs, begins_started }
     }
@@ -221,8 +224,10 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
             | HistoryFact::Audit { .. } => None,
         });
     let resource_group = resource_group.unwrap_or_default();
-    let home =
-        Home { subscription: facts.subscription.as_str().into(), resource_group: resource_group.as_str().into() };
+    let home = ResourceGroupRef {
+        subscription: facts.subscription.as_str().into(),
+        resource_group: resource_group.as_str().into(),
+    };
     Ok(Place {
         resource_id: ComputeResource::VirtualMachine(&name).id(&home.subscription, &home.resource_group),
         resource_group: home.resource_group.to_string(),

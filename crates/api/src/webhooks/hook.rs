@@ -36,7 +36,7 @@ pub enum Delivery {
 
 /// The progress of a webhook, which is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct HistoryPosition {
     /// The last processed row of history.
     pub after: u64,
     pub delivered: u64,
@@ -46,7 +46,7 @@ pub struct Position {
 
 /// The given-up messages, as rows of history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GivenUpRows {
+pub struct UndeliveredRows {
     pub kept: BTreeSet<u64>,
     /// Those that are queued for resending.
     pub resend: BTreeSet<u64>,
@@ -55,7 +55,7 @@ pub struct GivenUpRows {
 /// The delivery status of a webhook.
 #[derive(Clone, Debug, Default)]
 pub struct HookStatus {
-    pub position: Position,
+    pub position: HistoryPosition,
     pub last_success: Option<Timestamp>,
     pub last_failure: Option<DeliveryFailure>,
     /// Number of failures since the last success.
@@ -72,7 +72,7 @@ pub struct DeliveryFailure {
 pub struct Hook {
     definition: ArcSwap<Definition>,
     status: Mutex<HookStatus>,
-    given_up: Mutex<GivenUpRows>,
+    given_up: Mutex<UndeliveredRows>,
     /// Notified when the definition changes or messages are to be resent.
     pub changed: Notify,
     pub gone: CancellationToken,
@@ -80,7 +80,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    pub fn new(definition: Definition, position: Position, given_up: GivenUpRows) -> Hook {
+    pub fn new(definition: Definition, position: HistoryPosition, given_up: UndeliveredRows) -> Hook {
         Hook {
             definition: ArcSwap::from_pointee(definition),
             status: Mutex::new(HookStatus { position, ..HookStatus::default() }),
@@ -99,7 +99,7 @@ impl Hook {
         self.lock().clone()
     }
 
-    pub fn given_up_rows(&self) -> GivenUpRows {
+    pub fn given_up_rows(&self) -> UndeliveredRows {
         self.lock_given_up().clone()
     }
 
@@ -108,7 +108,7 @@ impl Hook {
         self.lock_given_up().resend.len()
     }
 
-    pub(super) fn set_given_up_rows(&self, rows: GivenUpRows) {
+    pub(super) fn set_given_up_rows(&self, rows: UndeliveredRows) {
         *self.lock_given_up() = rows;
     }
 
@@ -141,7 +141,7 @@ impl Hook {
     }
 
     /// Sets a position that has been stored.
-    pub(super) fn set_position(&self, position: Position) {
+    pub(super) fn set_position(&self, position: HistoryPosition) {
         self.lock().position = position;
     }
 
@@ -158,7 +158,7 @@ impl Hook {
         self.lock().failures = 0;
     }
 
-    fn lock_given_up(&self) -> MutexGuard<'_, GivenUpRows> {
+    fn lock_given_up(&self) -> MutexGuard<'_, UndeliveredRows> {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

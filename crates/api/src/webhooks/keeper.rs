@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event_message;
-use super::given_up;
-use super::hook::{GivenUpRows, HookStatus, Position};
+use super::hook::{HistoryPosition, HookStatus, UndeliveredRows};
 use super::runner::Runner;
 use super::sender::{SendError, Sender};
+use super::undelivered;
 use super::{
     BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX, WebhookError, record,
 };
@@ -127,7 +127,7 @@ impl Webhooks {
         audit: Option<AuditEntry>,
     ) -> Result<(), SubmitError> {
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
-        self.engine.submit_all(Bundle { commands: Vec::new(), asked: audit, attach }).await.map(drop)
+        self.engine.submit_all(Bundle { commands: Vec::new(), audit, attach }).await.map(drop)
     }
 
     /// The lock that must be held to change what is stored about webhooks.
@@ -190,14 +190,15 @@ impl Webhooks {
         }
         let newest = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
         let newest = self.engine.history(newest).await.map_err(store_error)?;
-        let position = Position { after: newest.last().map_or(0, |row| row.number), ..Position::default() };
+        let position =
+            HistoryPosition { after: newest.last().map_or(0, |row| row.number), ..HistoryPosition::default() };
         let NewHook { name, url, secret, filter, delivery, retry } = new;
         let created = self.engine.now();
         let definition = Definition { id: random_guid(), name, url, secret, filter, delivery, retry, created };
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
         self.attach(stored, Some(audit)).await?;
         let key = record::key(&definition.name);
-        let hook = Arc::new(Hook::new(definition, position, GivenUpRows::default()));
+        let hook = Arc::new(Hook::new(definition, position, UndeliveredRows::default()));
         self.hooks().insert(key, hook.clone());
         self.added.notify_one();
         Ok(hook)
@@ -247,8 +248,8 @@ fn load(reader: &dyn Reader) -> Result<BTreeMap<String, Arc<Hook>>, StoreError> 
     for (_, text) in stored {
         let definition = record::read_definition(&text)?;
         let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
-        let position = position.map_or_else(|| Ok(Position::default()), |text| record::read_position(&text))?;
-        let given_up = given_up::load(reader, &definition.name)?;
+        let position = position.map_or_else(|| Ok(HistoryPosition::default()), |text| record::read_position(&text))?;
+        let given_up = undelivered::load(reader, &definition.name)?;
         hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, given_up)));
     }
     Ok(hooks)

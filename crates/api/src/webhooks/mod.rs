@@ -8,13 +8,12 @@
 //!
 //! History is the queue: each webhook stores the number of the last row that it has processed. So `kill -9` loses nothing,
 //! a delivery whose position was not saved is repeated with the same ID, and deliveries have the order of history. Messages
-//! that were given up are stored separately (`given_up`).
+//! that were given up are stored separately (`undelivered`).
 //!
 //! A receiver that is down delays only its own webhook.
 
 mod event_message;
 mod filter;
-mod given_up;
 mod hook;
 mod keeper;
 mod receiver_url;
@@ -23,17 +22,18 @@ mod rollout_message;
 mod runner;
 mod secret;
 mod sender;
+mod undelivered;
 
 use std::time::Duration;
 
 use forewarn_engine::SubmitError;
 
 pub use filter::Filter;
-pub use given_up::{GIVEN_UP_MAX, GivenUp};
 pub use hook::{Definition, Delivery, Hook, HookStatus};
 pub use keeper::{HookChange, NewHook, Webhooks};
 pub use receiver_url::ReceiverUrl;
 pub use secret::SigningSecret;
+pub use undelivered::{UNDELIVERED_MAX, UndeliveredMessage};
 
 /// Maximum number of webhooks. Each reads history on its own.
 pub const WEBHOOKS_MAX: usize = 32;

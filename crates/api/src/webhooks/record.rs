@@ -13,8 +13,8 @@ use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
 use super::event_message::Message;
-use super::given_up::GivenUp;
-use super::hook::Position;
+use super::hook::HistoryPosition;
+use super::undelivered::UndeliveredMessage;
 use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
 /// Prefixes of attachment names.
@@ -98,8 +98,8 @@ pub fn put_definition(definition: &Definition) -> Attachment {
     Attachment::put(Owner::Region, format!("{DEFINITIONS}{}", key(&definition.name)), text(&record))
 }
 
-pub fn put_position(name: &str, position: Position) -> Attachment {
-    let Position { after, delivered, given_up } = position;
+pub fn put_position(name: &str, position: HistoryPosition) -> Attachment {
+    let HistoryPosition { after, delivered, given_up } = position;
     Attachment::put(
         Owner::Region,
         position_name(name),
@@ -117,8 +117,8 @@ pub fn given_up_name(name: &str, row: u64) -> String {
     format!("{}{row:020}", given_up_prefix(name))
 }
 
-pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
-    let GivenUp { row, message, at, reason } = given_up;
+pub fn put_given_up(name: &str, given_up: &UndeliveredMessage) -> Attachment {
+    let UndeliveredMessage { row, message, at, reason } = given_up;
     let record = GivenUpRecord {
         v: VERSION,
         row: *row,
@@ -180,17 +180,17 @@ pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
     })
 }
 
-pub fn read_position(text: &str) -> Result<Position, StoreError> {
+pub fn read_position(text: &str) -> Result<HistoryPosition, StoreError> {
     let PositionRecord { v, after, delivered, given_up } = parse(text)?;
     check_version(v)?;
-    Ok(Position { after, delivered, given_up })
+    Ok(HistoryPosition { after, delivered, given_up })
 }
 
-pub fn read_given_up(text: &str) -> Result<GivenUp, StoreError> {
+pub fn read_given_up(text: &str) -> Result<UndeliveredMessage, StoreError> {
     let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parse(text)?;
     check_version(v)?;
     let message = Message { id, body, at: Timestamp(happened_ms) };
-    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), reason: why })
+    Ok(UndeliveredMessage { row, message, at: Timestamp(given_up_ms), reason: why })
 }
 
 pub fn read_resend(text: &str) -> Result<BTreeSet<u64>, StoreError> {
@@ -240,10 +240,10 @@ mod tests {
         let written = put_definition(&definition);
         assert_eq!(written.name, "webhook/ops");
         assert_eq!(read_definition(&written.value.unwrap()).unwrap(), definition);
-        let position = Position { after: 7, delivered: 3, given_up: 1 };
+        let position = HistoryPosition { after: 7, delivered: 3, given_up: 1 };
         assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
         let message = Message { id: "m".into(), body: "{}".into(), at: Timestamp(5) };
-        let given_up = GivenUp { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
+        let given_up = UndeliveredMessage { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
         let written = put_given_up("Ops", &given_up);
         assert_eq!(written.name, "webhook-given-up/ops/00000000000000000007");
         assert_eq!(read_given_up(&written.value.unwrap()).unwrap(), given_up);

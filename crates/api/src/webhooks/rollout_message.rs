@@ -11,7 +11,7 @@ use super::event_message::Message;
 use crate::render::render_rollout;
 
 /// The message for a row, or None if the row is about something else.
-pub fn message(region: &Region, row: &HistoryRow) -> Option<Message> {
+pub fn build_message(region: &Region, row: &HistoryRow) -> Option<Message> {
     match row.fact()? {
         HistoryFact::RolloutChanged(fact) => rollout_changed(region, row, &fact),
         HistoryFact::HostChanged(fact) => Some(host_changed(region, row, &fact)),

@@ -18,9 +18,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::event_message::{self, Message};
-use super::given_up::{self, GivenUp};
 use super::hook::{Delivery, DeliveryFailure, Hook};
 use super::sender::SendError;
+use super::undelivered::{self, UndeliveredMessage};
 use super::{Definition, Webhooks};
 
 /// Rows that are read at once.
@@ -90,7 +90,7 @@ impl Runner {
 
     /// Resends one given-up message once, so that new messages do not wait for long.
     async fn resend_next(&mut self, definition: &Definition) -> ResendResult {
-        let next = match given_up::next_resend(&self.webhooks, &self.hook).await {
+        let next = match undelivered::next_resend(&self.webhooks, &self.hook).await {
             Ok(Some(next)) => next,
             Ok(None) => return ResendResult::NothingQueued,
             Err(error) => {
@@ -101,10 +101,10 @@ impl Runner {
         };
         let (webhooks, hook) = (&self.webhooks, &self.hook);
         let stored = match next {
-            (_, None) => given_up::cancel_resend(webhooks, hook, None).await,
+            (_, None) => undelivered::cancel_resend(webhooks, hook, None).await,
             (row, Some(kept)) => match self.send(definition, &kept.message).await {
-                Ok(()) => given_up::finish_resend(webhooks, hook, row).await,
-                Err(failure) => given_up::cancel_resend(webhooks, hook, Some(kept.with_failure(failure))).await,
+                Ok(()) => undelivered::finish_resend(webhooks, hook, row).await,
+                Err(failure) => undelivered::cancel_resend(webhooks, hook, Some(kept.with_failure(failure))).await,
             },
         };
         if let Err(error) = stored {
@@ -166,7 +166,7 @@ impl Runner {
         let read = tokio::task::spawn_blocking(move || {
             let rows = reader.history(&query)?.into_iter();
             rows.map(|row| {
-                Ok((row.number, event_message::message(&*reader, &snapshot.region, &row, &definition.filter)?))
+                Ok((row.number, event_message::build_message(&*reader, &snapshot.region, &row, &definition.filter)?))
             })
             .collect()
         });
@@ -180,8 +180,9 @@ impl Runner {
             }
             let Err(failure) = self.send(definition, message).await else { return DeliveryResult::Delivered };
             if self.webhooks.engine().now() >= message.at + definition.retry {
-                let given_up = GivenUp { row, message: message.clone(), at: failure.at, reason: failure.message };
-                match given_up::give_up(&self.webhooks, &self.hook, given_up).await {
+                let given_up =
+                    UndeliveredMessage { row, message: message.clone(), at: failure.at, reason: failure.message };
+                match undelivered::give_up(&self.webhooks, &self.hook, given_up).await {
                     Ok(()) => {
                         self.webhooks.metrics().webhook_given_up.inc();
                         tracing::warn!(webhook = definition.name, delivery = message.id, "gave up a delivery");

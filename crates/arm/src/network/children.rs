@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{RECORD, record_name};
 use crate::call::Arm;
-use crate::fields::{self, at, invalid, text};
+use crate::fields::{self, at, invalid, read_text};
 use crate::resource::group_id;
 use forewarn_api::error::ApiError;
 
@@ -50,7 +50,7 @@ pub async fn replace(arm: &Arm, parent: &ResourceId, listed: Vec<Value>) -> Resu
     let mut kept = Vec::new();
     for mut child in listed {
         let place = format!("properties.{kind}.name");
-        let name = text(&child, "name")?.ok_or_else(|| invalid(&place, "is required"))?;
+        let name = read_text(&child, "name")?.ok_or_else(|| invalid(&place, "is required"))?;
         let id = ResourceId::parse(&format!("{parent}/{kind}/{name}")).map_err(|error| invalid(&place, error))?;
         fields::put(&mut child, "id", id.to_string());
         kept.push(record_name(&id));
@@ -62,10 +62,10 @@ pub async fn replace(arm: &Arm, parent: &ResourceId, listed: Vec<Value>) -> Resu
 }
 
 /// The other network resources of the resource groups of some resources, as far as they matter to them.
-pub struct Related(Vec<Value>);
+pub struct RelatedResources(Vec<Value>);
 
-impl Related {
-    pub async fn read(arm: &Arm, bodies: &[Value]) -> Result<Related, ApiError> {
+impl RelatedResources {
+    pub async fn read(arm: &Arm, bodies: &[Value]) -> Result<RelatedResources, ApiError> {
         let ids = bodies.iter().filter_map(own_id);
         let concerned = ids.filter(|id| child_type(id).is_some() || is_public_address(id));
         let mut groups: Vec<String> = concerned.map(|id| format!("{RECORD}{}/", group_id(&id).key())).collect();
@@ -75,7 +75,7 @@ impl Related {
         for group in groups {
             found.extend(arm.read_attachments_below(group, None).await?.into_iter().map(|(_, body)| body));
         }
-        Ok(Related(found))
+        Ok(RelatedResources(found))
     }
 
     /// Adds the children of a resource, and the user of a public address.
@@ -97,7 +97,7 @@ impl Related {
 }
 
 fn own_id(body: &Value) -> Option<ResourceId> {
-    ResourceId::parse(text(body, "id").ok().flatten()?).ok()
+    ResourceId::parse(read_text(body, "id").ok().flatten()?).ok()
 }
 
 fn is_public_address(id: &ResourceId) -> bool {
@@ -108,9 +108,9 @@ fn is_public_address(id: &ResourceId) -> bool {
 fn configuration_with(interface: &Value, address: &ResourceId) -> Option<String> {
     let configurations = at(interface, "properties.ipConfigurations")?.as_array()?;
     let uses = |configuration: &&Value| {
-        let id = text(configuration, "properties.publicIPAddress.id").ok().flatten();
+        let id = read_text(configuration, "properties.publicIPAddress.id").ok().flatten();
         id.and_then(|id| ResourceId::parse(id).ok()).is_some_and(|id| id.key() == address.key())
     };
-    let name = text(configurations.iter().find(uses)?, "name").ok().flatten()?;
-    Some(format!("{}/ipConfigurations/{name}", text(interface, "id").ok().flatten()?))
+    let name = read_text(configurations.iter().find(uses)?, "name").ok().flatten()?;
+    Some(format!("{}/ipConfigurations/{name}", read_text(interface, "id").ok().flatten()?))
 }

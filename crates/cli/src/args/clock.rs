@@ -18,7 +18,7 @@ pub enum ClockCommand {
     /// Set a manual clock to a later time.
     Set {
         /// Time to set, such as '2026-07-28 10:00:00', 10:00 or +2h.
-        #[arg(value_name = "TIME", value_parser = moment::future)]
+        #[arg(value_name = "TIME", value_parser = moment::parse_future)]
         time: Moment,
     },
 }

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 const RUNNERS: [&str; 2] = ["run", "check"];
 
 /// A hint for `forewarn run ./handler`, which lacks `--`.
-pub fn missing_separator(words: &[OsString], kind: ErrorKind) -> Option<String> {
+pub fn suggest_separator(words: &[OsString], kind: ErrorKind) -> Option<String> {
     let runner = words.get(1)?.to_str().filter(|word| RUNNERS.contains(word))?;
     let relevant = matches!(kind, ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument);
     if !relevant || words.iter().any(|word| word == "--") {
@@ -33,7 +33,7 @@ mod tests {
     fn a_command_without_a_separator_gets_a_hint() {
         let hint = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            missing_separator(&words, ErrorKind::UnknownArgument)
+            suggest_separator(&words, ErrorKind::UnknownArgument)
         };
         let expected = "hint: put -- before the command: forewarn run -- ./handler --fast";
         assert_eq!(hint("forewarn run ./handler --fast").as_deref(), Some(expected));

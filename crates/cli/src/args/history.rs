@@ -24,10 +24,10 @@ pub struct HistoryArgs {
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HistoryKind::ALL.map(HistoryKind::as_str)))]
     pub kinds: Vec<String>,
     /// Earliest time to show, such as '2026-07-28 10:00:00', 10:00 or 1h (ago).
-    #[arg(long, value_name = "TIME", value_parser = moment::past, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_past, allow_hyphen_values = true)]
     pub since: Option<Moment>,
     /// Time before which entries are shown.
-    #[arg(long, value_name = "TIME", value_parser = moment::past, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_past, allow_hyphen_values = true)]
     pub until: Option<Moment>,
     /// Number of entries to show, newest first.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = |text: &str| parse::number(text, 1, 1000))]

@@ -24,7 +24,7 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "CAUSE", ignore_case = true, value_parser = parse::word::<MaintenanceCause>())]
     pub cause: Option<MaintenanceCause>,
     /// Time to start, such as '2026-07-28 10:00:00' or +2h [default: after the notice period].
-    #[arg(long, value_name = "TIME", value_parser = moment::future)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_future)]
     pub at: Option<Moment>,
     /// Notice period, at least the minimum of the event type; such as 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]

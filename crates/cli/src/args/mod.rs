@@ -61,7 +61,7 @@ pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
-pub use topics::{EXIT_CODES, topic};
+pub use topics::{EXIT_CODES, find_topic};
 pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, UpdateVmArgs, VmCommand, VmOperationArgs};
 pub use vmss::{CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, NoWaitArgs, UpdateSetArgs, VmssCommand};
 pub use webhook::{CreateWebhookArgs, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
@@ -81,7 +81,7 @@ impl Args {
         let mut command = command_line();
         let words = global_options::move_behind_command(std::env::args_os().collect());
         let exit = |error: clap::Error| -> Args {
-            if let Some(hint) = hints::missing_separator(&words, error.kind()) {
+            if let Some(hint) = hints::suggest_separator(&words, error.kind()) {
                 let _ = error.print();
                 eprintln!("{hint}");
                 std::process::exit(error.exit_code());
@@ -258,7 +258,7 @@ mod tests {
         };
         for option in ["--server", "--data", "--token", "--output"] {
             assert!(help(&[]).contains(option), "{option}");
-            assert!(topic("connection").unwrap().contains(option), "{option}");
+            assert!(find_topic("connection").unwrap().contains(option), "{option}");
             assert!(!help(&["vm", "restart"]).contains(option), "{option}");
         }
     }

@@ -24,10 +24,10 @@ pub struct WaitArgs {
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
     /// Time from which changes count, such as '2026-07-28 10:00:00', 10:00 or 5m (ago).
-    #[arg(long, value_name = "TIME", value_parser = moment::past, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_past, allow_hyphen_values = true)]
     pub since: Option<Moment>,
     /// Maximum time to wait, on the local clock.
-    #[arg(long, value_name = "DURATION", value_parser = parse::span, default_value = "30s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse::parse_span, default_value = "30s")]
     pub timeout: Duration,
 }
 

@@ -45,7 +45,7 @@ pub struct RolloutArgs {
     #[arg(long = "type", value_name = "TYPE", value_parser = parse::word::<RolloutType>())]
     pub kind: RolloutType,
     /// Time to start the first step, such as '2026-07-28 22:00:00' or +2h [default: after the notice period].
-    #[arg(long, value_name = "TIME", value_parser = moment::future)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_future)]
     pub at: Option<Moment>,
     /// Maximum number of steps in progress [default: 1].
     #[arg(long, value_name = "N", value_parser = parse::positive)]

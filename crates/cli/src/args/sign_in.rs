@@ -56,6 +56,6 @@ fn hours(text: &str) -> Result<i64, String> {
 
 /// Parses the name of a role.
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {
-    let words = PossibleValuesParser::new(Role::ALL.map(Role::word));
+    let words = PossibleValuesParser::new(Role::ALL.map(Role::as_str));
     words.map(|word| Role::parse(&word).expect("only words of roles are taken"))
 }

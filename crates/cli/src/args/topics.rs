@@ -8,7 +8,7 @@ pub const LIST: &str = "Help topics:
 Run `forewarn help COMMAND` or `forewarn help TOPIC` for more information.";
 
 /// The text of a topic.
-pub fn topic(name: &str) -> Option<&'static str> {
+pub fn find_topic(name: &str) -> Option<&'static str> {
     match name {
         "connection" => Some(CONNECTION),
         "exit-codes" => Some(EXIT_CODES),

@@ -79,21 +79,21 @@ struct CheckContext {
 
 #[cfg(test)]
 mod tests {
-    use forewarn_api::scenario::{SHIPPED, Scenario, find_shipped};
+    use forewarn_api::scenario::{BUILTIN_SCENARIOS, Scenario, find_builtin};
 
     use forewarn_judge::{CASES, Profile, select};
 
     #[test]
     fn every_case_is_a_scenario_with_this_subject() {
         for case in CASES.iter().filter(|case| case.scenario.is_some()) {
-            let scenario = Scenario::parse(find_shipped(case.name).unwrap().text).unwrap();
+            let scenario = Scenario::parse(find_builtin(case.name).unwrap().text).unwrap();
             assert_eq!(scenario.subject.as_deref(), Some(case.subject), "{}", case.name);
         }
     }
 
     #[test]
     fn every_built_in_scenario_is_a_case() {
-        for shipped in SHIPPED {
+        for shipped in BUILTIN_SCENARIOS {
             assert!(select(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
         }
     }

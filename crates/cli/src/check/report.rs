@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::args::Output;
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, Color, TableRow};
+use crate::output::{self, ApiValue, Cell, Color, TableRow};
 use forewarn_judge::{Finding, Severity, Verdict, secs};
 
 pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
     let rows = to_json(verdicts);
-    output::print_answer(Answer::Many(&rows), output, |rows: &[ReportRow]| {
+    output::print_answer(ApiValue::Many(&rows), output, |rows: &[ReportRow]| {
         let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.numbers()).collect();
         let mut lines = output::table_lines(&ReportRow::HEADER[..NUMBERS], &cells).into_iter();
         lines.next().map_or(Ok(()), |head| output::print_line(&head))?;

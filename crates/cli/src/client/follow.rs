@@ -9,14 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Api, Call, Changes, Next, actor_name, clock_advice, describe, event_history, format_time, format_time_left,
+    Api, Call, Change, Changes, actor_name, clock_advice, describe, event_history, format_time, format_time_left,
     format_timeline, is_manual, now_since, operation_noun, status_word, unannounced_reason,
 };
 use crate::args::Output;
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{self, Answer, StatusLine};
+use crate::output::{self, ApiValue, StatusLine};
 
 /// Interval at which the remaining time is rewritten.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_secs(1);
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Prints operations that were started and are not waited for.
-pub fn print_started(api: &Api, operations: Answer<'_>, output: Output) -> Result<(), Failure> {
+pub fn print_started(api: &Api, operations: ApiValue<'_>, output: Output) -> Result<(), Failure> {
     output::print_answer(operations, output, |operations: &[Operation]| {
         operations.iter().try_for_each(|operation| print_started_operation(api, operation.clone()))
     })
@@ -56,7 +56,7 @@ pub fn wait_all(api: &Api, operation_ids: &[Id], output: Output) -> Result<(), F
         views.push(view);
         values.push(value);
     }
-    output::print_answer(Answer::Many(&values), output, |_: &[Operation]| {
+    output::print_answer(ApiValue::Many(&values), output, |_: &[Operation]| {
         views.iter().flat_map(|view| view.render_lines(Labels::Always)).try_for_each(|line| output::print_line(&line))
     })?;
     views.iter().try_for_each(OperationView::check_result)
@@ -92,14 +92,14 @@ fn wait_for_change(
     status.show(&view.status_text());
     loop {
         match changes.next(TICK)? {
-            Next::Row(row) if view.concerns(&decode(&row)?) => return Ok(()),
-            Next::Row(_) => {}
-            Next::Timeout => {
+            Change::Row(row) if view.concerns(&decode(&row)?) => return Ok(()),
+            Change::Row(_) => {}
+            Change::Timeout => {
                 view.follow_manual_clock(api)?;
                 status.show(&view.status_text());
             }
-            Next::Unreachable => status.show_reconnecting(),
-            Next::Reconnected => return Ok(()),
+            Change::Unreachable => status.show_reconnecting(),
+            Change::Reconnected => return Ok(()),
         }
     }
 }

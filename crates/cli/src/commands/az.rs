@@ -184,11 +184,11 @@ struct Account {
 impl Account {
     fn find(api: &Api, data: &Path, role: Role, stored: Option<(String, String)>) -> Result<Account, Failure> {
         // A server without authentication accepts any secret.
-        let (client, secret) = stored.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
+        let (client, secret) = stored.unwrap_or_else(|| (role.as_str().to_owned(), "none".to_owned()));
         if !api.can_sign_in(&client, &secret)? {
             return Err(Failure::Refused(format!(
                 "the server rejected the {} secret in {}: set --data to the server's data directory",
-                role.word(),
+                role.as_str(),
                 data.display()
             )));
         }

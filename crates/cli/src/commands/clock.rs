@@ -1,6 +1,6 @@
 //! `forewarn clock`: shows the clock, and moves a manual one.
 
-use forewarn_api_types::{AdvanceBy, Clock, SetTo, Time};
+use forewarn_api_types::{AdvanceClock, Clock, SetClock, Time};
 
 use super::single_line;
 use crate::args::{ClockCommand, Output};
@@ -12,10 +12,10 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
     let answer = match command {
         ClockCommand::Show => api.get(&Call::api(&["clock"]))?,
         ClockCommand::Advance { seconds } => {
-            api.post(&Call::api(&["clock", "advance"]), &AdvanceBy { seconds: *seconds })?
+            api.post(&Call::api(&["clock", "advance"]), &AdvanceClock { seconds: *seconds })?
         }
         ClockCommand::Set { time } => {
-            api.put(&Call::api(&["clock"]), &SetTo { now: Time::from(time.resolve(api)?) })?
+            api.put(&Call::api(&["clock"]), &SetClock { now: Time::from(time.resolve(api)?) })?
         }
     };
     output::print_one(&answer, output, |clock: &Clock| single_line(describe(clock)))

@@ -9,7 +9,7 @@ use crate::client::short_id;
 use crate::client::{Api, Call, event_facts, format_time, format_timeline, status_word};
 use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, Color, TableRow};
+use crate::output::{self, ApiValue, Cell, Color, TableRow};
 use crate::watch::{self, Style};
 
 pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Failure> {
@@ -72,7 +72,7 @@ fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
     let events = ids.iter().map(|id| read(&short_id::event(api, id)?)).collect::<Result<_, _>>()?;
     let answer = api.post(&Call::api(&["events", "approve"]), &Approvals { events })?;
     let Page { value: values, .. } = decode::<Page<Value>>(&answer)?;
-    output::print_answer(Answer::Many(&values), output, |events: &[Event]| {
+    output::print_answer(ApiValue::Many(&values), output, |events: &[Event]| {
         events.iter().try_for_each(|event| output::print_line(&describe(event)))
     })
 }

@@ -8,8 +8,8 @@ use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, Output};
 use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, TableRow};
-use crate::parse::span_text;
+use crate::output::{self, ApiValue, Cell, TableRow};
+use crate::parse::format_span;
 
 pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -23,7 +23,7 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
         }
         FaultCommand::Show { id } => {
             let fault = api.get(&Call::api(&["faults", &id.to_string()]))?;
-            output::print_answer(Answer::One(&fault), output, |faults: &[Fault]| {
+            output::print_answer(ApiValue::One(&fault), output, |faults: &[Fault]| {
                 let rows: Vec<_> = faults.iter().map(Fault::cells).collect();
                 output::print_table(Fault::HEADER, &rows, Fault::EMPTY)
             })
@@ -87,7 +87,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
             decode::<Page<Value>>(&api.delete(&call)?)?.value
         }
     };
-    output::print_answer(Answer::Many(&cleared), output, |faults: &[Fault]| {
+    output::print_answer(ApiValue::Many(&cleared), output, |faults: &[Fault]| {
         if faults.is_empty() {
             return output::print_line("There are no faults to clear.");
         }
@@ -123,7 +123,7 @@ fn describe(fault: &Fault) -> String {
     let kind = fault.fault.as_str();
     let mut words = vec![match fault.fault {
         FaultKind::Status { status, .. } => format!("{kind} {status}"),
-        FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => format!("{kind} {}", span_text(delay)),
+        FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => format!("{kind} {}", format_span(delay)),
         FaultKind::Reset
         | FaultKind::Truncated
         | FaultKind::Malformed

@@ -1,12 +1,12 @@
 //! `forewarn help`: prints the help of a command, as `--help` does, or a help topic.
 
-use crate::args::{command_line, topic};
+use crate::args::{command_line, find_topic};
 use crate::failure::Failure;
 use crate::output;
 
 pub fn run(words: &[String]) -> Result<(), Failure> {
     if let [word] = words
-        && let Some(text) = topic(word)
+        && let Some(text) = find_topic(word)
     {
         return output::print_line(text);
     }

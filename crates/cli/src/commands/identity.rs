@@ -41,6 +41,6 @@ impl TableRow for Identity {
     const EMPTY: &'static str = "There is no identity.";
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(self.role.word())]
+        vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(self.role.as_str())]
     }
 }

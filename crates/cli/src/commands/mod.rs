@@ -42,7 +42,7 @@ use crate::client::{self, Api, Call};
 use crate::connect::connect;
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
-use crate::output::Answer;
+use crate::output::ApiValue;
 use crate::{check, output, run, serve};
 
 pub fn run(command: Command) -> Result<(), Failure> {
@@ -109,7 +109,7 @@ fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) ->
     let read: Operation = decode(operation)?;
     print_joined_event(api, &read, args.event_id.as_deref())?;
     if args.no_wait {
-        return client::print_started(api, Answer::One(operation), output);
+        return client::print_started(api, ApiValue::One(operation), output);
     }
     client::wait(api, read.id, output)
 }
@@ -120,7 +120,7 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output
         return operations.iter().try_for_each(|operation| deletion::print_dry_run(operation, output));
     }
     if waiting.no_wait {
-        return client::print_started(api, Answer::Many(operations), output);
+        return client::print_started(api, ApiValue::Many(operations), output);
     }
     let read: Vec<Operation> = decode_all(operations)?;
     let ids: Vec<Id> = read.into_iter().map(|operation| operation.id).collect();

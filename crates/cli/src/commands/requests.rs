@@ -10,8 +10,8 @@ use crate::args::{Output, RequestsArgs};
 use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, Color, TableRow, escape};
-use crate::parse::span_text;
+use crate::output::{self, ApiValue, Cell, Color, TableRow, escape};
+use crate::parse::format_span;
 
 /// Polling interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
                 Output::Json => output::print_line(&value.to_string())?,
                 Output::Table => output::print_line(&render_line(&request))?,
                 Output::Yaml | Output::Tsv => {
-                    output::print_answer(Answer::One(value), output, |_: &[RequestEntry]| Ok(()))?
+                    output::print_answer(ApiValue::One(value), output, |_: &[RequestEntry]| Ok(()))?
                 }
             }
         }
@@ -109,7 +109,7 @@ fn notes(request: &RequestEntry) -> String {
 fn describe_summary(summary: &PollingSummary) -> Option<String> {
     let first = summary.first_poll?;
     let polls = if summary.polls == 1 { "1 poll".to_owned() } else { format!("{} polls", summary.polls) };
-    let span = |secs: f64| span_text(Duration::from_millis((secs * 1000.0).round() as u64));
+    let span = |secs: f64| format_span(Duration::from_millis((secs * 1000.0).round() as u64));
     let rhythm = summary.interval_median_seconds.zip(summary.gap_longest_seconds);
     let rhythm =
         rhythm.map(|(median, gap)| format!("; one every {} (median), longest gap {}", span(median), span(gap)));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::single_line;
 use crate::args::{Output, RolloutArgs, RolloutCommand, RolloutId};
-use crate::client::{Api, Call, Changes, Next, clock_advice, format_time, join_few};
+use crate::client::{Api, Call, Change, Changes, clock_advice, format_time, join_few};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -173,10 +173,10 @@ fn wait_for_change(changes: &mut Changes<'_>, rollout: &Rollout, status: &mut St
     let id = rollout.id.to_string();
     loop {
         match changes.next(TICK)? {
-            Next::Row(row) if concerns(&decode(&row)?, &id, rollout) => return Ok(()),
-            Next::Row(_) | Next::Timeout => {}
-            Next::Unreachable => status.show_reconnecting(),
-            Next::Reconnected => return Ok(()),
+            Change::Row(row) if concerns(&decode(&row)?, &id, rollout) => return Ok(()),
+            Change::Row(_) | Change::Timeout => {}
+            Change::Unreachable => status.show_reconnecting(),
+            Change::Reconnected => return Ok(()),
         }
     }
 }

@@ -38,7 +38,7 @@ fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
         )));
     }
     let role = args.role;
-    let name = args.name.as_deref().unwrap_or(role.word());
+    let name = args.name.as_deref().unwrap_or(role.as_str());
     check_name(name)?;
     let sign_in = SignIn::in_directory(directory).map_err(|error| Failure::Refused(error.to_string()))?;
     let subject = Subject { name: name.into(), client_id: name.into(), object_id: name.into(), role };

@@ -3,7 +3,7 @@
 mod instances;
 
 use forewarn_api_types::{
-    DeleteInstances, ModelChange, NewScaleSet, Nullable, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances,
+    DeleteInstances, InstanceSelection, ModelChange, NewScaleSet, Nullable, ScaleSet, ScaleSetChange, ScaleSetChanged,
     Upgrade, UpgradePolicy,
 };
 use serde_json::Value;
@@ -139,7 +139,7 @@ fn delete(
 fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let InstanceOperationArgs { set, instances, waiting } = some;
     let instances = instances::vm_ids(&instances::select_named(api, set, &instances.ids)?);
-    let body = SomeInstances { instances, event_id: None };
+    let body = InstanceSelection { instances, event_id: None };
     let call = Call::api(&["scale-sets", &set.segment(), action]).dry_run(waiting.dry_run).creates_events();
     follow(api, &api.post(&call, &body)?, &waiting.for_one(), output)
 }

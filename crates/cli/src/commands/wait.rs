@@ -12,7 +12,7 @@ use crate::decode::decode;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, StatusLine};
-use crate::parse::span_text;
+use crate::parse::format_span;
 
 /// Limit of one request. The next one continues where it stopped, so that nothing is missed.
 const ONE_REQUEST: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
         status_line.show(&format!(
             "Waiting until {}, {} left (Ctrl-C: stop)",
             describe_condition(args),
-            span_text(whole_secs(left))
+            format_span(whole_secs(left))
         ));
         let answer = api.get(&call(args, since, left.min(ONE_REQUEST), after))?;
         let read: WaitAnswer = decode(&answer)?;
@@ -59,7 +59,7 @@ fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Resu
         WaitStatus::Scheduled | WaitStatus::Approved => None,
     };
     let advice = advice.map_or(String::new(), |advice| format!(". {advice}"));
-    let text = format!("timed out after {}: {}{advice}", span_text(args.timeout), describe_timeout(args));
+    let text = format!("timed out after {}: {}{advice}", format_span(args.timeout), describe_timeout(args));
     Ok(Failure::TimedOut(output::escape(&text)))
 }
 

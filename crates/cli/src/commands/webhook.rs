@@ -15,7 +15,7 @@ use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::{Failure, strip_os_codes};
 use crate::output::{self, Cell, Color, TableRow};
-use crate::parse::span_text;
+use crate::parse::format_span;
 
 pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -213,7 +213,7 @@ fn describe_change(webhook: &Webhook, done: &str) -> Vec<String> {
 
 fn facts(webhook: &Webhook) -> Vec<String> {
     let state = &webhook.state;
-    let retry = span_text(std::time::Duration::from_secs(webhook.retry_seconds));
+    let retry = format_span(std::time::Duration::from_secs(webhook.retry_seconds));
     let mut facts = vec![
         ("Name", webhook.name.clone()),
         ("URL", webhook.url.clone()),

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::values::Typed;
+use super::values::TypedWords;
 
 /// Where the typed words lead to.
 pub struct Position<'a> {
@@ -10,7 +10,7 @@ pub struct Position<'a> {
     /// The names of the commands so far, without the program.
     pub path: Vec<&'a str>,
     /// The connection options so far.
-    pub connection: Typed,
+    pub connection: TypedWords,
     /// The option that the next word is a value of.
     pending: Option<&'a Arg>,
     /// The number of words so far that are no commands and no options.
@@ -34,7 +34,7 @@ impl<'a> Position<'a> {
         let mut position = Position {
             command: root,
             path: Vec::new(),
-            connection: Typed::default(),
+            connection: TypedWords::default(),
             pending: None,
             positionals: 0,
             is_escaped: false,

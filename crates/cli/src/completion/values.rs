@@ -24,7 +24,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// The names of the entries of this list, each with its resource group if it has one.
     Names(&'static str),
     /// The IDs of the entries of this list.
@@ -42,13 +42,13 @@ const SETS: [&str; 3] = ["availability-sets", "cloud-services", "scale-sets"];
 
 /// The connection options that were typed.
 #[derive(Clone, Debug, Default)]
-pub struct Typed {
+pub struct TypedWords {
     server: Option<String>,
     data: Option<String>,
     token: Option<String>,
 }
 
-impl Typed {
+impl TypedWords {
     pub fn note(&mut self, arg: &Arg, value: &str) {
         let slot = match arg.get_id().as_str() {
             "server" => &mut self.server,
@@ -72,24 +72,24 @@ impl Typed {
 }
 
 /// The values of an argument of the command `path`; None if they are not known to a server.
-pub fn kind_of(path: &[&str], arg: &Arg) -> Option<Kind> {
+pub fn kind_of(path: &[&str], arg: &Arg) -> Option<ValueKind> {
     let (&noun, verb) = (path.first()?, path.get(1).copied().unwrap_or_default());
     // These have a server of their own.
     if matches!(noun, "run" | "check" | "serve") {
         return None;
     }
     match arg.get_id().as_str() {
-        "vm" | "machines" => Some(Kind::Names("machines")),
-        "host" => Some(Kind::Names("hosts")),
-        "group" | "set" => Some(Kind::Groups),
-        "availability_set" => Some(Kind::Names("availability-sets")),
-        "vmss" => Some(Kind::Names("scale-sets")),
-        "cloud_service" => Some(Kind::Names("cloud-services")),
-        "resource_group" | "resource_groups" => Some(Kind::ResourceGroups),
-        "event" => Some(Kind::Ids("events")),
-        "operation" => Some(Kind::Ids("operations")),
-        "rollout" => Some(Kind::Ids("rollouts")),
-        "scenario" => Some(Kind::Names("scenarios")),
+        "vm" | "machines" => Some(ValueKind::Names("machines")),
+        "host" => Some(ValueKind::Names("hosts")),
+        "group" | "set" => Some(ValueKind::Groups),
+        "availability_set" => Some(ValueKind::Names("availability-sets")),
+        "vmss" => Some(ValueKind::Names("scale-sets")),
+        "cloud_service" => Some(ValueKind::Names("cloud-services")),
+        "resource_group" | "resource_groups" => Some(ValueKind::ResourceGroups),
+        "event" => Some(ValueKind::Ids("events")),
+        "operation" => Some(ValueKind::Ids("operations")),
+        "rollout" => Some(ValueKind::Ids("rollouts")),
+        "scenario" => Some(ValueKind::Names("scenarios")),
         "positional" | "name" if verb != "create" => name_kind(noun),
         "id" | "ids" => id_kind(noun),
         _ => None,
@@ -97,33 +97,33 @@ pub fn kind_of(path: &[&str], arg: &Arg) -> Option<Kind> {
 }
 
 /// The kind of a command's own name.
-fn name_kind(noun: &str) -> Option<Kind> {
+fn name_kind(noun: &str) -> Option<ValueKind> {
     match noun {
-        "vm" => Some(Kind::Names("machines")),
-        "vmss" => Some(Kind::Names("scale-sets")),
-        "availability-set" => Some(Kind::Names("availability-sets")),
-        "cloud-service" => Some(Kind::Names("cloud-services")),
-        "host" => Some(Kind::Names("hosts")),
-        "webhook" => Some(Kind::Names("webhooks")),
-        "scenario" => Some(Kind::Names("scenarios")),
-        "context" => Some(Kind::Contexts),
+        "vm" => Some(ValueKind::Names("machines")),
+        "vmss" => Some(ValueKind::Names("scale-sets")),
+        "availability-set" => Some(ValueKind::Names("availability-sets")),
+        "cloud-service" => Some(ValueKind::Names("cloud-services")),
+        "host" => Some(ValueKind::Names("hosts")),
+        "webhook" => Some(ValueKind::Names("webhooks")),
+        "scenario" => Some(ValueKind::Names("scenarios")),
+        "context" => Some(ValueKind::Contexts),
         _ => None,
     }
 }
 
-fn id_kind(noun: &str) -> Option<Kind> {
+fn id_kind(noun: &str) -> Option<ValueKind> {
     match noun {
-        "events" => Some(Kind::Ids("events")),
-        "operation" => Some(Kind::Ids("operations")),
-        "rollout" => Some(Kind::Ids("rollouts")),
-        "fault" => Some(Kind::Ids("faults")),
+        "events" => Some(ValueKind::Ids("events")),
+        "operation" => Some(ValueKind::Ids("operations")),
+        "rollout" => Some(ValueKind::Ids("rollouts")),
+        "fault" => Some(ValueKind::Ids("faults")),
         _ => None,
     }
 }
 
 /// Fetches the values, or none if that fails or takes too long.
-pub fn fetch(kind: Kind, typed: &Typed, word: &str) -> Vec<Candidate> {
-    if kind == Kind::Contexts {
+pub fn fetch(kind: ValueKind, typed: &TypedWords, word: &str) -> Vec<Candidate> {
+    if kind == ValueKind::Contexts {
         return contexts();
     }
     let (connection, word) = (typed.connection(), word.to_owned());
@@ -141,25 +141,25 @@ fn contexts() -> Vec<Candidate> {
     contexts.into_iter().map(|context| Candidate::new(context.name, context.server)).collect()
 }
 
-fn candidates(api: &Api, kind: Kind, word: &str) -> Result<Vec<Candidate>, Failure> {
+fn candidates(api: &Api, kind: ValueKind, word: &str) -> Result<Vec<Candidate>, Failure> {
     let list = |path: &str| match UNPAGED.contains(&path) {
         true => decode::<Page<Value>>(&api.get(&Call::api(&[path]))?).map(|page| page.value),
         false => api.list_some(Call::api(&[path]), ENTRIES_MAX),
     };
     Ok(match kind {
-        Kind::Names(path) => names(&list(path)?, word),
-        Kind::Ids(path) => list(path)?.iter().filter_map(id).collect(),
-        Kind::Groups => {
+        ValueKind::Names(path) => names(&list(path)?, word),
+        ValueKind::Ids(path) => list(path)?.iter().filter_map(id).collect(),
+        ValueKind::Groups => {
             let lists: Vec<_> = SETS.into_iter().map(list).collect::<Result<_, _>>()?;
             names(&lists.concat(), word)
         }
-        Kind::ResourceGroups => {
+        ValueKind::ResourceGroups => {
             let mut groups: Vec<_> = list("machines")?.iter().map(|entry| text(entry, "resourceGroup")).collect();
             groups.sort();
             groups.dedup();
             groups.into_iter().map(|group| Candidate::new(group, "")).collect()
         }
-        Kind::Contexts => contexts(),
+        ValueKind::Contexts => contexts(),
     })
 }
 

@@ -10,7 +10,7 @@ use toml::Value;
 use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
 use super::raw::RawValue;
 use super::{listener, oidc, tls};
-use crate::parse::{name, number, one_of, socket, span, span_text, time, yes_or_no};
+use crate::parse::{format_span, name, number, one_of, parse_span, socket, time, yes_or_no};
 
 pub struct Setting {
     /// Key in the file; a dot separates table and key.
@@ -71,7 +71,7 @@ macro_rules! span_setting {
                 c.$($field).+ = span_between(v, $least, $most)?;
                 Ok(())
             },
-            |c| Some(span_text(c.$($field).+).into())
+            |c| Some(format_span(c.$($field).+).into())
         )
     };
 }
@@ -354,9 +354,9 @@ fn path(values: &[RawValue]) -> Result<PathBuf, ValueError> {
 
 fn span_between(values: &[RawValue], least_secs: u64, most_secs: u64) -> Result<Duration, ValueError> {
     let (least, most) = (Duration::from_secs(least_secs), Duration::from_secs(most_secs));
-    let span = span(one(values)?).ok().filter(|span| (least..=most).contains(span));
+    let span = parse_span(one(values)?).ok().filter(|span| (least..=most).contains(span));
     span.ok_or_else(|| {
-        let range = format!("from {} to {}", span_text(least), span_text(most));
+        let range = format!("from {} to {}", format_span(least), format_span(most));
         ValueError::Expected(format!("a duration {range}, such as 90s, 15m, 1h30m or 2d"))
     })
 }

@@ -18,14 +18,14 @@ pub trait TableRow: DeserializeOwned {
 }
 
 #[derive(Clone, Copy)]
-pub enum Answer<'a> {
+pub enum ApiValue<'a> {
     One(&'a Value),
     Many(&'a [Value]),
 }
 
 /// Prints a list; as a table for people.
 pub fn print_list<T: TableRow>(values: &[Value], output: Output) -> Result<(), Failure> {
-    print_answer(Answer::Many(values), output, |things: &[T]| print_table(T::HEADER, &rows(things), T::EMPTY))
+    print_answer(ApiValue::Many(values), output, |things: &[T]| print_table(T::HEADER, &rows(things), T::EMPTY))
 }
 
 /// Prints one value; as lines for people.
@@ -34,20 +34,20 @@ pub fn print_one<T: TableRow>(
     output: Output,
     render: impl FnOnce(&T) -> Vec<String>,
 ) -> Result<(), Failure> {
-    print_answer(Answer::One(value), output, |things: &[T]| {
+    print_answer(ApiValue::One(value), output, |things: &[T]| {
         things.first().map(render).unwrap_or_default().iter().try_for_each(|text| print_line(text))
     })
 }
 
 /// Prints an answer as JSON, YAML or tab-separated rows, or renders it for people.
 pub fn print_answer<T: TableRow>(
-    answer: Answer<'_>,
+    answer: ApiValue<'_>,
     output: Output,
     render: impl FnOnce(&[T]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     match (output, answer) {
-        (Output::Json | Output::Yaml, Answer::One(one)) => print_value(one, output),
-        (Output::Json | Output::Yaml, Answer::Many(many)) => print_value(&Value::from(many), output),
+        (Output::Json | Output::Yaml, ApiValue::One(one)) => print_value(one, output),
+        (Output::Json | Output::Yaml, ApiValue::Many(many)) => print_value(&Value::from(many), output),
         (Output::Tsv, _) => rows(&answer.decode::<T>()?).iter().try_for_each(|row| print_line(&join_with_tabs(row))),
         (Output::Table, _) => render(&answer.decode()?),
     }
@@ -67,11 +67,11 @@ pub fn format_fields(pairs: &[(&str, String)]) -> Vec<String> {
     pairs.iter().map(|(name, text)| format!("{name:<width$}  {}", super::escape(text))).collect()
 }
 
-impl Answer<'_> {
+impl ApiValue<'_> {
     fn decode<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         match self {
-            Answer::One(value) => Ok(vec![decode(value)?]),
-            Answer::Many(values) => decode_all(values),
+            ApiValue::One(value) => Ok(vec![decode(value)?]),
+            ApiValue::Many(values) => decode_all(values),
         }
     }
 }

@@ -23,14 +23,14 @@ use crate::failure::Failure;
 /// Messages to the program's side, one per line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum CompanionMessage {
-    Ready(Ready),
+    Ready(CompanionReady),
     Serving,
     Refused(String),
 }
 
 /// The information that the program's side needs.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ready {
+pub struct CompanionReady {
     /// The machine that the program runs as.
     pub machine: String,
     /// The management address of a temporary server.

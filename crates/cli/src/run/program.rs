@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use super::companion::{CompanionMessage, Ready};
+use super::companion::{CompanionMessage, CompanionReady};
 use super::namespace::{self, NamespaceListeners};
 use super::{fd_passing, upstream};
 use crate::args::{RunArgs, Verbosity};
@@ -50,7 +50,7 @@ impl Companion {
         }
     }
 
-    fn wait_until_ready(&self) -> Result<Ready, Failure> {
+    fn wait_until_ready(&self) -> Result<CompanionReady, Failure> {
         match self.receive()? {
             CompanionMessage::Ready(ready) => Ok(ready),
             CompanionMessage::Refused(message) => Err(not_run(message)),
@@ -83,7 +83,7 @@ impl Companion {
     }
 }
 
-fn announce(args: &RunArgs, ready: &Ready) {
+fn announce(args: &RunArgs, ready: &CompanionReady) {
     if let (Verbosity::Normal, Some(management)) = (args.verbosity(), &ready.temporary) {
         output::print_stderr(&format!(
             "forewarn: management {management} (try: forewarn vm restart {} --server {management})",
@@ -93,7 +93,7 @@ fn announce(args: &RunArgs, ready: &Ready) {
 }
 
 /// Returns only on failure.
-fn become_program(args: &RunArgs, ready: &Ready) -> Failure {
+fn become_program(args: &RunArgs, ready: &CompanionReady) -> Failure {
     let (program, arguments) = args.command.split_first().expect("clap wants at least one word");
     let mut command = Command::new(program);
     command.args(arguments);

@@ -10,7 +10,7 @@ use forewarn_server::{BoundAddress, Config, Running};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::companion::Ready;
+use super::companion::CompanionReady;
 use super::relay::Upstream;
 use crate::args::{Connection, Output, RunOptions};
 use crate::client::{Api, Call};
@@ -29,13 +29,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    pub fn ready(&self, options: &RunOptions) -> Ready {
+    pub fn ready(&self, options: &RunOptions) -> CompanionReady {
         let mut ports = options.reach.clone();
         let local = local_port(&self.management);
         ports.extend(local);
         ports.sort_unstable();
         ports.dedup();
-        Ready {
+        CompanionReady {
             machine: self.machine.clone(),
             temporary: self.temporary.as_ref().map(|_| self.management.clone()),
             server: local.map(|_| self.management.clone()),

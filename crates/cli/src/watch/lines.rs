@@ -6,7 +6,7 @@ use forewarn_api_types::{Event, HistoryRow};
 use serde_json::Value;
 
 use crate::args::Output;
-use crate::client::{Api, Call, Changes, Next, history_line};
+use crate::client::{Api, Call, Change, Changes, format_history_line};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
@@ -22,12 +22,12 @@ pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
     let mut status = StatusLine::new();
     loop {
         match changes.next(CHANGE_WAIT_MAX)? {
-            Next::Unreachable => status.show_reconnecting(),
-            Next::Row(row) => {
+            Change::Unreachable => status.show_reconnecting(),
+            Change::Row(row) => {
                 status.clear();
                 print_change(&row, output)?;
             }
-            Next::Timeout | Next::Reconnected => status.clear(),
+            Change::Timeout | Change::Reconnected => status.clear(),
         }
     }
 }
@@ -45,7 +45,7 @@ fn print_change(row: &Value, output: Output) -> Result<(), Failure> {
         Output::Tsv => output::print_one(row, output, |_: &HistoryRow| Vec::new()),
         Output::Table => {
             let row: HistoryRow = decode(row)?;
-            if row.event.is_some() { output::print_line(&history_line(&row)) } else { Ok(()) }
+            if row.event.is_some() { output::print_line(&format_history_line(&row)) } else { Ok(()) }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::transcript::{self, lines_match};
 use crate::support::{FOREWARN, Server, clean_command, document, text};
-use forewarn_test_support::{Need, can_run, until};
+use forewarn_test_support::{Need, can_run, poll_until};
 
 /// Every test of this file runs programs in a network of their own.
 const NEEDS: &[Need] =
@@ -344,8 +344,8 @@ fn nothing_keeps_running_after_the_program_is_killed() {
         assert!(TcpStream::connect(address).is_ok());
         child.kill().unwrap();
         child.wait().unwrap();
-        until("the end of what the program started", || is_gone(line.trim()).then_some(()));
-        until("the end of the server", || TcpStream::connect(address).is_err().then_some(()));
+        poll_until("the end of what the program started", || is_gone(line.trim()).then_some(()));
+        poll_until("the end of the server", || TcpStream::connect(address).is_err().then_some(()));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::contract::Log;
 pub use cases::CASES;
 
 /// Opens logs. Two logs of the same region are the views of two servers.
-pub trait Regions {
+pub trait LogFactory {
     fn open(&self, region: &str) -> Box<dyn Log>;
 }
 
@@ -25,14 +25,14 @@ impl Case {
     ///
     /// # Panics
     /// If the implementation does not conform.
-    pub fn run(&self, regions: &dyn Regions, region: &str) {
+    pub fn run(&self, regions: &dyn LogFactory, region: &str) {
         (self.run)(&TestServer { regions, region });
     }
 }
 
 /// A region as the cases see it.
 struct TestServer<'a> {
-    regions: &'a dyn Regions,
+    regions: &'a dyn LogFactory,
     region: &'a str,
 }
 

@@ -7,7 +7,7 @@ use crate::contract::{Tail, View};
 use crate::record::{Entry, Position};
 
 /// The relation of the log to the local copy.
-pub enum Chain {
+pub enum LogRelation {
     /// The log continues with these entries.
     Continues(Vec<Entry>),
     /// The local copy is at the head.
@@ -44,27 +44,31 @@ impl fmt::Display for Divergence {
 impl std::error::Error for Divergence {}
 
 /// Judges an answer of the log against the local copy.
-pub fn compare(local: Position, tail: Tail) -> Chain {
+pub fn compare(local: Position, tail: Tail) -> LogRelation {
     let Tail { view: View { head, .. }, entries } = tail;
-    let Some(head) = head else { return Chain::NoRegion };
+    let Some(head) = head else { return LogRelation::NoRegion };
     if head.revision < local.revision {
-        return Chain::Behind(head);
+        return LogRelation::Behind(head);
     }
     if head.revision == local.revision {
-        return if head == local { Chain::Current } else { Chain::Diverged(Divergence { local, log: head }) };
+        return if head == local {
+            LogRelation::Current
+        } else {
+            LogRelation::Diverged(Divergence { local, log: head })
+        };
     }
     match entries.first() {
         Some(first) if first.revision == local.revision + 1 => {}
-        Some(_) | None => return Chain::Missing,
+        Some(_) | None => return LogRelation::Missing,
     }
     let mut last = local;
     for entry in &entries {
         if !last.precedes(entry) {
-            return Chain::Diverged(Divergence { local, log: entry.position() });
+            return LogRelation::Diverged(Divergence { local, log: entry.position() });
         }
         last = entry.position();
     }
-    Chain::Continues(entries)
+    LogRelation::Continues(entries)
 }
 
 impl Machine {

@@ -1,8 +1,8 @@
 //! The follower's part of the state machine: reading the log, and taking over from a silent leader.
 
-use super::chain::{Chain, compare};
-use super::leading::Holding;
-use super::{Call, Delivery, Loss, Machine, Moment, Role, SeenBeat, Step};
+use super::chain::{LogRelation, compare};
+use super::leading::Leadership;
+use super::{Call, Delivery, LeadershipLoss, Machine, Moment, Role, SeenBeat, Step};
 use crate::contract::{Leader, Tail, TakeoverResult, View};
 use crate::request::Request;
 
@@ -27,27 +27,27 @@ impl Machine {
         let is_deposed = matches!(&self.role, Role::Holding(holding)
             if !holding.is_catching_up() || tail.view.token() != Some(holding.token()));
         if is_deposed {
-            self.lose(Loss::Deposed);
+            self.lose(LeadershipLoss::Deposed);
         }
         let view = tail.view.clone();
         self.observe(sent_at, now, &view);
         let chain = compare(self.position, tail);
-        if !matches!(chain, Chain::Behind(_)) {
+        if !matches!(chain, LogRelation::Behind(_)) {
             self.behind_reads = 0;
         }
         match chain {
-            Chain::Continues(entries) => {
+            LogRelation::Continues(entries) => {
                 self.resume_takeover(now, &view);
                 self.deliveries.extend(entries.into_iter().map(Delivery::Apply));
             }
-            Chain::Current => self.take_current(now, &view),
-            Chain::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),
-            Chain::NoRegion => self.ask_once(now, Delivery::NoRegion),
-            Chain::Behind(head) => {
+            LogRelation::Current => self.take_current(now, &view),
+            LogRelation::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),
+            LogRelation::NoRegion => self.ask_once(now, Delivery::NoRegion),
+            LogRelation::Behind(head) => {
                 self.retry_at = now + self.settings.retry_after;
                 self.take_behind(head);
             }
-            Chain::Diverged(divergence) => self.stop(divergence),
+            LogRelation::Diverged(divergence) => self.stop(divergence),
         }
     }
 
@@ -72,14 +72,14 @@ impl Machine {
         if let Some((token, leader)) = &view.leader {
             let is_ours = leader.nonce.session == self.identity.session && leader.nonce.counter > self.given_up;
             if is_ours {
-                self.role = Role::Holding(Box::new(Holding::new(*token, now, self.seen_beat)));
+                self.role = Role::Holding(Box::new(Leadership::new(*token, now, self.seen_beat)));
             }
         }
     }
 
     /// The application must act before this server can continue. A leadership is of no use meanwhile.
     fn ask_once(&mut self, now: Moment, delivery: Delivery) {
-        if let Some(token) = self.lose(Loss::Confused) {
+        if let Some(token) = self.lose(LeadershipLoss::Confused) {
             self.role = Role::Resigning(token);
         }
         self.retry_at = now + self.settings.silence_min;
@@ -106,7 +106,9 @@ impl Machine {
 
     pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakeoverResult) {
         match taken {
-            TakeoverResult::Won(token) => self.role = Role::Holding(Box::new(Holding::new(token, now, self.seen_beat))),
+            TakeoverResult::Won(token) => {
+                self.role = Role::Holding(Box::new(Leadership::new(token, now, self.seen_beat)))
+            }
             TakeoverResult::Lost => self.silence.reset(),
         }
     }

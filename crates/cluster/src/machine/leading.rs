@@ -1,13 +1,15 @@
 //! The leader's part of the state machine: beats, the opening record, commits and their outcome, truncation, resignation.
 
-use super::{Call, Delivery, Divergence, Lead, Loss, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step};
+use super::{
+    Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step,
+};
 use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, Roster, Token, TruncateResult};
 use crate::record::{Entry, Nonce, Record, RecordKind};
 use crate::request::Request;
 
 /// A leadership.
 #[derive(Debug)]
-pub struct Holding {
+pub struct Leadership {
     token: Token,
     stage: Stage,
     /// The last beat of the previous leader.
@@ -57,9 +59,9 @@ struct Commit {
 #[error("this server does not lead or has a commit in progress")]
 pub struct NotReady;
 
-impl Holding {
-    pub fn new(token: Token, now: Moment, inherited: Option<SeenBeat>) -> Holding {
-        Holding {
+impl Leadership {
+    pub fn new(token: Token, now: Moment, inherited: Option<SeenBeat>) -> Leadership {
+        Leadership {
             token,
             stage: Stage::CatchingUp,
             inherited,
@@ -222,16 +224,16 @@ impl Machine {
                 // Without an empty record, the commit was never sent.
                 let outcome = if commit.empty.is_some() { Outcome::Unknown } else { Outcome::Deposed };
                 self.deliveries.push_back(Delivery::Outcome(outcome));
-                Loss::CannotWrite
+                LeadershipLoss::CannotWrite
             }
             Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => match (cannot_write, no_contact) {
-                (true, _) => Loss::CannotWrite,
-                (false, true) => Loss::NoContact,
-                (false, false) if holding.steps_down => Loss::SteppedDown,
+                (true, _) => LeadershipLoss::CannotWrite,
+                (false, true) => LeadershipLoss::NoContact,
+                (false, false) if holding.steps_down => LeadershipLoss::SteppedDown,
                 (false, false) => return false,
             },
         };
-        if matches!(loss, Loss::NoContact | Loss::SteppedDown) {
+        if matches!(loss, LeadershipLoss::NoContact | LeadershipLoss::SteppedDown) {
             self.paused_until = now + self.settings.pause;
         }
         if let Some(token) = self.lose(loss) {
@@ -273,7 +275,7 @@ impl Machine {
                 let term = record.term;
                 self.push_apply(record);
                 let last_beat = inherited.map(|seen| (seen.beat, now.saturating_sub(seen.answered_at)));
-                self.deliveries.push_back(Delivery::Lead(Lead { term, last_beat }));
+                self.deliveries.push_back(Delivery::Lead(LeadershipStart { term, last_beat }));
             }
             Stage::Committing(commit) => match commit.empty {
                 None => self.push_committed(commit.record),
@@ -309,7 +311,7 @@ impl Machine {
             Stage::Opening(_) | Stage::CatchingUp | Stage::Ready => {
                 self.set_stage(Stage::CatchingUp, now);
                 if !is_ours {
-                    self.lose(Loss::Deposed);
+                    self.lose(LeadershipLoss::Deposed);
                 }
             }
         }
@@ -339,9 +341,9 @@ impl Machine {
             self.push_outcome(Outcome::Unknown);
         }
         if !is_ours {
-            self.lose(Loss::Deposed);
+            self.lose(LeadershipLoss::Deposed);
         } else if !is_settled {
-            self.lose(Loss::Confused);
+            self.lose(LeadershipLoss::Confused);
         }
     }
 
@@ -411,7 +413,7 @@ impl Machine {
         match head {
             Some(head) if head.revision < position.revision => self.stop(Divergence { local: position, log: head }),
             Some(head) if head != position && matches!(holding.stage, Stage::Ready) && self.deliveries.is_empty() => {
-                self.lose(Loss::Confused);
+                self.lose(LeadershipLoss::Confused);
             }
             Some(_) | None => {}
         }
@@ -423,7 +425,7 @@ impl Machine {
         match &holding.stage {
             Stage::Committing(_) => {}
             Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => {
-                self.lose(Loss::Deposed);
+                self.lose(LeadershipLoss::Deposed);
             }
         }
     }

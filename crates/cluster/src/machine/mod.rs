@@ -25,10 +25,10 @@ use crate::record::{Entry, Nonce, Position};
 use crate::request::{Request, Response};
 
 pub use chain::Divergence;
-use leading::Holding;
+use leading::Leadership;
 pub use leading::NotReady;
 pub use settings::Settings;
-use silence::Silence;
+use silence::SilenceDetector;
 
 /// A point in time on the server's own clock, which never goes back and counts while the computer sleeps.
 pub type Moment = Duration;
@@ -63,11 +63,11 @@ pub enum Delivery {
     /// Apply this entry durably, then call [`Machine::applied`] or [`Machine::apply_failed`].
     Apply(Entry),
     /// This server leads and may commit.
-    Lead(Lead),
+    Lead(LeadershipStart),
     /// The end of a commit.
     Outcome(Outcome),
     /// This server no longer leads.
-    Lost(Loss),
+    Lost(LeadershipLoss),
     /// The log no longer has the next entry: copy a snapshot from a peer and call [`Machine::transferred`].
     Missing { next: u64 },
     /// The region does not exist yet.
@@ -78,7 +78,7 @@ pub enum Delivery {
 
 /// The beginning of a leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lead {
+pub struct LeadershipStart {
     pub term: u64,
     /// The previous leader's last beat, with the time since then on this server's clock. The region's time continues from
     /// there.
@@ -98,7 +98,7 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum LeadershipLoss {
     /// Another server has taken over.
     Deposed,
     /// The log did not answer for too long, or an outcome was not known in time.
@@ -133,7 +133,7 @@ struct SeenBeat {
 #[derive(Debug)]
 enum Role {
     Following,
-    Holding(Box<Holding>),
+    Holding(Box<Leadership>),
     /// Resigns, then follows.
     Resigning(Token),
     /// Resigns, if it leads, then does nothing.
@@ -171,7 +171,7 @@ pub struct Machine {
     in_flight: Option<InFlight>,
     applying: Option<Position>,
     deliveries: VecDeque<Delivery>,
-    silence: Silence,
+    silence: SilenceDetector,
     seen_beat: Option<SeenBeat>,
     leader: Option<Leader>,
     /// The takeover to try next.
@@ -199,7 +199,7 @@ impl Machine {
             in_flight: None,
             applying: None,
             deliveries: VecDeque::new(),
-            silence: Silence::default(),
+            silence: SilenceDetector::default(),
             seen_beat: None,
             leader: None,
             swap: None,
@@ -294,7 +294,7 @@ impl Machine {
     pub fn apply_failed(&mut self) {
         self.applying = None;
         self.deliveries.retain(|delivery| matches!(delivery, Delivery::Outcome(_)));
-        let token = self.lose(Loss::ApplyFailed);
+        let token = self.lose(LeadershipLoss::ApplyFailed);
         self.role = Role::Stopped(token);
     }
 
@@ -358,7 +358,7 @@ impl Machine {
     }
 
     /// Ends the leadership, if there is one, and returns its token.
-    fn lose(&mut self, loss: Loss) -> Option<Token> {
+    fn lose(&mut self, loss: LeadershipLoss) -> Option<Token> {
         self.given_up = self.counter;
         self.silence.reset();
         self.swap = None;
@@ -370,7 +370,7 @@ impl Machine {
     }
 
     fn stop(&mut self, divergence: Divergence) {
-        let token = self.lose(Loss::Confused);
+        let token = self.lose(LeadershipLoss::Confused);
         self.deliveries.push_back(Delivery::Diverged(divergence));
         self.role = Role::Stopped(token);
     }

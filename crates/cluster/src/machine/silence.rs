@@ -17,7 +17,7 @@ const DEPOSED_MAX: usize = 16;
 const RETURNS_EXCUSED: u32 = 1;
 
 #[derive(Debug, Default)]
-pub struct Silence {
+pub struct SilenceDetector {
     seen: Option<Seen>,
     /// The version and the session of the last leader seen, and the time of the change to it.
     leader: Option<(u64, u64)>,
@@ -35,7 +35,7 @@ struct Seen {
     reads: u32,
 }
 
-impl Silence {
+impl SilenceDetector {
     /// Records a successful read.
     pub fn observe(&mut self, now: Moment, view: &View, settings: &Settings) {
         let sighting = view.sighting();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// Reads every 200 ms from `start` until the silence is over, and returns how long that took.
-    fn silence_after(silence: &mut Silence, start: Moment, view: &View) -> Duration {
+    fn silence_after(silence: &mut SilenceDetector, start: Moment, view: &View) -> Duration {
         let settings = Settings::default();
         let mut now = start;
         loop {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// The silence before each takeover, with leaders of these sessions. Also returns the time at the end.
-    fn silences(silence: &mut Silence, sessions: &[u64]) -> (Vec<u128>, Moment) {
+    fn silences(silence: &mut SilenceDetector, sessions: &[u64]) -> (Vec<u128>, Moment) {
         let mut now = ms(0);
         let mut waits = Vec::new();
         for (version, session) in (1..).zip(sessions) {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_required_silence_doubles_while_living_leaders_depose_each_other_and_resets_after_a_quiet_minute() {
-        let mut silence = Silence::default();
+        let mut silence = SilenceDetector::default();
         let (waits, now) = silences(&mut silence, &[1, 2, 3, 1, 2, 3, 2, 1, 1]);
         assert_eq!(waits, [1200, 1200, 1200, 1200, 2400, 4800, 9600, 10_000, 10_000]);
         let now = now + ms(60_000);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn leaders_that_crash_one_after_the_other_do_not_make_the_others_wait_longer() {
         let sessions: Vec<u64> = (1..=2 * DEPOSED_MAX as u64).collect();
-        let mut silence = Silence::default();
+        let mut silence = SilenceDetector::default();
         let (waits, _) = silences(&mut silence, &sessions);
         assert!(waits.iter().all(|wait| *wait == 1200), "{waits:?}");
         assert!(silence.deposed.len() <= DEPOSED_MAX);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn leaders_that_resigned_do_not_make_the_others_wait_longer() {
-        let mut silence = Silence::default();
+        let mut silence = SilenceDetector::default();
         let mut now = ms(0);
         for version in 1..=6 {
             for leader in [Some((version, version % 2)), None] {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_failed_read_starts_the_measurement_again() {
         let settings = Settings::default();
-        let mut silence = Silence::default();
+        let mut silence = SilenceDetector::default();
         let same = view(Some((1, 1)), 1);
         for at in 0..6 {
             silence.observe(ms(at * 200), &same, &settings);

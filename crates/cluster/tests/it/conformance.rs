@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use forewarn_cluster::conformance::{CASES, Regions};
+use forewarn_cluster::conformance::{CASES, LogFactory};
 use forewarn_cluster::{Faults, FaultyLog, Log, MemoryLog};
 
 #[derive(Default)]
 struct InMemory(Mutex<HashMap<String, MemoryLog>>);
 
-impl Regions for InMemory {
+impl LogFactory for InMemory {
     fn open(&self, region: &str) -> Box<dyn Log> {
         Box::new(self.0.lock().unwrap().entry(region.into()).or_default().clone())
     }
@@ -18,7 +18,7 @@ impl Regions for InMemory {
 /// The wrapper must be transparent while it has no faults.
 struct WithoutFaults(InMemory);
 
-impl Regions for WithoutFaults {
+impl LogFactory for WithoutFaults {
     fn open(&self, region: &str) -> Box<dyn Log> {
         let log = self.0.0.lock().unwrap().entry(region.into()).or_default().clone();
         Box::new(FaultyLog::new(log, Faults::default()))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forewarn_cluster::machine::{Delivery, Identity, Loss, Machine, Moment, Outcome, Settings, Step};
+use forewarn_cluster::machine::{Delivery, Identity, LeadershipLoss, Machine, Moment, Outcome, Settings, Step};
 use forewarn_cluster::{
     AppendResult, Entry, Leader, Log as _, LogError, MemoryLog, Nonce, Position, Record, RecordKind, Request,
     TakeoverResult, Token,
@@ -131,7 +131,7 @@ fn a_commit_that_happened_before_the_takeover_is_a_success() {
     let Outcome::Committed(position) = outcome(&deliveries) else { panic!("{deliveries:?}") };
     assert_eq!(*position, bench.machine.position());
     assert!(matches!(&deliveries[0], Delivery::Apply(Entry { record, .. }) if record.payload == b"payload"));
-    assert_eq!(deliveries.last(), Some(&Delivery::Lost(Loss::Deposed)));
+    assert_eq!(deliveries.last(), Some(&Delivery::Lost(LeadershipLoss::Deposed)));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_commit_that_did_not_happen_before_the_takeover_never_does() {
         bench.lose_answer();
         let deliveries = bench.deliveries();
         assert_eq!(outcome(&deliveries), &Outcome::Deposed);
-        assert_eq!(deliveries.last(), Some(&Delivery::Lost(Loss::Deposed)));
+        assert_eq!(deliveries.last(), Some(&Delivery::Lost(LeadershipLoss::Deposed)));
         // The request arrives after all.
         request.run(&mut bench.log).unwrap();
         assert!(!bench.log.back_up().entries().any(|entry| entry.record.payload == b"payload"));

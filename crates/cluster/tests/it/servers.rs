@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use forewarn_cluster::machine::{Identity, Lead, Loss, Moment, Outcome, Settings};
+use forewarn_cluster::machine::{Identity, LeadershipLoss, LeadershipStart, Moment, Outcome, Settings};
 use forewarn_cluster::{
     Clock, Entry, Fault, Faults, FaultyLog, Follower, Following, Log as _, Member, MemoryLog, Position, RecordKind,
     Replica, Writer,
@@ -116,7 +116,7 @@ impl Site {
         let (mut follower, mut server) = self.follower(name, Copy::default());
         lead(&mut follower, &mut server);
         let mut writer = follower.lead();
-        writer.tend(&mut server.copy).unwrap();
+        writer.run_due_tasks(&mut server.copy).unwrap();
         (writer, server)
     }
 }
@@ -127,7 +127,7 @@ fn follow_for(follower: &mut Follower, server: &mut Server, secs: u64) -> Follow
 }
 
 #[track_caller]
-fn lead(follower: &mut Follower, server: &mut Server) -> Lead {
+fn lead(follower: &mut Follower, server: &mut Server) -> LeadershipStart {
     match follow_for(follower, server, 60) {
         Following::Lead(lead) => lead,
         other => panic!("expected a leadership, not {other:?}"),
@@ -162,7 +162,7 @@ fn another_server_takes_over_after_silence_and_raises_the_term() {
     commit(&mut writer, &mut a, "one");
     let (mut follower, mut b) = site.follower("b", Copy::default());
     let begun = b.clock.now();
-    let Lead { term, last_beat } = lead(&mut follower, &mut b);
+    let LeadershipStart { term, last_beat } = lead(&mut follower, &mut b);
     let waited = b.clock.now() - begun;
     assert!((1200..2000).contains(&waited.as_millis()), "{waited:?}");
     assert_eq!(term, 2);
@@ -226,7 +226,7 @@ fn a_leader_that_gets_no_answers_resigns_and_does_not_know_the_outcome() {
     // The clock stands for the time that the lost requests take.
     let outcome = writer.commit(&mut server.copy, b"lost".to_vec());
     assert_eq!(outcome, Outcome::Unknown);
-    assert_eq!(writer.tend(&mut server.copy), Err(Loss::CannotWrite));
+    assert_eq!(writer.run_due_tasks(&mut server.copy), Err(LeadershipLoss::CannotWrite));
     assert!(!writer.may_act());
 }
 
@@ -247,7 +247,7 @@ fn a_copy_that_cannot_apply_ends_the_leadership_but_not_the_commit() {
     let (mut writer, mut a) = site.writer("a");
     a.copy.is_full = true;
     assert!(matches!(writer.commit(&mut a.copy, b"one".to_vec()), Outcome::Committed(_)));
-    assert_eq!(writer.tend(&mut a.copy), Err(Loss::ApplyFailed));
+    assert_eq!(writer.run_due_tasks(&mut a.copy), Err(LeadershipLoss::ApplyFailed));
     let mut stopped = writer.follow();
     let Following::ApplyFailed(error) = follow_for(&mut stopped, &mut a, 5) else { panic!("it does not stop") };
     assert!(error.contains("no space"));
@@ -267,7 +267,7 @@ fn a_leader_steps_down_and_another_one_takes_over_at_once() {
     let (mut writer, mut a) = site.writer("a");
     commit(&mut writer, &mut a, "one");
     writer.step_down();
-    assert_eq!(writer.tend(&mut a.copy), Err(Loss::SteppedDown));
+    assert_eq!(writer.run_due_tasks(&mut a.copy), Err(LeadershipLoss::SteppedDown));
     let mut first = writer.follow();
     assert!(matches!(follow_for(&mut first, &mut a, 5), Following::Idle), "it pauses");
     let (mut follower, mut b) = site.follower("b", Copy::default());
@@ -283,12 +283,12 @@ fn a_leader_without_contact_to_most_servers_resigns() {
     writer.set_contact(false);
     let begun = server.clock.now();
     let loss = loop {
-        match writer.tend(&mut server.copy) {
+        match writer.run_due_tasks(&mut server.copy) {
             Ok(next) => server.clock.sleep_until(next),
             Err(loss) => break loss,
         }
     };
-    assert_eq!(loss, Loss::NoContact);
+    assert_eq!(loss, LeadershipLoss::NoContact);
     assert!((5..7).contains(&(server.clock.now() - begun).as_secs()));
 }
 
@@ -298,7 +298,7 @@ fn progress_is_reported_only_once_it_is_durable() {
     let (mut writer, mut a) = site.writer("a");
     let report = |writer: &mut Writer, a: &mut Server| {
         a.clock.sleep_until(a.clock.now() + site.settings.report_every);
-        writer.tend(&mut a.copy).unwrap();
+        writer.run_due_tasks(&mut a.copy).unwrap();
         site.log.clone().roster().unwrap().members[0].applied
     };
     commit(&mut writer, &mut a, "1");
@@ -322,7 +322,7 @@ fn the_leader_deletes_what_all_servers_have_applied() {
     let member = Member { name: "b".into(), applied: 3, format: 1, address: "b".into() };
     site.log.clone().report(&member).unwrap();
     while site.log.back_up().entries().next().unwrap().revision == 1 {
-        let next = writer.tend(&mut a.copy).unwrap();
+        let next = writer.run_due_tasks(&mut a.copy).unwrap();
         a.clock.sleep_until(next);
     }
     assert_eq!(site.log.back_up().entries().next().unwrap().revision, 4);
@@ -385,7 +385,7 @@ fn a_region_that_does_not_exist_is_reported_once() {
 fn freshness_counts_from_the_read_that_first_showed_a_beat() {
     let site = Site::new();
     let (mut writer, mut a) = site.writer("a");
-    writer.tend(&mut a.copy).unwrap();
+    writer.run_due_tasks(&mut a.copy).unwrap();
     let (mut follower, mut b) = site.follower("b", Copy::default());
     assert_eq!(follower.freshness(), None);
     assert!(matches!(follower.follow(&mut b.copy, b.clock.now() + Duration::from_millis(30)), Following::Idle));
@@ -402,13 +402,13 @@ fn a_leader_whose_commits_fail_for_two_seconds_resigns_although_its_beats_succee
     let (mut writer, mut server) = site.writer("a");
     let begun = server.clock.now();
     let loss = loop {
-        if let Err(loss) = writer.tend(&mut server.copy) {
+        if let Err(loss) = writer.run_due_tasks(&mut server.copy) {
             break loss;
         }
         server.faults.inject([Fault::Refused]);
         writer.commit(&mut server.copy, b"refused".to_vec());
         server.clock.sleep_until(server.clock.now() + Duration::from_millis(50));
     };
-    assert_eq!(loss, Loss::CannotWrite);
+    assert_eq!(loss, LeadershipLoss::CannotWrite);
     assert!((2..4).contains(&(server.clock.now() - begun).as_secs()));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forewarn_cluster::machine::{Identity, Lead, Machine, Moment, Settings};
+use forewarn_cluster::machine::{Identity, LeadershipStart, Machine, Moment, Settings};
 use forewarn_cluster::{Entry, Position};
 
 use crate::rng::Rng;
@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// Continues the region's time from the last beat.
-    pub fn continue_time(&mut self, true_ms: u64, lead: &Lead) {
+    pub fn continue_time(&mut self, true_ms: u64, lead: &LeadershipStart) {
         if let Some((beat, elapsed)) = lead.last_beat {
             self.time_offset_ms += beat.time_ms + elapsed.as_millis() as i64 - self.time_ms(true_ms);
         }

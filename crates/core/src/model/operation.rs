@@ -15,7 +15,7 @@ pub struct Operation {
     pub asked: Timestamp,
     pub state: OperationState,
     /// The events of the operation, with the outcomes of those that have ended.
-    pub parts: Vec<Part>,
+    pub parts: Vec<OperationEvent>,
     /// Progress of a drain.
     pub drain: Option<DrainProgress>,
     /// The rollout that requested the operation, or that carries it out one update domain at a time.
@@ -25,7 +25,7 @@ pub struct Operation {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct OperationEvent {
     pub event: EventId,
     pub outcome: Option<Outcome>,
 }

@@ -146,7 +146,7 @@ impl Region {
             }
             Entity::Group(group) => drop(self.index.groups_by_name.insert(NameKey::of_group(group), group.id)),
             Entity::Scope(scope) => {
-                if let Switch::On { seen } = scope.switch {
+                if let EventsState::On { seen } = scope.switch {
                     self.index.listening.insert((seen, scope.id));
                 }
             }
@@ -170,7 +170,7 @@ impl Region {
             Entity::Rollout(rollout) => drop(self.index.live_rollouts.remove(&(rollout.seq, rollout.id))),
             Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
             Entity::Scope(scope) => {
-                if let Switch::On { seen } = scope.switch {
+                if let EventsState::On { seen } = scope.switch {
                     self.index.listening.remove(&(seen, scope.id));
                 }
             }
@@ -248,7 +248,7 @@ impl Region {
     }
 
     /// The container in which a machine's name is unique: its cloud service or its resource group.
-    pub(crate) fn name_container<'a>(&'a self, home: &'a Home, membership: &Membership) -> &'a Name {
+    pub(crate) fn name_container<'a>(&'a self, home: &'a ResourceGroupRef, membership: &Membership) -> &'a Name {
         match membership {
             Membership::RoleInstance { service, .. } => {
                 self.groups.get(service).map_or(&home.resource_group, |group| &group.name)

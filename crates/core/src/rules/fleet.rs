@@ -110,7 +110,7 @@ impl Step {
 
     fn check_machine(&self, machine: &Machine, group: Option<&Group>) -> Result<(), Rejection> {
         if let Some(group) = group.filter(|group| group.leaving) {
-            return Err(Rejection::GroupLeaving(group.name.clone()));
+            return Err(Rejection::GroupBeingDeleted(group.name.clone()));
         }
         check_terminate(machine.terminate.as_deref(), machine.priority)?;
         let (updates, faults) =
@@ -159,7 +159,13 @@ impl Step {
 
     pub fn create_scope(&mut self, owner: ScopeOwner) -> ScopeId {
         let id = ScopeId(self.allocate_id());
-        self.put(Entity::Scope(Arc::new(Scope { id, owner, switch: Switch::Off, incarnation: 0, live: Vec::new() })));
+        self.put(Entity::Scope(Arc::new(Scope {
+            id,
+            owner,
+            switch: EventsState::Off,
+            incarnation: 0,
+            live: Vec::new(),
+        })));
         id
     }
 
@@ -343,7 +349,7 @@ pub(crate) fn check_plain(what: &'static str, text: &str) -> Result<(), Rejectio
     if text.contains(char::is_control) { Err(Rejection::BadName { what, problem }) } else { Ok(()) }
 }
 
-pub(crate) fn check_home(home: &Home) -> Result<(), Rejection> {
+pub(crate) fn check_home(home: &ResourceGroupRef) -> Result<(), Rejection> {
     check_plain("subscription", &home.subscription)?;
     check_plain("resource group", &home.resource_group)
 }
@@ -369,7 +375,7 @@ mod tests {
     fn names_and_texts_contain_no_control_characters() {
         for text in ["a\0b", "a\nb", "\u{7f}", "\u{85}"] {
             assert!(check_plain("zone", text).is_err() && check_name("name", text).is_err(), "{text:?}");
-            let home = Home { subscription: "s".into(), resource_group: text.into() };
+            let home = ResourceGroupRef { subscription: "s".into(), resource_group: text.into() };
             assert!(check_home(&home).is_err(), "{text:?}");
         }
         assert!(check_plain("zone", "").is_ok() && check_plain("zone", "größe 1").is_ok());

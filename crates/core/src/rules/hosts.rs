@@ -165,7 +165,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    pub fn lose_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
+    pub fn mark_host_unreachable(&mut self, name: &Name) -> Result<Answer, Rejection> {
         let host = self.host(name)?;
         if let Contact::Confirmed { revision } = host.contact {
             let since = self.now;

@@ -91,7 +91,7 @@ impl Step {
         self.remember_document(event.scope);
         self.put(Entity::Event(event.clone()));
         self.edit_scope(event.scope, |scope| scope.live.push(id));
-        self.edit_operation(draft.operation, |op| op.parts.push(Part { event: id, outcome: None }));
+        self.edit_operation(draft.operation, |op| op.parts.push(OperationEvent { event: id, outcome: None }));
         self.unsettle(&event);
         if event.is_shown() {
             self.record_fact(FactKind::Appeared(event.clone()));
@@ -454,7 +454,7 @@ impl Event {
 impl Operation {
     /// The operation without the events that its rollout took back and announced again.
     fn without_withdrawn(&self) -> Operation {
-        let stays = |part: &&Part| !matches!(part.outcome, Some(Outcome::Canceled { .. }));
+        let stays = |part: &&OperationEvent| !matches!(part.outcome, Some(Outcome::Canceled { .. }));
         Operation { parts: self.parts.iter().filter(stays).cloned().collect(), ..self.clone() }
     }
 

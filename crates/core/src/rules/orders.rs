@@ -37,7 +37,7 @@ impl Step {
         }
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
-            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Ended { .. } => return Err(Rejection::EventEnded(id)),
             Status::Scheduled => return Err(Rejection::NotStarted(id)),
             Status::Started { .. } => {}
         }
@@ -317,11 +317,11 @@ impl Step {
         }
     }
 
-    fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut Transit)) {
+    fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut MachineTransfer)) {
         self.edit_machine(machine, |machine| {
-            let mut transit = machine.transit.take().map_or_else(Transit::default, |transit| *transit);
+            let mut transit = machine.transit.take().map_or_else(MachineTransfer::default, |transit| *transit);
             edit(&mut transit);
-            machine.transit = (transit != Transit::default()).then(|| Box::new(transit));
+            machine.transit = (transit != MachineTransfer::default()).then(|| Box::new(transit));
         });
     }
 

@@ -86,7 +86,7 @@ impl Step {
         mut event: Option<EventId>,
     ) -> Result<(), Rejection> {
         let machines = self.find_distinct(machines)?;
-        let first = machines.first().ok_or(Rejection::NothingThere)?;
+        let first = machines.first().ok_or(Rejection::TargetHasNoMachines)?;
         if let Some(off) = machines.iter().find(|machine| machine.power != Power::Running) {
             return Err(Rejection::NotRunning(off.name.clone()));
         }
@@ -149,7 +149,7 @@ impl Step {
             return Err(Rejection::TooManyJoined);
         }
         self.edit_event(event, |event| event.operations.push(operation));
-        self.edit_operation(operation, |operation| operation.parts.push(Part { event, outcome: None }));
+        self.edit_operation(operation, |operation| operation.parts.push(OperationEvent { event, outcome: None }));
         Ok(())
     }
 
@@ -166,7 +166,9 @@ impl Step {
         notice: Duration,
         approval: Option<Approval>,
     ) -> Result<(), Rejection> {
-        let Some(scope) = machines.first().map(|machine| machine.scope) else { return Err(Rejection::NothingThere) };
+        let Some(scope) = machines.first().map(|machine| machine.scope) else {
+            return Err(Rejection::TargetHasNoMachines);
+        };
         self.check_room(scope, 1)?;
         let on = self.region.is_on(scope);
         let notice = if on { notice } else { Duration::ZERO };
@@ -241,7 +243,7 @@ impl Step {
             }
             None => {
                 let machines = self.find_distinct(machines)?;
-                let first = machines.first().ok_or(Rejection::NothingThere)?;
+                let first = machines.first().ok_or(Rejection::TargetHasNoMachines)?;
                 let subscription = first.home.subscription.clone();
                 (machines, subscription)
             }
@@ -339,9 +341,9 @@ impl Step {
         let all = self.find_target_machines(target)?;
         let hit: Vec<_> = all.iter().filter(|machine| !self.is_leaving(machine.id)).cloned().collect();
         let Some(first) = hit.first() else {
-            return Err(all
-                .first()
-                .map_or(Rejection::NothingThere, |machine| Rejection::MachineLeaving(machine.name.clone())));
+            return Err(all.first().map_or(Rejection::TargetHasNoMachines, |machine| {
+                Rejection::MachineBeingDeleted(machine.name.clone())
+            }));
         };
         self.open_operation(id, by, &first.home.subscription, Request::Fail { target: target.clone(), kind });
         let mut event = event;
@@ -367,7 +369,7 @@ impl Step {
             }
             Target::Group(group) => self.region.group_members(&*self.group(*group)?).cloned().collect(),
         };
-        if machines.is_empty() { Err(Rejection::NothingThere) } else { Ok(machines) }
+        if machines.is_empty() { Err(Rejection::TargetHasNoMachines) } else { Ok(machines) }
     }
 }
 

@@ -30,7 +30,7 @@ impl Step {
         }
         if let Approver::Guest { machine, .. } = by {
             let machine = self.machine(*machine)?;
-            self.keep_on(&machine);
+            self.extend_activation(&machine);
         }
         Ok(Answer::Done)
     }
@@ -41,7 +41,7 @@ impl Step {
         let Some(event) = self.region.events.get(&id).cloned() else { return Ok(()) };
         match (&event.status, by) {
             (Status::Scheduled, _) if event.approval.is_none() => self.approve_event(id, by.clone()),
-            (Status::Ended { .. }, Approver::Management(_)) => return Err(Rejection::EventOver(id)),
+            (Status::Ended { .. }, Approver::Management(_)) => return Err(Rejection::EventEnded(id)),
             (Status::Scheduled | Status::Started { .. } | Status::Ended { .. }, _) => {}
         }
         Ok(())
@@ -62,7 +62,7 @@ impl Step {
     pub fn cancel(&mut self, id: OperationId, by: &Name) -> Result<Answer, Rejection> {
         let operation = self.region.operations.get(&id).cloned().ok_or(Rejection::UnknownOperation(id))?;
         if operation.state != OperationState::Running || operation.canceled.is_some() {
-            return Err(Rejection::OperationOver(id));
+            return Err(Rejection::OperationEnded(id));
         }
         let scheduled = self.scheduled_events(&operation);
         match &operation.request {
@@ -107,7 +107,7 @@ impl Step {
     pub fn cancel_event(&mut self, id: EventId, by: &Name) -> Result<Answer, Rejection> {
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
-            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Ended { .. } => return Err(Rejection::EventEnded(id)),
             Status::Started { .. } => return Err(Rejection::NotCancellable("An event that has started")),
             Status::Scheduled => {}
         }
@@ -143,7 +143,7 @@ impl Step {
     pub fn report(&mut self, id: EventId, report: &Report) -> Result<Answer, Rejection> {
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
-            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Ended { .. } => return Err(Rejection::EventEnded(id)),
             Status::Scheduled => return Err(Rejection::NotStarted(id)),
             Status::Started { .. } => {}
         }

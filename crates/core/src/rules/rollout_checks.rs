@@ -64,10 +64,10 @@ impl Step {
         let targets = self.derive_steps(&new.targets);
         let distinct: BTreeSet<_> = targets.iter().collect();
         if targets.is_empty() {
-            return Err(Rejection::NothingThere);
+            return Err(Rejection::TargetHasNoMachines);
         }
         if distinct.len() != targets.len() {
-            return Err(Rejection::TargetTwice);
+            return Err(Rejection::DuplicateTarget);
         }
         if targets.len() > ROLLOUT_STEPS_MAX {
             return Err(Rejection::TooManySteps);

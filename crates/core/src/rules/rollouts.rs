@@ -124,7 +124,7 @@ impl Step {
 
     fn live_rollout(&self, id: RolloutId) -> Result<Arc<Rollout>, Rejection> {
         let rollout = self.region.rollouts.get(&id).cloned().ok_or(Rejection::UnknownRollout(id))?;
-        if rollout.is_live() { Ok(rollout) } else { Err(Rejection::RolloutOver(id)) }
+        if rollout.is_live() { Ok(rollout) } else { Err(Rejection::RolloutEnded(id)) }
     }
 
     // --- progress ------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ impl Step {
     }
 
     fn advance_rollout(&mut self, id: RolloutId) {
-        self.take_results(id);
+        self.collect_results(id);
         let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return };
         if rollout.failures > rollout.plan.failures_max {
             let state = RolloutState::Failed { at: self.now };

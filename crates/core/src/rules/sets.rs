@@ -65,7 +65,7 @@ impl Step {
     pub fn change_group(&mut self, id: GroupId, change: &GroupChange, salt: Guid) -> Result<Answer, Rejection> {
         let group = self.group(id)?;
         if group.leaving {
-            return Err(Rejection::GroupLeaving(group.name.clone()));
+            return Err(Rejection::GroupBeingDeleted(group.name.clone()));
         }
         if let Some(policy) = &change.policy {
             self.edit_group(id, |group| group.policy = policy.clone());

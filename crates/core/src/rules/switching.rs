@@ -14,17 +14,17 @@ impl Step {
         let switch = self.region.switch_of(scope);
         let seen = self.region.running_time(self.now);
         match self.region.scopes.get(&switch).map(|scope| scope.switch) {
-            Some(Switch::Off) => self.turn_on(switch),
-            Some(Switch::On { seen: before }) if seen.since(before) >= SEEN_INTERVAL => {
-                self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
+            Some(EventsState::Off) => self.turn_on(switch),
+            Some(EventsState::On { seen: before }) if seen.since(before) >= SEEN_INTERVAL => {
+                self.edit_scope(switch, |scope| scope.switch = EventsState::On { seen });
             }
-            Some(Switch::On { .. }) | None => {}
+            Some(EventsState::On { .. }) | None => {}
         }
         Ok(Answer::Done)
     }
 
     /// Counts an approval as a request, which keeps a scope on but does not turn it on.
-    pub fn keep_on(&mut self, machine: &Machine) {
+    pub fn extend_activation(&mut self, machine: &Machine) {
         if self.region.is_on(machine.scope) {
             let _ = self.record_seen(machine.id);
         }
@@ -32,7 +32,7 @@ impl Step {
 
     fn turn_on(&mut self, switch: ScopeId) {
         let seen = self.region.running_time(self.now);
-        self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
+        self.edit_scope(switch, |scope| scope.switch = EventsState::On { seen });
         self.record_fact(FactKind::ScopeOn(switch));
         for scope in self.switched_by(switch) {
             let first_time = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation == 0);
@@ -90,9 +90,9 @@ impl Step {
                 || scopes.iter().any(|scope| self.has_unreachable_member(*scope));
             if busy {
                 let look_again = self.region.running_time(self.now) - self.region.settings.idle_disable;
-                self.edit_scope(switch, |scope| scope.switch = Switch::On { seen: look_again });
+                self.edit_scope(switch, |scope| scope.switch = EventsState::On { seen: look_again });
             } else {
-                self.edit_scope(switch, |scope| scope.switch = Switch::Off);
+                self.edit_scope(switch, |scope| scope.switch = EventsState::Off);
                 self.record_fact(FactKind::ScopeOff(switch));
             }
         }

@@ -112,7 +112,7 @@ fn canceling_removes_scheduled_events() {
         cancel-event e1
         a> 3: -
         op2> canceled
-        cancel op2 = OperationOver
+        cancel op2 = OperationEnded
     ",
     );
 }

@@ -71,12 +71,12 @@ fn ended_events_and_operations_cannot_be_canceled() {
         restart a
         approve a e1
         done e1
-        cancel op1 = OperationOver
-        cancel-event e1 = EventOver
+        cancel op1 = OperationEnded
+        cancel-event e1 = EventEnded
         restart a
         cancel op2
-        cancel op2 = OperationOver
-        cancel-event e2 = EventOver
+        cancel op2 = OperationEnded
+        cancel-event e2 = EventEnded
     ",
     );
 }

@@ -440,7 +440,7 @@ fn operators_cannot_approve_ended_events() {
         restart a
         ack e1
         done e1
-        ack e1 = EventOver
+        ack e1 = EventEnded
         approve a e1
         wait 61m
         ack e1 = UnknownEvents

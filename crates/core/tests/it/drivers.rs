@@ -61,8 +61,8 @@ fn a_second_report_is_rejected() {
         on a
         fail a
         done e1
-        done e1 = EventOver
-        failed e1 = EventOver
+        done e1 = EventEnded
+        failed e1 = EventEnded
         op1> succeeded
     ",
     );

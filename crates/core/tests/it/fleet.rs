@@ -307,7 +307,7 @@ fn a_stopped_machine_cannot_be_evicted() {
 fn deleting_an_empty_list_is_rejected() {
     check(
         "
-        delete = NothingThere
+        delete = TargetHasNoMachines
     ",
     );
 }

@@ -478,8 +478,8 @@ fn an_empty_host_cannot_be_maintained() {
     check(
         "
         host h1
-        maintain host h1 freeze = NothingThere
-        fail host h1 = NothingThere
+        maintain host h1 freeze = TargetHasNoMachines
+        fail host h1 = TargetHasNoMachines
         maintain host h9 freeze = UnknownHost
         fail host h9 = UnknownHost
     ",

@@ -53,7 +53,7 @@ fn reports_of_a_fenced_host_are_refused() {
         claim a h1 = HostNotActive
         leave a h1 = HostNotActive
         activate h1
-        report e1 a h1 done = EventOver
+        report e1 a h1 done = EventEnded
     ",
     );
 }
@@ -69,8 +69,8 @@ fn reports_before_the_start_and_after_the_end_are_refused() {
         report e1 a h1 done = NotStarted
         approve a e1
         report e1 a h1 done
-        report e1 a h1 done = EventOver
-        report e1 a h1 failed = EventOver
+        report e1 a h1 done = EventEnded
+        report e1 a h1 failed = EventEnded
         op1> succeeded
     ",
     );
@@ -371,7 +371,7 @@ fn fencing_forgets_withdrawn_orders() {
         a? withdrawn=-
         activate h1
         orders:h1> -
-        report e1 a h1 done = EventOver
+        report e1 a h1 done = EventEnded
     ",
     );
 }

@@ -253,7 +253,7 @@ fn stopping_cancels_scheduled_events_and_lets_started_ones_finish() {
         a> 3: e1 Reboot Started a
         done e1
         r1> Stopped | Succeeded Canceled Canceled
-        stop r1 = RolloutOver
+        stop r1 = RolloutEnded
     ",
     );
 }
@@ -481,7 +481,7 @@ fn rollouts_are_refused_where_they_make_no_sense() {
         vm a host=h1
         avset s b
         rollout hosts h9 reboot = UnknownHost
-        rollout hosts h1,h1 reboot = TargetTwice
+        rollout hosts h1,h1 reboot = DuplicateTarget
         rollout groups s drain = DrainNeedsHosts
         rollout hosts h1 reboot parallel=0 = ParallelRange
         rollout hosts h1 reboot max=0 = UnavailableRange
@@ -726,7 +726,7 @@ fn a_rollout_over_machines_needs_known_machines_once_each() {
     check(
         "
         vm a
-        rollout vms a,a freeze = TargetTwice
+        rollout vms a,a freeze = DuplicateTarget
         rollout vms a drain = DrainNeedsHosts
         rollout vms missing freeze = UnknownMachine
     ",

@@ -414,7 +414,7 @@ fn canceling_during_a_pause_ends_the_rollout_immediately() {
         done e1
         cancel op1
         op1> canceled
-        cancel op1 = OperationOver
+        cancel op1 = OperationEnded
         wait 2h
         a> 4: -
     ",
@@ -639,7 +639,7 @@ fn stopping_the_rollout_cancels_the_maintenance() {
         done e1
         op1> canceled
         r1> Stopped | Succeeded Canceled
-        cancel op1 = OperationOver
+        cancel op1 = OperationEnded
         wait 2h
         a> 4: -
     ",
@@ -813,10 +813,10 @@ fn an_empty_group_cannot_be_maintained() {
         "
         avset s
         set w uniform 0
-        maintain group s freeze = NothingThere
-        maintain group w freeze = NothingThere
+        maintain group s freeze = TargetHasNoMachines
+        maintain group w freeze = TargetHasNoMachines
         maintain group nogroup freeze = UnknownGroup
-        fail group s = NothingThere
+        fail group s = TargetHasNoMachines
     ",
     );
 }
@@ -900,7 +900,7 @@ fn a_rollout_can_only_be_canceled_once() {
         maintain group s freeze
         approve a e1
         cancel op1
-        cancel op1 = OperationOver
+        cancel op1 = OperationEnded
         done e1
         op1> canceled
     ",

@@ -461,7 +461,7 @@ fn deleting_an_availability_set_deletes_its_machines() {
         on a
         drop s
         a> 2: e1 Terminate Scheduled a 5:00 | e2 Terminate Scheduled b 5:00
-        join s c = GroupLeaving
+        join s c = GroupBeingDeleted
         wait 5m
         done e1
         done e2
@@ -616,8 +616,8 @@ fn deleting_a_set_deletes_its_instances_and_then_the_set() {
         drop w
         w_0> 2: e1 Terminate Scheduled w_0 5:00 | e2 Terminate Scheduled w_1 5:00
         op1> running
-        scale w 5 = GroupLeaving
-        model w term=10m = GroupLeaving
+        scale w 5 = GroupBeingDeleted
+        model w term=10m = GroupBeingDeleted
         approve w_0 e1 e2
         done e1
         machines> w_1

@@ -329,7 +329,7 @@ fn a_hardware_failure_does_not_supersede_an_eviction() {
         evict a
         approve a e1
         a> 3: e1 Preempt Started a
-        fail a = MachineLeaving
+        fail a = MachineBeingDeleted
         a> 3: e1 Preempt Started a
     ",
     );
@@ -343,7 +343,7 @@ fn a_hardware_failure_does_not_supersede_a_deletion() {
         on a
         delete a
         approve a e1
-        fail a = MachineLeaving
+        fail a = MachineBeingDeleted
         a> 3: e1 Terminate Started a
     ",
     );
@@ -565,8 +565,8 @@ fn drivers_are_told_to_stop_superseded_events() {
         drivers> e1
         fail a
         drivers> e2
-        done e1 = EventOver
-        failed e1 = EventOver
+        done e1 = EventEnded
+        failed e1 = EventEnded
         done e2
         drivers> -
     ",

@@ -852,7 +852,7 @@ fn a_restart_of_several_machines_has_one_event_each_and_ends_with_the_last() {
         wait 15m
         done e2
         op1> succeeded
-        restart = NothingThere
+        restart = TargetHasNoMachines
     ",
     );
 }

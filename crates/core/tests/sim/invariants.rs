@@ -401,11 +401,11 @@ pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
 fn next_deadline(region: &Region) -> Option<Timestamp> {
     let settings = region.settings();
     let idle = region.scopes().filter_map(|scope| match scope.switch {
-        Switch::On { seen } => {
+        EventsState::On { seen } => {
             let idle_at = seen + settings.idle_disable + SEEN_INTERVAL;
             Some(Timestamp(idle_at.0 + region.meta().downtime_ms))
         }
-        Switch::Off => None,
+        EventsState::Off => None,
     });
     let idle = idle.min();
     [next_event_deadline(region), idle].into_iter().flatten().min()
@@ -481,7 +481,7 @@ fn operations_and_events_agree(step: &Step<'_>, _: &Memory) -> Result<(), String
     for event in region.events().filter(|event| event.is_live()) {
         ensure(!event.operations.is_empty(), || format!("no operation requested {}", event.id))?;
         for id in &event.operations {
-            let waits = |part: &Part| part.event == event.id && part.outcome.is_none();
+            let waits = |part: &OperationEvent| part.event == event.id && part.outcome.is_none();
             let known = region.operation(*id).is_some_and(|it| it.parts.iter().any(waits));
             ensure(known, || format!("{} is of operation {id}, which does not wait for it", event.id))?;
         }

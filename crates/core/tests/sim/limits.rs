@@ -20,7 +20,7 @@ fn host_operations_do_not_outgrow_the_document() {
         }
         Err(why) => Err(why),
     };
-    let home = Home { subscription: "sub".into(), resource_group: "rg".into() };
+    let home = ResourceGroupRef { subscription: "sub".into(), resource_group: "rg".into() };
     let group = NewGroup {
         name: "set".into(),
         home: home.clone(),

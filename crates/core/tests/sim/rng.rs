@@ -36,6 +36,6 @@ impl Rng {
     }
 
     pub fn guid(&mut self) -> Guid {
-        Guid::random_shaped((u128::from(self.next()) << 64) | u128::from(self.next()))
+        Guid::from_random_bits((u128::from(self.next()) << 64) | u128::from(self.next()))
     }
 }

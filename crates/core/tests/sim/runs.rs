@@ -134,9 +134,12 @@ impl Run {
         format!("{what}{}", self.names_given).into()
     }
 
-    fn home(&mut self) -> Home {
+    fn home(&mut self) -> ResourceGroupRef {
         let subscription = self.rng.one(&["sub", "sub", "sub", "other"]);
-        Home { subscription: subscription.into(), resource_group: self.rng.one(&["rg", "rg", "RG2"]).into() }
+        ResourceGroupRef {
+            subscription: subscription.into(),
+            resource_group: self.rng.one(&["rg", "rg", "RG2"]).into(),
+        }
     }
 
     fn host(&mut self) -> Name {

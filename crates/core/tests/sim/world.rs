@@ -235,7 +235,7 @@ fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
 fn same(one: &Region, two: &Region) -> Result<(), String> {
     // One command that first handles what is due has one revision; a tick and a command have two.
     let plain = |entity: Entity| match entity {
-        Entity::Meta(meta) => Entity::Meta(Meta { revision: 0, ..meta }),
+        Entity::Meta(meta) => Entity::Meta(RegionMeta { revision: 0, ..meta }),
         Entity::Event(event) => Entity::Event(Arc::new(Event { revision: 0, ..(*event).clone() })),
         other => other,
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
-use super::job::{Found, Hypervisor, Job, LOOK, StepResult, inconsistent, not_running, now};
+use super::job::{Hypervisor, Job, LocatedMachine, POLL_INTERVAL, StepResult, inconsistent, not_running, now};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -32,8 +32,8 @@ pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outco
 
 /// Starts the machine, if it does not run.
 pub async fn start<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
-    let Some(Found { machine, state }) = job.look().await? else { return Ok(Outcome::Gone) };
-    job.reach(Step::Start);
+    let Some(LocatedMachine { machine, state }) = job.inspect().await? else { return Ok(Outcome::Gone) };
+    job.run_step_hook(Step::Start);
     if !state.is_active() {
         H::start(job, &machine).await?;
     }
@@ -52,8 +52,8 @@ pub enum Needs {
 /// Shuts the machine down, and powers it off at a time. Returns whether it is still defined here.
 pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit: Timestamp) -> StepResult<bool, H> {
     loop {
-        let Some(Found { machine, state }) = job.look().await? else { return Ok(false) };
-        let Some(reached) = job.recorded(&machine).await? else {
+        let Some(LocatedMachine { machine, state }) = job.inspect().await? else { return Ok(false) };
+        let Some(reached) = job.read_stage(&machine).await? else {
             job.check_time()?;
             if needs != Needs::Nothing {
                 job.hypervisor.check_persistent(&machine).await?;
@@ -71,7 +71,7 @@ pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit:
                 }
                 job.hypervisor.end_process(&machine).await?;
                 // A transient domain disappears with its process.
-                if job.look().await?.is_none() {
+                if job.inspect().await?.is_none() {
                     return Ok(false);
                 }
                 job.record(&machine, Stage::Down).await?;
@@ -91,12 +91,12 @@ async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit:
     let mut ask = now();
     while now() < limit {
         if now() >= ask {
-            job.reach(Step::Shutdown);
+            job.run_step_hook(Step::Shutdown);
             job.hypervisor.shutdown(machine).await?;
             ask = now() + ASK_AGAIN;
         }
-        tokio::time::sleep(LOOK).await;
-        match job.look().await? {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        match job.inspect().await? {
             Some(found) if found.state.is_active() => {}
             Some(_) | None => return Ok(()),
         }
@@ -106,6 +106,6 @@ async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit:
 
 /// Powers the machine off, if it runs.
 pub async fn destroy<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine) -> StepResult<(), H> {
-    job.reach(Step::Destroy);
+    job.run_step_hook(Step::Destroy);
     job.hypervisor.destroy(machine).await
 }

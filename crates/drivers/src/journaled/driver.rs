@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 use forewarn_core::Guid;
 use tokio_util::sync::CancellationToken;
 
-use super::holds::Holds;
-use super::job::{self, Hypervisor, Job, LOOK};
+use super::holds::PauseTracker;
+use super::job::{self, Hypervisor, Job, POLL_INTERVAL};
 use super::journal::{Entry, Journal};
 use super::step::Step;
 use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
@@ -18,7 +18,7 @@ use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refu
 pub struct JournaledDriver<H> {
     pub(crate) hypervisor: H,
     pub(crate) journal: Journal,
-    holds: Holds,
+    holds: PauseTracker,
     running: Mutex<HashMap<Guid, Running>>,
 }
 
@@ -32,7 +32,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
     /// Opens the journal, and creates its directory.
     pub(crate) fn new(hypervisor: H, journal: &Path) -> io::Result<JournaledDriver<H>> {
         let journal = Journal::open(journal)?;
-        Ok(JournaledDriver { hypervisor, journal, holds: Holds::default(), running: Mutex::new(HashMap::new()) })
+        Ok(JournaledDriver { hypervisor, journal, holds: PauseTracker::default(), running: Mutex::new(HashMap::new()) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Running>> {
@@ -129,7 +129,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         // Nothing is in progress on the machine any more, so a full disk only delays the report.
         while let Err(error) = self.journal.write(entry) {
             tracing::error!(order = %entry.order.id, %error, "cannot write the journal; the report waits");
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         outcome
     }
@@ -137,7 +137,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
     async fn pause_after(&self, order: &Order, error: &H::Error) {
         tracing::warn!(order = %order.id, name = order.name, %error, "continuing once the hypervisor answers");
         self.hypervisor.forget_connection(order.id.machine, error);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
-use super::holds::Holds;
-use super::job::{Found, Hypervisor, Job, MachineState, StepResult, Trouble, inconsistent, not_running, now};
+use super::holds::PauseTracker;
+use super::job::{
+    Hypervisor, Job, LocatedMachine, MachineState, StepError, StepResult, inconsistent, not_running, now,
+};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -34,8 +36,8 @@ async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult
     let holds = job.holds;
     job.hold.get_or_insert_with(|| holds.begin());
     loop {
-        let Some(found) = job.look().await? else { return Ok(Outcome::Gone) };
-        let Some(reached) = job.recorded(&found.machine).await? else {
+        let Some(found) = job.inspect().await? else { return Ok(Outcome::Gone) };
+        let Some(reached) = job.read_stage(&found.machine).await? else {
             job.check_time()?;
             if found.state != MachineState::Running {
                 return Err(not_running(&found.state).into());
@@ -51,7 +53,7 @@ async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult
                     *job.hold = None;
                     std::future::pending::<()>().await;
                 }
-                job.reach(Step::Suspend);
+                job.run_step_hook(Step::Suspend);
                 job.hypervisor.suspend(&found.machine).await?;
                 job.record(&found.machine, Stage::Held).await?;
             }
@@ -61,7 +63,7 @@ async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult
                 }
             }
             Stage::Done => {
-                job.reach(Step::Resume);
+                job.run_step_hook(Step::Resume);
                 if found.state == MachineState::Paused {
                     job.hypervisor.resume(&found.machine).await?;
                 }
@@ -75,30 +77,30 @@ async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult
 /// Acts on a machine that is recorded as held. Returns an outcome if the order ends here.
 async fn act<H: Hypervisor>(
     job: &mut Job<'_, H>,
-    found: &Found<H::Machine>,
+    found: &LocatedMachine<H::Machine>,
     since: Timestamp,
     effect: Effect,
 ) -> StepResult<Option<Outcome>, H> {
     if !found.state.is_active() {
-        job.reach(Step::Start);
+        job.run_step_hook(Step::Start);
         H::start(job, &found.machine).await?;
         return match effect {
             Effect::Reset => Ok(Some(Outcome::Done)),
-            Effect::Wait(_) => Err(Trouble::Failed("the machine was shut off while it was frozen".into())),
+            Effect::Wait(_) => Err(StepError::Failed("the machine was shut off while it was frozen".into())),
         };
     }
     if found.state != MachineState::Paused {
-        return Err(Trouble::Failed("the machine was resumed by another program".into()));
+        return Err(StepError::Failed("the machine was resumed by another program".into()));
     }
     job.check_time()?;
     match effect {
         Effect::Reset => {
-            job.reach(Step::Reset);
+            job.run_step_hook(Step::Reset);
             job.hypervisor.reset(&found.machine).await?;
             job.record(&found.machine, Stage::Done).await?;
         }
         Effect::Wait(duration) if must_wait(job, since + duration) => {
-            job.reach(Step::Wait);
+            job.run_step_hook(Step::Wait);
             tokio::select! {
                 () = job.wait_until(since + duration) => {}
                 () = job.holds.ending(since + duration) => {}
@@ -112,7 +114,7 @@ async fn act<H: Hypervisor>(
 
 /// Whether a freeze goes on. It is cut short if this program stops before it would end.
 fn must_wait<H>(job: &Job<'_, H>, until: Timestamp) -> bool {
-    let is_cut = job.holds.is_ending() && !Holds::is_short(until);
+    let is_cut = job.holds.is_ending() && !PauseTracker::is_short(until);
     if is_cut {
         tracing::warn!(order = %job.entry.order.id, name = job.entry.order.name, "freeze ended early: Forewarn is stopping");
     }

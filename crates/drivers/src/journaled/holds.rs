@@ -14,17 +14,17 @@ use super::job::now;
 const REST_MAX: Duration = Duration::from_millis(1_500);
 
 /// An order that may keep its machine paused.
-pub type Hold = TaskTrackerToken;
+pub type PauseGuard = TaskTrackerToken;
 
 #[derive(Default)]
-pub struct Holds {
+pub struct PauseTracker {
     orders: TaskTracker,
     ending: CancellationToken,
 }
 
-impl Holds {
+impl PauseTracker {
     /// Registers an order. Check `is_ending` afterwards, before the machine is paused.
-    pub fn begin(&self) -> Hold {
+    pub fn begin(&self) -> PauseGuard {
         self.orders.token()
     }
 
@@ -48,7 +48,7 @@ impl Holds {
     /// Returns when a hold until this time has to end early. Never, if it ends soon enough by itself.
     pub async fn ending(&self, until: Timestamp) {
         self.ending.cancelled().await;
-        if Holds::is_short(until) {
+        if PauseTracker::is_short(until) {
             std::future::pending::<()>().await;
         }
     }

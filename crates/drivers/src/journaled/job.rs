@@ -9,7 +9,7 @@ use std::time::Duration;
 use forewarn_core::{Guid, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::holds::{Hold, Holds};
+use super::holds::{PauseGuard, PauseTracker};
 use super::journal::{Entry, Journal};
 use super::step::{Stage, Step, StepHook};
 use super::{cycle, hold};
@@ -17,29 +17,29 @@ use crate::order::{Action, Eviction, HostAddress, Outcome, RebootMode};
 
 /// Interval between two looks at the state of a machine. Looking cannot miss anything, unlike events across a lost
 /// connection, and costs a fraction of a millisecond.
-pub const LOOK: Duration = Duration::from_millis(100);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The reason why a step failed.
-pub enum Trouble<E> {
+pub enum StepError<E> {
     /// The hypervisor does not answer. Perform the order again.
-    Lost(E),
+    Unreachable(E),
     /// The order fails with this text.
     Failed(String),
 }
 
-impl<E> From<io::Error> for Trouble<E> {
-    fn from(error: io::Error) -> Trouble<E> {
-        Trouble::Failed(format!("cannot write the journal: {error}"))
+impl<E> From<io::Error> for StepError<E> {
+    fn from(error: io::Error) -> StepError<E> {
+        StepError::Failed(format!("cannot write the journal: {error}"))
     }
 }
 
-impl<E> From<String> for Trouble<E> {
-    fn from(reason: String) -> Trouble<E> {
-        Trouble::Failed(reason)
+impl<E> From<String> for StepError<E> {
+    fn from(reason: String) -> StepError<E> {
+        StepError::Failed(reason)
     }
 }
 
-pub type StepResult<T, H> = Result<T, Trouble<<H as Hypervisor>::Error>>;
+pub type StepResult<T, H> = Result<T, StepError<<H as Hypervisor>::Error>>;
 
 /// The state of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,14 +64,14 @@ impl MachineState {
 }
 
 /// A machine that exists on this host.
-pub struct Found<M> {
+pub struct LocatedMachine<M> {
     pub machine: M,
     pub state: MachineState,
 }
 
 /// The recorded stage of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct StageRecord {
     pub stage: Stage,
     pub since: Timestamp,
 }
@@ -80,28 +80,31 @@ pub struct Reached {
 pub trait Hypervisor: Send + Sync + Sized {
     /// The hypervisor does not answer.
     type Error: fmt::Display + Send + Sync;
-    /// A machine as `look` found it.
+    /// A machine as `inspect` found it.
     type Machine: Send + Sync;
 
     /// Called before each step.
     fn hook(&self) -> &StepHook;
 
     /// None if the machine does not exist on this host.
-    fn look(&self, machine: Guid) -> impl Future<Output = StepResult<Option<Found<Self::Machine>>, Self>> + Send;
+    fn inspect(
+        &self,
+        machine: Guid,
+    ) -> impl Future<Output = StepResult<Option<LocatedMachine<Self::Machine>>, Self>> + Send;
 
     /// How far this order got on the machine; None if it has not begun there.
-    fn recorded(
+    fn read_stage(
         &self,
         entry: &Entry,
         machine: &Self::Machine,
-    ) -> impl Future<Output = StepResult<Option<Reached>, Self>> + Send;
+    ) -> impl Future<Output = StepResult<Option<StageRecord>, Self>> + Send;
 
     /// Records a stage in the machine. The journal is written afterwards.
     fn record(
         &self,
         entry: &Entry,
         machine: &Self::Machine,
-        reached: Reached,
+        reached: StageRecord,
     ) -> impl Future<Output = StepResult<(), Self>> + Send;
 
     /// Removes the record from the machine, if the machine is still here and the record is about this order.
@@ -149,11 +152,11 @@ pub trait Hypervisor: Send + Sync + Sized {
 pub struct Job<'j, H> {
     pub hypervisor: &'j H,
     pub journal: &'j Journal,
-    pub holds: &'j Holds,
+    pub holds: &'j PauseTracker,
     pub entry: &'j mut Entry,
     pub abort: &'j CancellationToken,
     /// Taken while the order may keep the machine paused.
-    pub hold: &'j mut Option<Hold>,
+    pub hold: &'j mut Option<PauseGuard>,
 }
 
 /// Performs an order from its recorded stage to its end.
@@ -164,14 +167,14 @@ pub struct Job<'j, H> {
 pub async fn perform<H: Hypervisor>(job: &mut Job<'_, H>) -> Result<Outcome, H::Error> {
     let failed = match perform_action(job).await {
         Ok(outcome) => return Ok(outcome),
-        Err(Trouble::Lost(error)) => return give_up(job, error),
-        Err(Trouble::Failed(reason)) => reason,
+        Err(StepError::Unreachable(error)) => return give_up(job, error),
+        Err(StepError::Failed(reason)) => reason,
     };
     match job.release().await {
         Ok(()) => Ok(Outcome::Failed(failed)),
-        Err(Trouble::Lost(error)) => give_up(job, error),
-        Err(Trouble::Failed(reason)) if reason == failed => Ok(Outcome::Failed(failed)),
-        Err(Trouble::Failed(reason)) => Ok(Outcome::Failed(format!("{failed}; then: {reason}"))),
+        Err(StepError::Unreachable(error)) => give_up(job, error),
+        Err(StepError::Failed(reason)) if reason == failed => Ok(Outcome::Failed(failed)),
+        Err(StepError::Failed(reason)) => Ok(Outcome::Failed(format!("{failed}; then: {reason}"))),
     }
 }
 
@@ -193,34 +196,34 @@ async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outco
         Action::Evict(Eviction::Deallocate) => cycle::deallocate(job).await,
         Action::Evict(Eviction::Delete) => H::evict(job).await,
         Action::Terminate => H::terminate(job).await,
-        Action::Withdraw => Err(Trouble::Failed("withdrawn".into())),
+        Action::Withdraw => Err(StepError::Failed("withdrawn".into())),
     }
 }
 
 impl<H: Hypervisor> Job<'_, H> {
     /// Called before each step.
-    pub fn reach(&self, step: Step) {
+    pub fn run_step_hook(&self, step: Step) {
         (self.hypervisor.hook())(step);
     }
 
-    pub async fn look(&self) -> StepResult<Option<Found<H::Machine>>, H> {
-        self.hypervisor.look(self.entry.order.id.machine).await
+    pub async fn inspect(&self) -> StepResult<Option<LocatedMachine<H::Machine>>, H> {
+        self.hypervisor.inspect(self.entry.order.id.machine).await
     }
 
     /// How far this order got; None if it has not begun on the machine.
-    pub async fn recorded(&self, machine: &H::Machine) -> StepResult<Option<Reached>, H> {
-        self.hypervisor.recorded(self.entry, machine).await
+    pub async fn read_stage(&self, machine: &H::Machine) -> StepResult<Option<StageRecord>, H> {
+        self.hypervisor.read_stage(self.entry, machine).await
     }
 
     /// Records a stage in the machine, then in the journal.
     pub async fn record(&mut self, machine: &H::Machine, stage: Stage) -> StepResult<(), H> {
-        self.reach(match stage {
+        self.run_step_hook(match stage {
             Stage::Begun => Step::RecordBegun,
             Stage::Held => Step::RecordHeld,
             Stage::Down => Step::RecordDown,
             Stage::Done => Step::RecordDone,
         });
-        let reached = Reached { stage, since: now() };
+        let reached = StageRecord { stage, since: now() };
         self.hypervisor.record(self.entry, machine, reached).await?;
         self.entry.reached = Some(reached);
         self.journal.write(self.entry)?;
@@ -229,8 +232,8 @@ impl<H: Hypervisor> Job<'_, H> {
 
     /// Lets the machine run again if this order has paused it or shut it down.
     async fn release(&self) -> StepResult<(), H> {
-        let Some(Found { machine, state }) = self.look().await? else { return Ok(()) };
-        if self.recorded(&machine).await?.is_none() {
+        let Some(LocatedMachine { machine, state }) = self.inspect().await? else { return Ok(()) };
+        if self.read_stage(&machine).await?.is_none() {
             return Ok(());
         }
         match self.entry.order.action {

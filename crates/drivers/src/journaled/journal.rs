@@ -11,7 +11,7 @@ use std::time::Duration;
 use forewarn_core::{Guid, Timestamp};
 use serde_json::{Value, json};
 
-use super::job::Reached;
+use super::job::StageRecord;
 use super::step::Stage;
 use crate::order::{Action, Eviction, HostAddress, Order, OrderId, Outcome, RebootMode, parse_guid};
 
@@ -29,7 +29,7 @@ pub struct Journal {
 pub struct Entry {
     pub order: Order,
     /// How far the order got.
-    pub reached: Option<Reached>,
+    pub reached: Option<StageRecord>,
     /// Disks to delete once the domain is removed.
     pub disks: Vec<String>,
     /// Whether the machine was shut off before the order. False for actions that need a running machine.
@@ -174,7 +174,7 @@ pub fn decode_entry(value: &Value) -> Option<Entry> {
     let since = Timestamp(value["since"].as_i64().unwrap_or(0));
     let reached = match &value["stage"] {
         Value::Null => None,
-        stage => Some(Reached { stage: Stage::parse(stage.as_str()?)?, since }),
+        stage => Some(StageRecord { stage: Stage::parse(stage.as_str()?)?, since }),
     };
     let outcome = match &value["outcome"] {
         Value::Null => None,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn entry(action: Action) -> Entry {
-        let id = OrderId { event: Guid::random_shaped(1), machine: Guid::random_shaped(2) };
+        let id = OrderId { event: Guid::from_random_bits(1), machine: Guid::from_random_bits(2) };
         Entry::new(Order { id, name: "web1".into(), action, term: 3, deadline: Timestamp(1_000) })
     }
 
@@ -261,7 +261,7 @@ mod tests {
         for action in actions() {
             for outcome in &outcomes {
                 let disks = vec!["/disk".to_owned()];
-                let reached = Some(Reached { stage: Stage::Held, since: Timestamp(5) });
+                let reached = Some(StageRecord { stage: Stage::Held, since: Timestamp(5) });
                 let outcome = outcome.clone();
                 let entry = Entry { reached, outcome, disks, was_off: true, ..entry(action.clone()) };
                 journal.write(&entry).unwrap();
@@ -270,14 +270,14 @@ mod tests {
                 assert_eq!(journal.read(entry.order.id.machine).unwrap(), Some(entry));
             }
         }
-        journal.remove(Guid::random_shaped(2)).unwrap();
-        journal.remove(Guid::random_shaped(2)).expect("removing twice is no error");
+        journal.remove(Guid::from_random_bits(2)).unwrap();
+        journal.remove(Guid::from_random_bits(2)).expect("removing twice is no error");
         assert_eq!(journal.entries().unwrap(), []);
     }
 
     #[test]
     fn entries_of_earlier_versions_are_read() {
-        let reached = Some(Reached { stage: Stage::Begun, since: Timestamp(0) });
+        let reached = Some(StageRecord { stage: Stage::Begun, since: Timestamp(0) });
         let entry = Entry { reached, ..entry(Action::Terminate) };
         let mut value = encode(&entry);
         for key in ["wasOff", "since"] {

@@ -1,7 +1,7 @@
 //! Carries out orders through crashes: one journal, and sequences of steps that every hypervisor shares.
 //!
 //! Each order is a sequence of steps. The journal says what this host was asked to do and how far it got; a hypervisor
-//! may keep a second record in the machine itself ([`Hypervisor::recorded`]). Every step can be repeated, so after a
+//! may keep a second record in the machine itself ([`Hypervisor::read_stage`]). Every step can be repeated, so after a
 //! crash the order is performed again from the recorded stage:
 //!
 //! ```text
@@ -24,6 +24,7 @@ mod step;
 
 pub use driver::JournaledDriver;
 pub(crate) use job::{
-    Found, Hypervisor, Job, LOOK, MachineState, Reached, StepResult, Trouble, inconsistent, not_running, now,
+    Hypervisor, Job, LocatedMachine, MachineState, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent,
+    not_running, now,
 };
 pub use step::{Stage, Step, StepHook};

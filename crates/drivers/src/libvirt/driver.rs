@@ -12,7 +12,9 @@ use super::mark::Mark;
 use super::{migrate, redeploy, remove};
 use crate::inventory::{MachineWatch, WatchedDriver};
 use crate::journaled::journal::Entry;
-use crate::journaled::{Found, Hypervisor, Job, JournaledDriver, MachineState, Reached, StepHook, StepResult, Trouble};
+use crate::journaled::{
+    Hypervisor, Job, JournaledDriver, LocatedMachine, MachineState, StageRecord, StepError, StepHook, StepResult,
+};
 use crate::order::{Action, HostAddress, OrderId, Outcome, Pending};
 
 /// The domains of one libvirtd.
@@ -91,9 +93,9 @@ impl WatchedDriver for JournaledDriver<LibvirtMachines> {
     }
 }
 
-impl From<Error> for Trouble<Error> {
-    fn from(error: Error) -> Trouble<Error> {
-        if is_connection_lost(&error) { Trouble::Lost(error) } else { Trouble::Failed(error.to_string()) }
+impl From<Error> for StepError<Error> {
+    fn from(error: Error) -> StepError<Error> {
+        if is_connection_lost(&error) { StepError::Unreachable(error) } else { StepError::Failed(error.to_string()) }
     }
 }
 
@@ -105,17 +107,17 @@ impl Hypervisor for LibvirtMachines {
         &self.config.hook
     }
 
-    async fn look(&self, machine: Guid) -> StepResult<Option<Found<Domain>>, Self> {
-        let found = self.host.look(machine).await?;
-        Ok(found.map(|(machine, info)| Found { machine, state: machine_state(info) }))
+    async fn inspect(&self, machine: Guid) -> StepResult<Option<LocatedMachine<Domain>>, Self> {
+        let found = self.host.inspect(machine).await?;
+        Ok(found.map(|(machine, info)| LocatedMachine { machine, state: machine_state(info) }))
     }
 
-    async fn recorded(&self, entry: &Entry, domain: &Domain) -> StepResult<Option<Reached>, Self> {
+    async fn read_stage(&self, entry: &Entry, domain: &Domain) -> StepResult<Option<StageRecord>, Self> {
         let mark = self.host.mark(domain).await?.filter(|mark| mark.id == entry.order.id);
-        Ok(mark.map(|mark| Reached { stage: mark.stage, since: mark.since }))
+        Ok(mark.map(|mark| StageRecord { stage: mark.stage, since: mark.since }))
     }
 
-    async fn record(&self, entry: &Entry, domain: &Domain, reached: Reached) -> StepResult<(), Self> {
+    async fn record(&self, entry: &Entry, domain: &Domain, reached: StageRecord) -> StepResult<(), Self> {
         let order = &entry.order;
         let target = match &order.action {
             Action::Migrate { to } | Action::Redeploy { to } => Some(to.name.clone()),
@@ -126,7 +128,7 @@ impl Hypervisor for LibvirtMachines {
             | Action::Terminate
             | Action::Withdraw => None,
         };
-        let Reached { stage, since } = reached;
+        let StageRecord { stage, since } = reached;
         let mark = Mark { id: order.id, term: order.term, stage, since, source: self.host.name.clone(), target };
         Ok(self.host.set_mark(domain, Some(&mark)).await?)
     }
@@ -179,7 +181,7 @@ impl Hypervisor for LibvirtMachines {
         if self.host.connection().await.is_persistent(domain).await? {
             return Ok(());
         }
-        Err(Trouble::Failed("the domain is transient: it would be lost when it shuts down".into()))
+        Err(StepError::Failed("the domain is transient: it would be lost when it shuts down".into()))
     }
 
     async fn migrate(job: &mut Job<'_, Self>, to: &HostAddress) -> StepResult<Outcome, Self> {

@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// The state of a machine; None if its domain is not here.
-    pub async fn look(&self, machine: Guid) -> Result<Option<(Domain, StateInfo)>> {
+    pub async fn inspect(&self, machine: Guid) -> Result<Option<(Domain, StateInfo)>> {
         let Some(domain) = self.find(machine).await? else { return Ok(None) };
         let state = absent_if(self.connection().await.state(&domain).await, ErrorCode::NO_DOMAIN)?;
         Ok(state.map(|state| (domain, state)))

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let id = OrderId { event: Guid::random_shaped(7), machine: Guid::random_shaped(8) };
+        let id = OrderId { event: Guid::from_random_bits(7), machine: Guid::from_random_bits(8) };
         let mut mark = Mark {
             id,
             term: 4,

@@ -16,7 +16,7 @@ use forewarn_libvirt::{Connection, DestroyFlags, Domain, ErrorCode, JobKind, Mig
 
 use super::config::PeerState;
 use super::driver::LibvirtMachines;
-use crate::journaled::{Found, Job, LOOK, MachineState, Stage, Step, Trouble, not_running};
+use crate::journaled::{Job, LocatedMachine, MachineState, POLL_INTERVAL, Stage, Step, StepError, not_running};
 use crate::order::{HostAddress, Outcome};
 
 pub(super) type LibvirtResult<T> = crate::journaled::StepResult<T, LibvirtMachines>;
@@ -34,8 +34,8 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
             wait_for_job(job, &domain).await?;
             continue;
         }
-        let Some(Found { machine: domain, state }) = job.look().await? else { continue };
-        if job.recorded(&domain).await?.is_none() {
+        let Some(LocatedMachine { machine: domain, state }) = job.inspect().await? else { continue };
+        if job.read_stage(&domain).await?.is_none() {
             job.check_time()?;
             if state != MachineState::Running {
                 return Err(not_running(&state).into());
@@ -46,9 +46,9 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
         match decide(&state, there) {
             Next::Wait => {
                 job.check_time()?;
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            Next::Alarm(reason) => return Err(Trouble::Failed(reason.into())),
+            Next::Alarm(reason) => return Err(StepError::Failed(reason.into())),
             Next::Migrate => {
                 job.check_time()?;
                 attempt(job, &domain, to).await?;
@@ -84,7 +84,7 @@ fn decide(here: &MachineState, there: PeerState) -> Next {
 
 /// Migrates the machine. Succeeds also if libvirt lost it from sight: the caller looks again.
 async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddress) -> LibvirtResult<()> {
-    job.reach(Step::Migrate);
+    job.run_step_hook(Step::Migrate);
     let migration = Migration {
         target_uri: to.uri.clone(),
         flags: MigrateFlags::LIVE | MigrateFlags::PERSIST_DEST | MigrateFlags::UNDEFINE_SOURCE,
@@ -102,7 +102,7 @@ async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddre
                 // Again and again, because a job that has not begun cannot be aborted.
                 abort(job, domain).await?;
                 aborted = true;
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     };
@@ -110,7 +110,7 @@ async fn attempt(job: &Job<'_, LibvirtMachines>, domain: &Domain, to: &HostAddre
         Ok(()) => Ok(()),
         // A call of a driver that was killed can still be in progress, or have just succeeded.
         Err(error)
-            if job.look().await?.is_none() || has_job(&job.hypervisor.host.connection().await, domain).await? =>
+            if job.inspect().await?.is_none() || has_job(&job.hypervisor.host.connection().await, domain).await? =>
         {
             tracing::warn!(%error, "another call migrates this machine");
             Ok(())
@@ -146,7 +146,7 @@ async fn wait_for_job(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> Libvir
     if job.check_time().is_err() {
         abort(job, domain).await?;
     }
-    tokio::time::sleep(LOOK).await;
+    tokio::time::sleep(POLL_INTERVAL).await;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use forewarn_libvirt::{MigrateFlags, Migration};
 
 use super::driver::LibvirtMachines;
 use crate::journaled::cycle::{Needs, before_deadline, shut_down};
-use crate::journaled::{Found, Job, Stage, Step, StepResult};
+use crate::journaled::{Job, LocatedMachine, Stage, Step, StepResult};
 use crate::order::{HostAddress, Outcome};
 
 pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> StepResult<Outcome, LibvirtMachines> {
@@ -15,10 +15,10 @@ pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> S
         let was_down = job.entry.reached.is_some_and(|reached| reached.stage == Stage::Down);
         return Ok(if was_down { Outcome::Moved { to: to.name.clone() } } else { Outcome::Gone });
     }
-    let Some(Found { machine: domain, .. }) = job.look().await? else {
+    let Some(LocatedMachine { machine: domain, .. }) = job.inspect().await? else {
         return Ok(Outcome::Moved { to: to.name.clone() });
     };
-    job.reach(Step::MoveDefinition);
+    job.run_step_hook(Step::MoveDefinition);
     let migration = Migration {
         target_uri: to.uri.clone(),
         flags: MigrateFlags::OFFLINE | MigrateFlags::PERSIST_DEST | MigrateFlags::UNDEFINE_SOURCE,
@@ -32,8 +32,8 @@ pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> S
 /// Writes to the journal that the machine was shut off before the order, because then only its definition moves and it
 /// is not started if that fails.
 async fn note_power(job: &mut Job<'_, LibvirtMachines>) -> StepResult<(), LibvirtMachines> {
-    let Some(Found { machine, state }) = job.look().await? else { return Ok(()) };
-    if job.recorded(&machine).await?.is_none() && !state.is_active() {
+    let Some(LocatedMachine { machine, state }) = job.inspect().await? else { return Ok(()) };
+    if job.read_stage(&machine).await?.is_none() && !state.is_active() {
         job.entry.was_off = true;
         job.journal.write(job.entry)?;
     }

@@ -6,13 +6,13 @@ use super::disks::own_disks;
 use super::driver::LibvirtMachines;
 use super::migrate::LibvirtResult;
 use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
-use crate::journaled::{Found, Job, Stage, Step, now};
+use crate::journaled::{Job, LocatedMachine, Stage, Step, now};
 use crate::order::Outcome;
 
 pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome> {
     let limit = now() + EVICTION_GRACE;
     if shut_down(job, Needs::Nothing, limit).await?
-        && let Some(Found { machine: domain, .. }) = job.look().await?
+        && let Some(LocatedMachine { machine: domain, .. }) = job.inspect().await?
     {
         undefine(job, &domain).await?;
     }
@@ -20,8 +20,8 @@ pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome>
 }
 
 pub async fn terminate(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome> {
-    while let Some(Found { machine: domain, state }) = job.look().await? {
-        if job.recorded(&domain).await?.is_none() {
+    while let Some(LocatedMachine { machine: domain, state }) = job.inspect().await? {
+        if job.read_stage(&domain).await?.is_none() {
             note_disks(job, &domain).await?;
             job.record(&domain, Stage::Begun).await?;
             continue;
@@ -47,7 +47,7 @@ async fn note_disks(job: &mut Job<'_, LibvirtMachines>, domain: &Domain) -> Libv
 }
 
 async fn undefine(job: &Job<'_, LibvirtMachines>, domain: &Domain) -> LibvirtResult<()> {
-    job.reach(Step::Undefine);
+    job.run_step_hook(Step::Undefine);
     let connection = job.hypervisor.host.connection().await;
     let widely_known = UndefineFlags::MANAGED_SAVE | UndefineFlags::SNAPSHOTS_METADATA;
     let all = widely_known | UndefineFlags::NVRAM | UndefineFlags::CHECKPOINTS_METADATA;
@@ -67,7 +67,7 @@ async fn delete_disks(job: &Job<'_, LibvirtMachines>) -> LibvirtResult<()> {
     if job.entry.disks.is_empty() {
         return Ok(());
     }
-    job.reach(Step::DeleteDisks);
+    job.run_step_hook(Step::DeleteDisks);
     let connection = job.hypervisor.host.connection().await;
     for disk in &job.entry.disks {
         delete_disk(&connection, disk, &job.hypervisor.config.pools).await?;

@@ -16,8 +16,8 @@ use crate::inventory::{MachineWatch, WatchedDriver};
 use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
 use crate::journaled::journal::Entry;
 use crate::journaled::{
-    Found, Hypervisor, Job, JournaledDriver, LOOK, MachineState, Reached, Stage, Step, StepHook, Trouble, inconsistent,
-    now,
+    Hypervisor, Job, JournaledDriver, LocatedMachine, MachineState, POLL_INTERVAL, Stage, StageRecord, Step, StepError,
+    StepHook, inconsistent, now,
 };
 use crate::order::{Action, HostAddress, Outcome, Pending, RebootMode};
 
@@ -86,23 +86,23 @@ pub struct FoundQemu {
 
 type QemuResult<T> = crate::journaled::StepResult<T, QemuMachines>;
 
-impl From<QemuError> for Trouble<QemuError> {
-    fn from(error: QemuError) -> Trouble<QemuError> {
+impl From<QemuError> for StepError<QemuError> {
+    fn from(error: QemuError) -> StepError<QemuError> {
         match &error.cause {
-            QmpError::Refused { .. } => Trouble::Failed(error.to_string()),
+            QmpError::Refused { .. } => StepError::Failed(error.to_string()),
             QmpError::Absent(_)
             | QmpError::Connect(_)
             | QmpError::Silent
             | QmpError::Timeout(_)
             | QmpError::Disconnected(_)
-            | QmpError::Malformed(_) => Trouble::Lost(error),
+            | QmpError::Malformed(_) => StepError::Unreachable(error),
         }
     }
 }
 
 impl QemuMachines {
     async fn execute(&self, found: &FoundQemu, command: &'static str) -> QemuResult<()> {
-        let Some(qmp) = &found.qmp else { return Err(Trouble::Failed("the machine is not running".into())) };
+        let Some(qmp) = &found.qmp else { return Err(StepError::Failed("the machine is not running".into())) };
         Ok(self.host.execute(&found.machine, qmp, command).await?)
     }
 
@@ -110,12 +110,12 @@ impl QemuMachines {
     async fn quit(&self, machine: &QemuMachine) -> QemuResult<()> {
         let limit = now() + QUIT_MAX;
         loop {
-            match self.host.look(machine).await {
+            match self.host.inspect(machine).await {
                 Ok(Process::Absent) => return Ok(()),
-                Ok(Process::Other(reason)) => return Err(Trouble::Failed(reason)),
+                Ok(Process::Other(reason)) => return Err(StepError::Failed(reason)),
                 Ok(Process::Present { .. }) if now() >= limit => {
                     let secs = QUIT_MAX.as_secs();
-                    return Err(Trouble::Failed(format!(
+                    return Err(StepError::Failed(format!(
                         "QEMU did not end within {secs} s after 'quit': end it by hand"
                     )));
                 }
@@ -128,7 +128,7 @@ impl QemuMachines {
                 // A process that is about to end does not answer any more.
                 Err(_) => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -160,24 +160,24 @@ impl QemuMachines {
                     None => reason = "an earlier start command, or its QEMU, still runs".into(),
                 }
             }
-            job.reach(Step::AwaitStart);
+            job.run_step_hook(Step::AwaitStart);
             if now() >= limit {
                 let secs = START_MAX.as_secs();
-                return Err(Trouble::Failed(format!("the machine did not start within {secs} s: {reason}")));
+                return Err(StepError::Failed(format!("the machine did not start within {secs} s: {reason}")));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// None if the machine runs, and else the reason why it does not.
     async fn find_running(&self, machine: &QemuMachine) -> QemuResult<Option<String>> {
-        match self.host.look(machine).await {
+        match self.host.inspect(machine).await {
             Ok(Process::Present { state: MachineState::Running | MachineState::Busy(_), .. }) => Ok(None),
             Ok(Process::Present { qmp, .. }) => {
                 self.host.execute(machine, &qmp, "cont").await?;
                 Ok(None)
             }
-            Ok(Process::Other(reason)) => Err(Trouble::Failed(reason)),
+            Ok(Process::Other(reason)) => Err(StepError::Failed(reason)),
             Ok(Process::Absent) => Ok(Some("QEMU is not listening on its socket".into())),
             Err(error) => Ok(Some(error.to_string())),
         }
@@ -192,21 +192,21 @@ impl Hypervisor for QemuMachines {
         &self.hook
     }
 
-    async fn look(&self, vm_id: Guid) -> QemuResult<Option<Found<FoundQemu>>> {
+    async fn inspect(&self, vm_id: Guid) -> QemuResult<Option<LocatedMachine<FoundQemu>>> {
         let Some(machine) = self.host.file.machine(vm_id) else { return Ok(None) };
-        let (qmp, state) = match self.host.look(&machine).await? {
+        let (qmp, state) = match self.host.inspect(&machine).await? {
             Process::Absent => (None, MachineState::Off),
             Process::Present { qmp, state } => (Some(qmp), state),
-            Process::Other(reason) => return Err(Trouble::Failed(reason)),
+            Process::Other(reason) => return Err(StepError::Failed(reason)),
         };
-        Ok(Some(Found { machine: FoundQemu { machine, qmp }, state }))
+        Ok(Some(LocatedMachine { machine: FoundQemu { machine, qmp }, state }))
     }
 
-    async fn recorded(&self, entry: &Entry, _found: &FoundQemu) -> QemuResult<Option<Reached>> {
+    async fn read_stage(&self, entry: &Entry, _found: &FoundQemu) -> QemuResult<Option<StageRecord>> {
         Ok(entry.reached)
     }
 
-    async fn record(&self, _entry: &Entry, _found: &FoundQemu, _reached: Reached) -> QemuResult<()> {
+    async fn record(&self, _entry: &Entry, _found: &FoundQemu, _reached: StageRecord) -> QemuResult<()> {
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Hypervisor for QemuMachines {
         for attempt in 1.. {
             match machines.launch(job, machine).await? {
                 None => break,
-                Some(reason) if attempt == START_ATTEMPTS => return Err(Trouble::Failed(reason)),
+                Some(reason) if attempt == START_ATTEMPTS => return Err(StepError::Failed(reason)),
                 Some(reason) => tracing::warn!(name = machine.name, reason, "trying to start a machine again"),
             }
             tokio::time::sleep(START_PAUSE).await;
@@ -280,8 +280,8 @@ impl Hypervisor for QemuMachines {
 
     async fn terminate(job: &mut Job<'_, Self>) -> QemuResult<Outcome> {
         note_disks(job)?;
-        while let Some(Found { machine, .. }) = job.look().await? {
-            match job.recorded(&machine).await?.map(|reached| reached.stage) {
+        while let Some(LocatedMachine { machine, .. }) = job.inspect().await? {
+            match job.read_stage(&machine).await?.map(|reached| reached.stage) {
                 None => job.record(&machine, Stage::Begun).await?,
                 Some(Stage::Begun) => {
                     destroy(job, &machine).await?;
@@ -310,8 +310,8 @@ impl Hypervisor for QemuMachines {
     }
 }
 
-fn cannot_move(to: &HostAddress) -> Trouble<QemuError> {
-    Trouble::Failed(format!(
+fn cannot_move(to: &HostAddress) -> StepError<QemuError> {
+    StepError::Failed(format!(
         "the machine cannot move to host '{}': the qemu driver does not move machines; use libvirt for that",
         to.name
     ))
@@ -333,11 +333,11 @@ async fn remove(job: &Job<'_, QemuMachines>) -> QemuResult<()> {
     if let Some(machine) = &machine
         && let Some(words) = &machine.cleanup
     {
-        job.reach(Step::Cleanup);
+        job.run_step_hook(Step::Cleanup);
         clean_up(machine, words, &job.hypervisor.log(machine, "cleanup")).await?;
     }
     if !job.entry.disks.is_empty() {
-        job.reach(Step::DeleteDisks);
+        job.run_step_hook(Step::DeleteDisks);
     }
     for disk in &job.entry.disks {
         delete_disk(disk)?;

@@ -56,7 +56,7 @@ impl QemuHost {
     }
 
     /// Looks at the process of a machine.
-    pub async fn look(&self, machine: &QemuMachine) -> Result<Process, QemuError> {
+    pub async fn inspect(&self, machine: &QemuMachine) -> Result<Process, QemuError> {
         let found = self.try_look(machine).await;
         if found.is_err() {
             self.forget(&machine.qmp);

@@ -9,11 +9,11 @@ use super::file::QemuMachine;
 use super::host::{Process, QemuHost};
 use super::qmp::QmpError;
 use crate::inventory::{DomainDescription, FoundDomain, MachineWatch};
-use crate::journaled::LOOK;
+use crate::journaled::POLL_INTERVAL;
 use crate::order::Pending;
 
 /// Looks at a machine whose process is just ending. Its socket disappears a moment after its connections.
-const LOOKS_MAX: u32 = 20;
+const POLLS_MAX: u32 = 20;
 
 /// Learns about machines from the events of their QEMU processes.
 pub struct QemuWatch {
@@ -64,13 +64,13 @@ impl MachineWatch for QemuWatch {
 }
 
 async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<DomainDescription, String> {
-    let mut found = host.look(&machine).await;
-    for _ in 0..LOOKS_MAX {
+    let mut found = host.inspect(&machine).await;
+    for _ in 0..POLLS_MAX {
         if !matches!(&found, Err(error) if matches!(error.cause, QmpError::Disconnected(_))) {
             break;
         }
-        tokio::time::sleep(LOOK).await;
-        found = host.look(&machine).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
+        found = host.inspect(&machine).await;
     }
     let is_active = match found {
         Ok(Process::Absent) => false,

@@ -20,7 +20,7 @@ impl Bench {
         let mut bench = Bench { region: Region::new(settings), machine: MachineId(0) };
         bench.apply(Command::Resume);
         bench.apply(Command::RegisterHost { name: "b".into() });
-        let home = Home { subscription: "s".into(), resource_group: "r".into() };
+        let home = ResourceGroupRef { subscription: "s".into(), resource_group: "r".into() };
         let machine = NewMachine { host: Some("a".into()), ..NewMachine::plain(Guid(7), "web1", home) };
         bench.apply(Command::RegisterMachine(Box::new(machine)));
         bench.machine = bench.region.machines().next().unwrap().id;
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn request(&mut self, request: Request) -> EventId {
-        let operation = Guid::random_shaped(self.region.meta().revision.into());
+        let operation = Guid::from_random_bits(self.region.meta().revision.into());
         self.apply(Command::Request { operation, by: "me".into(), request, event: None });
         self.region.operation(operation).unwrap().parts[0].event
     }

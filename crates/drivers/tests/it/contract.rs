@@ -9,7 +9,7 @@ use forewarn_core::{Guid, Timestamp};
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, UnknownRecord};
 use forewarn_drivers::{
     Action, HostAddress, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal,
-    Reported, Step,
+    ReportResult, Step,
 };
 use forewarn_libvirt::{Affect, Connection, DefineFlags, DestroyFlags, Domain, ErrorCode, State, Target, Uuid};
 use forewarn_test_support::TestLibvirtd;
@@ -102,7 +102,7 @@ impl OrderBook for OneOrder {
         Box::pin(std::future::pending())
     }
 
-    fn report(&self, _order: &Order, _outcome: Outcome) -> Pending<'_, Reported> {
+    fn report(&self, _order: &Order, _outcome: Outcome) -> Pending<'_, ReportResult> {
         Box::pin(std::future::pending())
     }
 
@@ -123,7 +123,7 @@ fn open(target: &Target, journal: &Path, steps: Arc<Mutex<Vec<Step>>>) -> Libvir
 
 fn order(event: u128, action: Action) -> Order {
     let machine = Guid(u128::from_be_bytes(MACHINE.parse::<Uuid>().unwrap().0));
-    let id = OrderId { event: Guid::random_shaped(event), machine };
+    let id = OrderId { event: Guid::from_random_bits(event), machine };
     Order { id, name: "test".into(), action, term: 5, deadline: after(LONG) }
 }
 

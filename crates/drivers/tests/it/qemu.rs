@@ -26,7 +26,7 @@ fn order(event: u128, action: Action, deadline: Duration) -> Order {
     let machine = Guid(u128::from_str_radix(&UUID.replace('-', ""), 16).unwrap());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let deadline = Timestamp(i64::try_from((now + deadline).as_millis()).unwrap());
-    let id = OrderId { event: Guid::random_shaped(event), machine };
+    let id = OrderId { event: Guid::from_random_bits(event), machine };
     Order { id, name: "web1".into(), action, term: 5, deadline }
 }
 

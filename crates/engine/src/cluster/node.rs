@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_cluster::machine::{Divergence, Freshness, Lead, Loss, Outcome};
+use forewarn_cluster::machine::{Divergence, Freshness, LeadershipLoss, LeadershipStart, Outcome};
 use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Position, Writer};
 use forewarn_core::{Region, Snapshot, Timestamp};
 use forewarn_store::{Attachment, Batch, Change, PAYLOAD_FORMAT_MIN, compare_rules, put_rules};
@@ -44,7 +44,7 @@ enum Place {
 pub enum FollowOutcome {
     /// Nothing to do for the caller.
     Followed,
-    Lead(Lead),
+    Lead(LeadershipStart),
     /// This server cannot go on.
     Diverged(Divergence),
 }
@@ -153,9 +153,9 @@ impl Node {
     }
 
     /// Does what a leader must do regularly. Returns how long it may do something else, or why it no longer leads.
-    pub fn tend(&mut self) -> Result<Duration, Loss> {
-        let Place::Leading(writer) = &mut self.place else { return Err(Loss::Confused) };
-        match writer.tend(&mut self.copy) {
+    pub fn tend(&mut self) -> Result<Duration, LeadershipLoss> {
+        let Place::Leading(writer) = &mut self.place else { return Err(LeadershipLoss::Confused) };
+        match writer.run_due_tasks(&mut self.copy) {
             Ok(next) => {
                 if writer.may_act() {
                     self.monitor.record_beat(Duration::ZERO);
@@ -249,7 +249,7 @@ impl Node {
 
     /// Sets the clock of a new leader. Time continues from the last beat if a leader was alive while this process ran;
     /// otherwise as after a restart of a single server.
-    pub fn continue_time(&mut self, lead: &Lead) {
+    pub fn continue_time(&mut self, lead: &LeadershipStart) {
         let stored = self.copy.newest.region.now();
         let first_ms = self.first_beat_ms.replace(i64::MIN);
         let inherited = lead.last_beat.map(|(beat, age)| (Timestamp(beat.time_ms), age));
@@ -259,7 +259,7 @@ impl Node {
             Some(_) | None => {
                 let lowest = inherited.map_or(stored, |(time, _)| stored.max(time));
                 let stamp = self.copy.store.clock_stamp().ok().flatten();
-                self.copy.clock.begin_again(lowest, stamp.as_ref());
+                self.copy.clock.restart(lowest, stamp.as_ref());
             }
         }
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use forewarn_cluster::machine::{Lead, Loss};
+use forewarn_cluster::machine::{LeadershipLoss, LeadershipStart};
 use forewarn_core::{Command, Timestamp};
 
 use super::{CommitFailed, Commits, FORGET_AGAIN, RECONCILE_EVERY, Writer};
@@ -71,7 +71,7 @@ impl Writer {
     }
 
     /// Leads until the leadership ends.
-    fn lead(&mut self, lead: &Lead) {
+    fn lead(&mut self, lead: &LeadershipStart) {
         tracing::info!(term = lead.term, "this server leads the cluster");
         if let Some(node) = self.node() {
             node.continue_time(lead);
@@ -92,7 +92,7 @@ impl Writer {
     }
 
     /// Begins the term, and tries again while a commit fails although this server still leads.
-    fn begin_until_done(&mut self, lead: &Lead) -> Result<(), Loss> {
+    fn begin_until_done(&mut self, lead: &LeadershipStart) -> Result<(), LeadershipLoss> {
         while self.begin_term(lead).is_err() && !self.is_stopping() {
             self.tend()?;
             std::thread::sleep(BEGIN_RETRY);
@@ -102,7 +102,7 @@ impl Writer {
 
     /// The first record of the term is in the log. Drivers are told about started events only after the next one, which
     /// accounts for the time without a leader.
-    fn begin_term(&mut self, lead: &Lead) -> Result<(), CommitFailed> {
+    fn begin_term(&mut self, lead: &LeadershipStart) -> Result<(), CommitFailed> {
         self.follow_wall_clock();
         self.housekeeping.timer_after = None;
         self.housekeeping.forget_at = Instant::now() + FORGET_AGAIN;
@@ -121,12 +121,12 @@ impl Writer {
     /// The first leader of a region gives it the rules of its configuration. Later ones take over those of the region.
     fn store_missing_rules(&mut self) -> Result<(), CommitFailed> {
         let Some(rules) = self.node().and_then(|node| node.missing_rules()) else { return Ok(()) };
-        let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![rules]) };
+        let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![rules]) };
         self.step(vec![bundle], self.clock.now()).map(drop)
     }
 
     /// Serves until the leadership or the server ends.
-    fn serve_term(&mut self) -> Result<(), Loss> {
+    fn serve_term(&mut self) -> Result<(), LeadershipLoss> {
         while !self.is_stopping() {
             let pause = self.tend()?;
             self.follow_wall_clock();
@@ -141,8 +141,8 @@ impl Writer {
         Ok(())
     }
 
-    fn tend(&mut self) -> Result<Duration, Loss> {
-        let Some(node) = self.node() else { return Err(Loss::Confused) };
+    fn tend(&mut self) -> Result<Duration, LeadershipLoss> {
+        let Some(node) = self.node() else { return Err(LeadershipLoss::Confused) };
         let pause = node.tend();
         self.newest = node.newest();
         pause

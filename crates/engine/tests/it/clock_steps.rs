@@ -57,7 +57,7 @@ impl Server {
     /// Starts with one machine whose event group is on.
     async fn start_new(store: Box<dyn Store>, clocks: &Arc<SimulatedClocks>) -> Server {
         let server = Server::start(store, clocks).await;
-        let home = Home { subscription: "s".into(), resource_group: "g".into() };
+        let home = ResourceGroupRef { subscription: "s".into(), resource_group: "g".into() };
         let machine = NewMachine::plain(Guid(7), "web", home);
         server.submit(Command::RegisterMachine(Box::new(machine))).await;
         server.submit(Command::Seen { machine: server.machine() }).await;
@@ -90,7 +90,7 @@ impl Server {
 
     fn is_group_on(&self) -> bool {
         let snapshot = self.engine.snapshot();
-        snapshot.region.scopes().all(|scope| matches!(scope.switch, Switch::On { .. }))
+        snapshot.region.scopes().all(|scope| matches!(scope.switch, EventsState::On { .. }))
     }
 
     /// Lets time pass in seconds. The writer sleeps in real time, so it is woken by commands: the first ends its sleep, and

@@ -106,7 +106,7 @@ async fn until(what: &str, is_true: impl Fn() -> bool) {
 }
 
 fn plain_machine(name: &str, vm_id: u128) -> Box<NewMachine> {
-    let home = Home { subscription: "s".into(), resource_group: "g".into() };
+    let home = ResourceGroupRef { subscription: "s".into(), resource_group: "g".into() };
     Box::new(NewMachine::plain(Guid(vm_id), name, home))
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use forewarn_access::random_guid;
 use forewarn_connect::Trust;
-use forewarn_core::{Command, EventId, Home, MachineId, NewMachine, Region, Request};
+use forewarn_core::{Command, EventId, MachineId, NewMachine, Region, Request, ResourceGroupRef};
 use forewarn_drivers::{MachineDriver, RebootMode, SimulatedMachines};
 use forewarn_host::{HostConfig, Identity, OpenDriver, RunningAgent, Timing};
 use forewarn_server::{BoundAddress, ClockSetting, Config, DriverChoice, Running};
@@ -118,7 +118,7 @@ impl Fleet {
     }
 
     pub async fn machine(&self, name: &str, host: &str) -> MachineId {
-        let home = Home { subscription: "s".into(), resource_group: "rg".into() };
+        let home = ResourceGroupRef { subscription: "s".into(), resource_group: "rg".into() };
         let machine = NewMachine { host: Some(host.into()), ..NewMachine::plain(random_guid(), name, home) };
         self.submit(Command::RegisterMachine(Box::new(machine))).await;
         self.region().machines().find(|machine| &*machine.name == name).unwrap().id

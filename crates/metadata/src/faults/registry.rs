@@ -26,7 +26,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
@@ -35,7 +35,7 @@ impl Faults {
     }
 
     /// Real time, for [`FaultContext`].
-    pub fn real(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 

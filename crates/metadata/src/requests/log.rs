@@ -2,7 +2,7 @@
 //!
 //! A log is created at a machine's first request. There is a fixed number of slots for logs; a machine keeps its slot while it
 //! sends requests. A poll of the document, which is nearly every request, takes 24 bytes and no allocation; everything else
-//! about a request is an `Extra`.
+//! about a request is a `RequestDetails`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -64,7 +64,7 @@ pub struct RequestLog {
 
 /// Everything about a request but its time, method, version and status.
 #[derive(Debug, Default)]
-pub struct Extra {
+pub struct RequestDetails {
     /// The machine was off, so that the request came from elsewhere.
     pub is_off: bool,
     pub method: Option<Box<str>>,
@@ -98,7 +98,7 @@ struct Log {
 
 struct Entry {
     at: Timestamp,
-    extra: Option<Box<Extra>>,
+    extra: Option<Box<RequestDetails>>,
     /// 0: none.
     status: u16,
     /// 0: none.
@@ -176,7 +176,7 @@ impl Entry {
     }
 
     fn describe(&self, number: u64) -> RequestSeen {
-        let nothing = Extra::default();
+        let nothing = RequestDetails::default();
         let extra = self.extra.as_deref().unwrap_or(&nothing);
         let version = extra.version.as_deref().or(self.version.map(Version::as_str));
         RequestSeen {
@@ -194,8 +194,8 @@ impl Entry {
 }
 
 /// A GET of the document of events by a handler on the machine.
-pub(super) fn is_poll(method: Method, extra: Option<&Extra>) -> bool {
-    let is_of_handler = |extra: &Extra| extra.path.is_none() && extra.method.is_none() && !extra.is_off;
+pub(super) fn is_poll(method: Method, extra: Option<&RequestDetails>) -> bool {
+    let is_of_handler = |extra: &RequestDetails| extra.path.is_none() && extra.method.is_none() && !extra.is_off;
     matches!(method, Method::Get) && extra.is_none_or(is_of_handler)
 }
 
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn only_gets_of_the_document_are_polls() {
         let logs = Logs::new();
-        let elsewhere = Extra { path: Some("/metadata/instance".into()), ..Extra::default() };
+        let elsewhere = RequestDetails { path: Some("/metadata/instance".into()), ..RequestDetails::default() };
         logs.write(RequestEntry { extra: Some(Box::new(elsewhere)), ..poll(7, 1) }, Some(200));
         logs.write(RequestEntry { method: Method::Post, ..poll(7, 2) }, Some(200));
         logs.write(poll(7, 3), None);

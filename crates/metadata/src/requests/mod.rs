@@ -14,7 +14,7 @@ use forewarn_core::{EventId, MachineId, Timestamp};
 use forewarn_wire::version::Version;
 
 pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
-pub use log::{Extra, shorten};
+pub use log::{RequestDetails, shorten};
 pub use summary::PollSummary;
 
 use crate::faults::{AppliedFault, Method};
@@ -48,7 +48,7 @@ pub struct RequestEntry {
     pub version: Option<Version>,
     /// The incarnation of the document that was sent or confirmed.
     pub incarnation: Option<u32>,
-    pub extra: Option<Box<Extra>>,
+    pub extra: Option<Box<RequestDetails>>,
 }
 
 impl RequestEntry {
@@ -72,7 +72,7 @@ impl RequestEntry {
         self.extra().approved = events.iter().take(APPROVED_KEPT_MAX).copied().collect();
     }
 
-    pub fn extra(&mut self) -> &mut Extra {
+    pub fn extra(&mut self) -> &mut RequestDetails {
         self.extra.get_or_insert_default()
     }
 
@@ -107,7 +107,7 @@ struct Bucket {
 
 /// Over the limit: seconds until the next request is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limited(pub u32);
+pub struct RateLimited(pub u32);
 
 impl Requests {
     pub fn new(per_second: Option<u32>) -> Requests {
@@ -136,7 +136,7 @@ impl Requests {
     }
 
     /// Counts a request, unless it is over the rate limit.
-    pub fn count(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
+    pub fn count(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), RateLimited> {
         self.count_refused(machine)?;
         let slot = self.slot(machine);
         let (count, last) = match method {
@@ -149,7 +149,7 @@ impl Requests {
     }
 
     /// Counts a request only for the rate limit.
-    pub fn count_refused(&self, machine: MachineId) -> Result<(), Limited> {
+    pub fn count_refused(&self, machine: MachineId) -> Result<(), RateLimited> {
         let slot = self.slot(machine);
         slot.claim(machine);
         let Some(limit) = self.per_second else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Requests {
         })
     }
 
-    fn take_token(&self, machine: MachineId, limit: u32) -> Result<(), Limited> {
+    fn take_token(&self, machine: MachineId, limit: u32) -> Result<(), RateLimited> {
         let shard = &self.buckets[machine.0 as usize % SHARDS];
         let mut buckets = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= COUNTED_MACHINES_MAX / SHARDS && !buckets.contains_key(&machine) {
@@ -203,14 +203,14 @@ impl Bucket {
     }
 }
 
-fn take_token(bucket: &mut Bucket, limit: u32, now: Instant) -> Result<(), Limited> {
+fn take_token(bucket: &mut Bucket, limit: u32, now: Instant) -> Result<(), RateLimited> {
     let limit = f64::from(limit);
     let gained = now.saturating_duration_since(bucket.filled).as_secs_f64() * limit;
     bucket.tokens = (bucket.tokens + gained).min(limit);
     bucket.filled = now;
     if bucket.tokens < 1.0 {
         let wait = (1.0 - bucket.tokens) / limit;
-        return Err(Limited(wait.ceil().max(1.0) as u32));
+        return Err(RateLimited(wait.ceil().max(1.0) as u32));
     }
     bucket.tokens -= 1.0;
     Ok(())
@@ -228,7 +228,7 @@ mod tests {
         let mut bucket = Bucket { tokens: 5.0, filled: start };
         let taken = (0..10).filter(|_| take_token(&mut bucket, 5, start).is_ok()).count();
         assert_eq!(taken, 5);
-        assert_eq!(take_token(&mut bucket, 5, start), Err(Limited(1)));
+        assert_eq!(take_token(&mut bucket, 5, start), Err(RateLimited(1)));
         let later = start + Duration::from_millis(400);
         let taken = (0..10).filter(|_| take_token(&mut bucket, 5, later).is_ok()).count();
         assert_eq!(taken, 2);

@@ -181,7 +181,7 @@ fn started(trial: &Transition) -> impl Iterator<Item = &Event> {
     started.filter_map(|fact| fact.what.event()).map(|event| &**event)
 }
 
-pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcome)> {
+pub(super) fn find_ended_events(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcome)> {
     let ended = trial.facts.iter().filter(|fact| matches!(fact.what, FactKind::Ended(_)));
     ended.filter_map(|fact| fact.what.event()).filter_map(|event| match &event.status {
         Status::Ended { outcome, .. } => Some((&**event, outcome)),
@@ -190,5 +190,5 @@ pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcom
 }
 
 fn canceled(trial: &Transition) -> impl Iterator<Item = &Event> {
-    ended(trial).filter(|(_, outcome)| matches!(outcome, Outcome::Canceled { .. })).map(|(event, _)| event)
+    find_ended_events(trial).filter(|(_, outcome)| matches!(outcome, Outcome::Canceled { .. })).map(|(event, _)| event)
 }

@@ -10,7 +10,7 @@ use forewarn_widgets::words::{self, escape_html, join_names};
 use crate::fleet::machines_of;
 
 use super::{Preview, TRIAL, events_of, machine_names, request_command};
-use forewarn_api_types::span::span_text;
+use forewarn_api_types::span::format_span;
 
 /// One event of planned maintenance.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Preview<'_> {
             let notice = if has_handler { least } else { Duration::ZERO };
             about = (about + impact + pause + notice).round_up_to_second();
             let notice_text = if has_handler {
-                format!("{} of notice", span_text(least))
+                format!("{} of notice", format_span(least))
             } else {
                 "no notice (no handler is connected)".into()
             };
@@ -103,7 +103,7 @@ impl Preview<'_> {
                 machines: words::join_many(machines.iter().map(|machine| escape_html(&machine.name))),
                 when: format!(
                     "{} after the previous update domain finishes, plus {notice_text}: about {}, earlier if approved early",
-                    span_text(pause),
+                    format_span(pause),
                     self.render_planned(about, plan)
                 ),
             }

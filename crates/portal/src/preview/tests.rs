@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use forewarn_core::{
     AddressRequest, ApprovalScope, Approver, Cause, Command, Event, EventKind, EventsPolicy, EvictionPolicy, Group,
-    Guid, Home, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, NewRollout, Orchestration,
-    Plan, Power, Priority, Region, Report, Request, RolloutAction, RolloutPlan, RolloutTargets, SetModel, Settings,
-    Status, Target, TerminateProfile, Timestamp, UpgradeMode,
+    Guid, Machine, MachineLookup, NewGroup, NewGroupKind, NewMachine, NewMembership, NewRollout, Orchestration, Plan,
+    Power, Priority, Region, Report, Request, ResourceGroupRef, RolloutAction, RolloutPlan, RolloutTargets, SetModel,
+    Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
 use forewarn_widgets::html::RenderMode;
 
@@ -184,8 +184,8 @@ fn action_named(word: &str) -> MachineAction {
     }
 }
 
-fn home() -> Home {
-    Home { subscription: "s".into(), resource_group: "rg".into() }
+fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "s".into(), resource_group: "rg".into() }
 }
 
 fn freeze() -> Plan {

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_widgets::field::{self, Control, Field, Problems, parse_number, parse_optional, parse_seconds};
+use forewarn_widgets::field::{self, Control, Field, FieldErrors, parse_number, parse_optional, parse_seconds};
 use forewarn_widgets::html;
 
 use crate::refusal::Refusal;
 use crate::visitor::Form;
-use forewarn_api::scenario::{Scenario, find_shipped};
+use forewarn_api::scenario::{Scenario, find_builtin};
 use forewarn_api::{Actions, ApiError};
-use forewarn_api_types::span::span;
-use forewarn_api_types::{AdvanceBy, FaultKind, FaultMethod, NewFault, NewRun, ResourceName};
+use forewarn_api_types::span::parse_span;
+use forewarn_api_types::{AdvanceClock, FaultKind, FaultMethod, NewFault, NewRun, ResourceName};
 use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
 /// Kinds of faults: names in the API and labels.
@@ -45,7 +45,7 @@ pub struct TestKitFields {
     method: String,
     documents: String,
     machine: String,
-    problems: Problems,
+    problems: FieldErrors,
 }
 
 /// The scenario that was run last, to fill in the form again.
@@ -83,7 +83,7 @@ impl Default for TestKitFields {
             method: text(),
             documents: text(),
             machine: text(),
-            problems: Problems::default(),
+            problems: FieldErrors::default(),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Default for TestKitFields {
 impl TestKitFields {
     /// With the text of a built-in scenario.
     pub fn from_query(query: &HashMap<String, String>) -> TestKitFields {
-        let found = query.get("scenario").and_then(|name| find_shipped(name));
+        let found = query.get("scenario").and_then(|name| find_builtin(name));
         TestKitFields {
             text: found.map_or_else(String::new, |found| found.text.to_owned()),
             ..TestKitFields::default()
@@ -125,7 +125,7 @@ impl TestKitFields {
 
     /// The request of a form, or `None` if a field has an error.
     pub fn build_request(&mut self, form: &str) -> Option<TestKitRequest> {
-        let mut problems = Problems::default();
+        let mut problems = FieldErrors::default();
         let request = match form {
             "scenario" => self.build_run(&mut problems),
             "advance" => self.build_advance(&mut problems),
@@ -225,7 +225,7 @@ impl TestKitFields {
         Field::new(name, label, value, &self.problems)
     }
 
-    fn build_run(&self, problems: &mut Problems) -> Option<TestKitRequest> {
+    fn build_run(&self, problems: &mut FieldErrors) -> Option<TestKitRequest> {
         let parsed = Scenario::parse(&self.text).map_err(|problem| {
             format!("Line {}, column {}: {}.", problem.line, problem.column, problem.message.trim_end_matches('.'))
         });
@@ -241,12 +241,12 @@ impl TestKitFields {
         }))
     }
 
-    fn build_advance(&self, problems: &mut Problems) -> Option<TestKitRequest> {
+    fn build_advance(&self, problems: &mut FieldErrors) -> Option<TestKitRequest> {
         let seconds = problems.take("by", parse_seconds("The time to advance", &self.by))?;
-        Some(TestKitRequest::Advance(AdvanceBy { seconds }))
+        Some(TestKitRequest::Advance(AdvanceClock { seconds }))
     }
 
-    fn build_fault(&self, problems: &mut Problems) -> Option<TestKitRequest> {
+    fn build_fault(&self, problems: &mut FieldErrors) -> Option<TestKitRequest> {
         let kind = self.build_fault_kind(problems);
         let whole = |text: &str, label: &'static str| parse_optional(text, |text| parse_number(text, label));
         let count = problems.take("count", whole(&self.count, "Requests"));
@@ -269,7 +269,7 @@ impl TestKitFields {
     }
 
     /// Uses the fields of the selected kind and ignores the others.
-    fn build_fault_kind(&self, problems: &mut Problems) -> Option<FaultKind> {
+    fn build_fault_kind(&self, problems: &mut FieldErrors) -> Option<FaultKind> {
         match self.kind.as_str() {
             "Status" => {
                 let status = problems.take("status", parse_number(&self.status, "The status"))?;
@@ -293,8 +293,8 @@ impl TestKitFields {
         }
     }
 
-    fn parse_delay(&self, problems: &mut Problems) -> Option<Duration> {
-        let delay = span(&self.delay).map_err(|must| format!("The delay must be {must}."));
+    fn parse_delay(&self, problems: &mut FieldErrors) -> Option<Duration> {
+        let delay = parse_span(&self.delay).map_err(|must| format!("The delay must be {must}."));
         let delay = delay.and_then(|delay| match delay <= DELAY_MAX {
             true => Ok(delay),
             false => Err(FaultError::DelayRange.to_string()),
@@ -307,7 +307,7 @@ impl TestKitFields {
 #[derive(Clone, Debug)]
 pub enum TestKitRequest {
     Run(NewRun),
-    Advance(AdvanceBy),
+    Advance(AdvanceClock),
     Fault(NewFault),
 }
 

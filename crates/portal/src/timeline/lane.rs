@@ -8,7 +8,7 @@ use forewarn_widgets::window::Window;
 use forewarn_widgets::words;
 
 use super::{EventTimeline, Stage, scope_name};
-use crate::scene::Scene;
+use crate::page_context::PageContext;
 
 #[derive(Template)]
 #[template(path = "lane.html")]
@@ -57,7 +57,7 @@ impl EventLane<'_> {
 }
 
 impl Shapes {
-    pub fn of(event: &EventTimeline, scene: &Scene) -> Shapes {
+    pub fn of(event: &EventTimeline, context: &PageContext) -> Shapes {
         Shapes {
             from: event.appeared.0,
             to: event.started.or(event.ended).unwrap_or(event.not_before).0,
@@ -65,8 +65,8 @@ impl Shapes {
             approved: event.approved.as_ref().map(|(at, _)| at.0),
             started: event.started.map(|at| at.0),
             ended: event.ended.map(|at| at.0),
-            now: scene.now.0,
-            window: (scene.mode == RenderMode::Page).then(|| Window::around(scene.now)),
+            now: context.now.0,
+            window: (context.mode == RenderMode::Page).then(|| Window::around(context.now)),
         }
     }
 
@@ -84,10 +84,10 @@ impl Shapes {
 }
 
 impl EventTimeline {
-    pub fn render_lane(&self, scene: &Scene, sort: &str) -> Fragment {
+    pub fn render_lane(&self, context: &PageContext, sort: &str) -> Fragment {
         let id = words::event_name(self.id);
         let names = words::join_names(&self.names);
-        let current_scope = self.current_scope_name(scene.region());
+        let current_scope = self.current_scope_name(context.region());
         let scope = if current_scope == names { "" } else { current_scope.as_str() };
         let lane = EventLane {
             id: &id,
@@ -104,7 +104,7 @@ impl EventTimeline {
             started_html: self.started.map(words::time),
             ended_html: self.ended.map(words::time),
             description: self.describe(),
-            shapes: Shapes::of(self, scene),
+            shapes: Shapes::of(self, context),
         };
         Fragment::render(format!("lane-{id}"), sort, &lane)
     }

@@ -20,10 +20,10 @@ use forewarn_store::{Actor, EventTimeline as RecordedEvent, HistoryRow};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{html, words};
 
-use super::scene::Scene;
+use super::page_context::PageContext;
 pub use expected::find_expected;
 pub use forewarn_widgets::window::Window;
-pub use past::Past;
+pub use past::FinishedEvents;
 
 /// Lanes per page. More are not readable; the overview has a search.
 const LANES_MAX: usize = 300;
@@ -62,15 +62,15 @@ pub enum Stage {
 
 /// The wanted events, including those that finished within the last day.
 pub async fn find_events(
-    scene: &Scene,
+    context: &PageContext,
     wanted: impl Fn(&Region, &Event) -> bool,
     past: impl Fn(&HistoryRow) -> bool,
 ) -> Vec<Arc<EventTimeline>> {
-    let mut events = live_events(scene.region(), wanted);
+    let mut events = live_events(context.region(), wanted);
     events.sort_by_key(|event| event.appeared);
     events.truncate(LANES_MAX);
     let room = LANES_MAX - events.len();
-    let mut finished = scene.portal.shared.past.finished(scene, past).await;
+    let mut finished = context.portal.shared.past.find_finished(context, past).await;
     finished.sort_by_key(|event| std::cmp::Reverse(event.ended));
     finished.truncate(room);
     events.extend(finished);
@@ -90,15 +90,15 @@ pub fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) ->
 }
 
 /// The panel with one lane per event.
-pub fn render_panel(scene: &Scene, events: &[Arc<EventTimeline>]) -> Panel {
-    let lanes = events.iter().map(|event| event.render_lane(scene, &event.sort_key())).collect();
-    add_controls(scene, Panel::new("timeline", "Timeline", lanes))
+pub fn render_panel(context: &PageContext, events: &[Arc<EventTimeline>]) -> Panel {
+    let lanes = events.iter().map(|event| event.render_lane(context, &event.sort_key())).collect();
+    add_controls(context, Panel::new("timeline", "Timeline", lanes))
 }
 
 /// Adds the controls, the axis and the line of the current time.
-fn add_controls(scene: &Scene, panel: Panel) -> Panel {
-    let window = Window::around(scene.now);
-    let canvas = Canvas::moved(window, scene, 0);
+fn add_controls(context: &PageContext, panel: Panel) -> Panel {
+    let window = Window::around(context.now);
+    let canvas = Canvas::with_offset(window, context, 0);
     panel
         .with_html_before(html::render(&Controls { selected: window.span_ms() }))
         .with_html_inside(html::render(&canvas))
@@ -124,8 +124,8 @@ pub struct Canvas {
 
 impl Canvas {
     /// The axis of a window that was moved by this many quarters of its width.
-    pub fn moved(window: Window, scene: &Scene, moved: i64) -> Canvas {
-        Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms(), moved }
+    pub fn with_offset(window: Window, context: &PageContext, moved: i64) -> Canvas {
+        Canvas { ticks: window.ticks(), now: window.line(context.now.0), span: window.span_ms(), moved }
     }
 }
 

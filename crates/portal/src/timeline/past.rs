@@ -8,7 +8,7 @@ use forewarn_core::EventId;
 use forewarn_store::{EventTimeline as RecordedEvent, HistoryKind, HistoryQuery, HistoryRow};
 
 use super::EventTimeline;
-use crate::scene::Scene;
+use crate::page_context::PageContext;
 
 /// How far back the timeline goes.
 const PAST: Duration = Duration::from_secs(24 * 3600);
@@ -20,7 +20,7 @@ const ROWS_MAX: u32 = 1000;
 const EVENTS_MAX: usize = 2000;
 
 #[derive(Default)]
-pub struct Past(Mutex<ReadEvents>);
+pub struct FinishedEvents(Mutex<ReadEvents>);
 
 #[derive(Default)]
 struct ReadEvents {
@@ -39,16 +39,16 @@ struct PastEvent {
 }
 
 impl PastEvent {
-    fn begin(scene: &Scene, row: &HistoryRow) -> Option<PastEvent> {
+    fn begin(context: &PageContext, row: &HistoryRow) -> Option<PastEvent> {
         let recorded = RecordedEvent::begin(row)?;
-        let timeline = Arc::new(EventTimeline::of_history(scene.region(), row, &recorded));
+        let timeline = Arc::new(EventTimeline::of_history(context.region(), row, &recorded));
         Some(PastEvent { appeared: row.clone(), recorded, timeline })
     }
 
     /// Adds a later row. The name of an event group that has gone meanwhile stays.
-    fn follow(&mut self, scene: &Scene, row: &HistoryRow) {
+    fn follow(&mut self, context: &PageContext, row: &HistoryRow) {
         self.recorded.follow(row);
-        let mut timeline = EventTimeline::of_history(scene.region(), &self.appeared, &self.recorded);
+        let mut timeline = EventTimeline::of_history(context.region(), &self.appeared, &self.recorded);
         if timeline.scope.is_empty() {
             timeline.scope.clone_from(&self.timeline.scope);
         }
@@ -56,18 +56,22 @@ impl PastEvent {
     }
 }
 
-impl Past {
+impl FinishedEvents {
     /// Events that finished within the last day. `wanted` gets the row of their appearance.
-    pub async fn finished(&self, scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Arc<EventTimeline>> {
-        self.read_new_rows(scene).await;
-        let since = scene.now - PAST;
+    pub async fn find_finished(
+        &self,
+        context: &PageContext,
+        wanted: impl Fn(&HistoryRow) -> bool,
+    ) -> Vec<Arc<EventTimeline>> {
+        self.read_new_rows(context).await;
+        let since = context.now - PAST;
         let read = self.lock();
         let finished = read.events.values().filter(|event| event.timeline.ended.is_some_and(|ended| ended >= since));
         finished.filter(|event| wanted(&event.appeared)).map(|event| event.timeline.clone()).collect()
     }
 
-    async fn read_new_rows(&self, scene: &Scene) {
-        let revision = scene.snapshot.revision;
+    async fn read_new_rows(&self, context: &PageContext) {
+        let revision = context.snapshot.revision;
         loop {
             let (after, is_first) = {
                 let read = self.lock();
@@ -78,19 +82,19 @@ impl Past {
             };
             let query = HistoryQuery {
                 kinds: HistoryKind::OF_EVENTS.to_vec(),
-                since: Some(scene.now - PAST),
+                since: Some(context.now - PAST),
                 after: (!is_first).then_some(after),
                 newest: is_first,
                 limit: Some(ROWS_MAX),
                 ..HistoryQuery::default()
             };
-            let rows = match scene.portal.engine().history(query).await {
+            let rows = match context.portal.engine().history(query).await {
                 Ok(rows) => rows,
                 Err(error) => return tracing::error!(%error, "cannot read history"),
             };
             let is_all = is_first || rows.len() < ROWS_MAX as usize;
             let mut read = self.lock();
-            read.apply_rows(&rows, scene);
+            read.apply_rows(&rows, context);
             if is_all {
                 read.revision = read.revision.max(Some(revision));
             }
@@ -103,13 +107,13 @@ impl Past {
 }
 
 impl ReadEvents {
-    fn apply_rows(&mut self, rows: &[HistoryRow], scene: &Scene) {
+    fn apply_rows(&mut self, rows: &[HistoryRow], context: &PageContext) {
         // Another page may have read the same rows in the meantime.
         for row in rows.iter().filter(|row| row.number > self.row) {
             let Some(id) = row.event else { continue };
             match self.events.get_mut(&id) {
-                Some(event) => event.follow(scene, row),
-                None => self.events.extend(PastEvent::begin(scene, row).map(|event| (id, event))),
+                Some(event) => event.follow(context, row),
+                None => self.events.extend(PastEvent::begin(context, row).map(|event| (id, event))),
             }
         }
         self.row = rows.last().map_or(self.row, |row| self.row.max(row.number));

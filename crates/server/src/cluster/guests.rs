@@ -14,7 +14,7 @@ use forewarn_metadata::SourceError;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answered, Cluster};
+use super::{Cluster, LeaderResponse};
 
 /// A command of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Cluster {
     pub async fn forward_guest(&self, command: &GuestCommand) -> Result<(), SourceError> {
         let body = Bytes::from(command.encode().to_string());
         match self.post_to_leader(PATH, body).await {
-            Answered::By(response) => self.take_answer(response.status(), response.body()).await,
+            LeaderResponse::By(response) => self.take_answer(response.status(), response.body()).await,
             // This server has become the leader meanwhile; the guest tries again.
-            Answered::Here | Answered::NoLeader => Err(SourceError::Overloaded),
-            Answered::Unknown => Err(SourceError::OutcomeUnknown),
+            LeaderResponse::Here | LeaderResponse::NoLeader => Err(SourceError::Overloaded),
+            LeaderResponse::Unknown => Err(SourceError::OutcomeUnknown),
         }
     }
 

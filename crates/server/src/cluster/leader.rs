@@ -32,7 +32,7 @@ pub struct LeaderRequest {
     pub is_repeatable: bool,
 }
 
-pub enum Answered {
+pub enum LeaderResponse {
     By(Response<Bytes>),
     /// This server leads.
     Here,
@@ -44,35 +44,35 @@ pub enum Answered {
 
 impl Cluster {
     /// Sends a request to the leader, and waits for one if there is none.
-    pub async fn send_to_leader(&self, request: &LeaderRequest) -> Answered {
+    pub async fn send_to_leader(&self, request: &LeaderRequest) -> LeaderResponse {
         let until = Instant::now() + LEADER_WAIT_MAX;
         let mut is_unknown = false;
         while let Some(leading) = self.find_leader(until).await {
-            let Leading::At(leader) = leading else { return Answered::Here };
+            let Leading::At(leader) = leading else { return LeaderResponse::Here };
             let mut sent = Request::new(request.body.clone());
             *sent.method_mut() = http::Method::POST;
-            let Ok(uri) = request.path.parse() else { return Answered::NoLeader };
+            let Ok(uri) = request.path.parse() else { return LeaderResponse::NoLeader };
             *sent.uri_mut() = uri;
             *sent.headers_mut() = request.headers.clone();
             let Ok(_slot) = timeout_at(until, REQUESTS.acquire()).await else { break };
             let limit = if request.is_repeatable { until.min(Instant::now() + ATTEMPT_MAX) } else { until };
             match timeout_at(limit, self.peers.send(&leader.address, sent)).await {
                 Ok(Ok(answer)) if answer.status() == StatusCode::MISDIRECTED_REQUEST => {}
-                Ok(Ok(answer)) => return Answered::By(answer),
+                Ok(Ok(answer)) => return LeaderResponse::By(answer),
                 Ok(Err(PeerError::Connect(..))) => {}
                 Ok(Err(PeerError::Broken(..))) | Err(_) if request.is_repeatable => is_unknown = true,
-                Ok(Err(PeerError::Broken(..))) | Err(_) => return Answered::Unknown,
+                Ok(Err(PeerError::Broken(..))) | Err(_) => return LeaderResponse::Unknown,
             }
             if Instant::now() >= until {
                 break;
             }
             tokio::time::sleep(LEADER_POLL).await;
         }
-        if is_unknown { Answered::Unknown } else { Answered::NoLeader }
+        if is_unknown { LeaderResponse::Unknown } else { LeaderResponse::NoLeader }
     }
 
     /// Sends a request of this server that must not be carried out twice.
-    pub async fn post_to_leader(&self, path: &str, body: Bytes) -> Answered {
+    pub async fn post_to_leader(&self, path: &str, body: Bytes) -> LeaderResponse {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         self.send_to_leader(&LeaderRequest { path: path.to_owned(), headers, body, is_repeatable: false }).await
     }

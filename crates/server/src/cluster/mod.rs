@@ -37,7 +37,7 @@ use forewarn_api::{self as api, ConnectionUse, SessionWriter};
 use forewarn_cluster::machine::Settings;
 use forewarn_cluster::{EtcdLog, EtcdOptions, Key, Log, LogError, Roster};
 use forewarn_engine::{ClusterMonitor, ClusterOptions, Engine, LeaderAddress};
-use forewarn_store::{Copier, Replicated};
+use forewarn_store::{Replicated, SnapshotWriter};
 use http::Extensions;
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ use crate::config::ClusterConfig;
 pub use forward::{forward, forward_form};
 pub use guests::{GuestAction, GuestCommand};
 pub use init::{create_cluster_key, init_region};
-pub use leader::{Answered, LeaderRequest};
+pub use leader::{LeaderRequest, LeaderResponse};
 pub use leading::supervise;
 use peer::PeerClient;
 pub use secrets::share as share_secrets;
@@ -75,7 +75,7 @@ pub struct Cluster {
     /// A connection of its own, for operators: the writer's must not wait.
     log: Mutex<EtcdLog>,
     last_roster: ArcSwap<Roster>,
-    copier: Arc<dyn Copier>,
+    copier: Arc<dyn SnapshotWriter>,
     sessions: SessionWriter,
     /// The key of the region's secrets. None: the servers require no token.
     key: Option<Arc<Key>>,
@@ -87,7 +87,7 @@ pub struct Cluster {
 pub struct Preparation {
     config: ClusterConfig,
     etcd: EtcdOptions,
-    copier: Arc<dyn Copier>,
+    copier: Arc<dyn SnapshotWriter>,
     peers: PeerClient,
     access: Arc<Access>,
     scratch: PathBuf,

@@ -142,7 +142,7 @@ async fn apply_rules(
         };
         let attachment = put_rules(rules);
         let attach = Box::new(move |_: &[forewarn_core::Answer]| vec![attachment]);
-        cluster.engine.submit_all(Bundle { commands: Vec::new(), asked: Some(asked), attach }).await?;
+        cluster.engine.submit_all(Bundle { commands: Vec::new(), audit: Some(asked), attach }).await?;
     }
     Ok(Json(json!({ "node": cluster.node, "changed": changed })))
 }
@@ -165,7 +165,7 @@ async fn remove(State(cluster): State<Arc<Cluster>>, Path(node): Path<String>) -
     let listener = remove_host_listener(&node);
     cluster.with_log(move |log| log.remove(&node)).await.map_err(unavailable)?;
     // Agents no longer try its address. If this fails, they do so in vain.
-    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![listener]) };
+    let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![listener]) };
     let _ = cluster.engine.submit_all(bundle).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,7 +13,7 @@ use forewarn_metadata::BoxFuture;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, Cluster};
+use super::{Cluster, LeaderResponse};
 
 const PATH: &str = "/cluster/v1/session";
 
@@ -42,10 +42,10 @@ impl Cluster {
     async fn change_session(&self, change: SessionChange) -> Result<Option<SessionRecord>, ApiError> {
         let body = serde_json::to_vec(&change).map_err(|_| ApiError::from(SubmitError::Unavailable))?;
         let response = match self.post_to_leader(PATH, body.into()).await {
-            Answered::Here => return self.sessions.write(change).await,
-            Answered::By(response) => response,
-            Answered::NoLeader => return Err(SubmitError::NoLeader.into()),
-            Answered::Unknown => return Err(SubmitError::Unavailable.into()),
+            LeaderResponse::Here => return self.sessions.write(change).await,
+            LeaderResponse::By(response) => response,
+            LeaderResponse::NoLeader => return Err(SubmitError::NoLeader.into()),
+            LeaderResponse::Unknown => return Err(SubmitError::Unavailable.into()),
         };
         match response.status() {
             StatusCode::OK => {

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forewarn_access::{HostAccess, random_guid};
 use forewarn_api::AgentContacts;
-use forewarn_api_types::host_link::{Committed, LinkRefusal};
+use forewarn_api_types::host_link::{CommitResponse, LinkRefusal};
 use forewarn_core::{HostState, Machine, MachineId, Name, Snapshot};
 use forewarn_engine::Engine;
 use tokio::sync::Notify;
 
 use super::beats::{Beats, Claim};
 use super::guests::GuestServices;
-use super::part::Part;
+use super::part::HostEntities;
 use super::routes::Peer;
 use super::servers::ServerList;
 use crate::cluster::Cluster;
@@ -43,14 +43,14 @@ struct Link {
     /// The agent waits for a copy with this revision.
     wanted: u64,
     wake: Arc<Notify>,
-    sent: Option<Sent>,
+    sent: Option<SentCopy>,
 }
 
 /// The part of the region that an agent has.
 #[derive(Clone)]
-pub struct Sent {
+pub struct SentCopy {
     pub revision: u64,
-    pub part: Arc<Part>,
+    pub part: Arc<HostEntities>,
 }
 
 /// The right to serve a stream. Another stream of the same host ends it.
@@ -65,7 +65,7 @@ pub struct Session {
 
 impl Links {
     /// Begins a stream of an agent that was admitted with this claim. Returns what the agent was sent before.
-    pub fn open(self: &Arc<Self>, host: &Name, claim: Claim, peer: Peer) -> (Session, Option<Sent>) {
+    pub fn open(self: &Arc<Self>, host: &Name, claim: Claim, peer: Peer) -> (Session, Option<SentCopy>) {
         let mut links = self.lock();
         let before = links.remove(host);
         let number = before.as_ref().map_or(0, |link| link.session) + 1;
@@ -104,14 +104,14 @@ impl Links {
     }
 
     /// The answer to a command, once it is visible here. The agent's copy is brought to this revision without delay.
-    pub fn commit(&self, host: &Name, snapshot: &Snapshot) -> Committed {
+    pub fn commit(&self, host: &Name, snapshot: &Snapshot) -> CommitResponse {
         let revision = snapshot.region.meta().revision;
-        self.want(host, revision);
-        Committed { revision }
+        self.request_revision(host, revision);
+        CommitResponse { revision }
     }
 
     /// Brings the copy of an agent to this revision without delay.
-    pub fn want(&self, host: &Name, revision: u64) {
+    pub fn request_revision(&self, host: &Name, revision: u64) {
         if let Some(link) = self.lock().get_mut(host) {
             link.wanted = link.wanted.max(revision);
             link.wake.notify_one();
@@ -134,12 +134,12 @@ impl Session {
     }
 
     /// The revision that the agent waits for.
-    pub fn wanted(&self) -> u64 {
+    pub fn requested_revision(&self) -> u64 {
         self.links.lock().get(&self.host).map_or(0, |link| link.wanted)
     }
 
     /// Remembers what the agent was sent, so that it can resume.
-    pub fn remember(&self, sent: Sent) {
+    pub fn remember(&self, sent: SentCopy) {
         if let Some(link) = self.links.lock().get_mut(&self.host)
             && link.session == self.number
         {

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forewarn_api_types::host_link::{RecordKey, RecordLine, StreamLine};
-use forewarn_core::{Contact, Entity, Host, Key, Meta, Name, Region, ScopeId};
+use forewarn_core::{Contact, Entity, Host, Key, Name, Region, RegionMeta, ScopeId};
 use forewarn_store::record;
 
 /// The entities of a host, by key.
-pub type Part = BTreeMap<Key, Entity>;
+pub type HostEntities = BTreeMap<Key, Entity>;
 
 /// The part of a host, without data that changes with every command and data that only the rules need.
-pub fn part_of(region: &Region, host: &Name) -> Part {
-    let mut part = Part::new();
+pub fn select_entities(region: &Region, host: &Name) -> HostEntities {
+    let mut part = HostEntities::new();
     let mut put = |entity: Entity| part.insert(entity.key(), entity);
     let Some(found) = region.host(host) else { return part };
     put(Entity::Host(Arc::new(Host { contact: Contact::None, ..(**found).clone() })));
     let meta = region.meta();
-    put(Entity::Meta(Meta {
+    put(Entity::Meta(RegionMeta {
         downtime_ms: meta.downtime_ms,
         resumed: meta.resumed,
         term: meta.term,
-        ..Meta::default()
+        ..RegionMeta::default()
     }));
     let mut scopes: Vec<ScopeId> = Vec::new();
     // A machine that has moved runs on its new host before that host has reported it.
@@ -44,12 +44,12 @@ pub fn part_of(region: &Region, host: &Name) -> Part {
 }
 
 /// The line with a whole part.
-pub fn whole(revision: u64, part: &Part) -> StreamLine {
+pub fn encode_full_copy(revision: u64, part: &HostEntities) -> StreamLine {
     StreamLine::Copy { revision, put: part.values().map(to_line).collect() }
 }
 
 /// The line with the difference between two parts; None if they are equal.
-pub fn difference(revision: u64, before: &Part, after: &Part) -> Option<StreamLine> {
+pub fn difference(revision: u64, before: &HostEntities, after: &HostEntities) -> Option<StreamLine> {
     let put: Vec<_> = after
         .iter()
         .filter(|(key, entity)| before.get(key) != Some(entity))

@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::beats::Claim;
 use super::links::Links;
 use super::routes::{BODY_BYTES_MAX, DOMAINS_BYTES_MAX, Peer, Refused, admit};
-use crate::cluster::{Answered, LeaderRequest};
+use crate::cluster::{LeaderRequest, LeaderResponse};
 
 /// The fingerprint of the certificate of the agent that makes a forwarded request.
 const FINGERPRINT: HeaderName = HeaderName::from_static("forewarn-host-certificate");
@@ -72,17 +72,17 @@ async fn forward(links: &Links, path: &str, peer: &Peer, body: Bytes) -> Option<
     let is_repeatable = ![paths::APPROVE, paths::REPORT, paths::RENEW].contains(&path);
     let request = LeaderRequest { path: format!("{PEER_PREFIX}{path}"), headers, body, is_repeatable };
     let answer = match cluster.send_to_leader(&request).await {
-        Answered::Here => return None,
-        Answered::By(answer) => answer,
-        Answered::NoLeader => return Some(refuse(LinkRefusal::NoLeader)),
-        Answered::Unknown => return Some(refuse(LinkRefusal::OutcomeUnknown)),
+        LeaderResponse::Here => return None,
+        LeaderResponse::By(answer) => answer,
+        LeaderResponse::NoLeader => return Some(refuse(LinkRefusal::NoLeader)),
+        LeaderResponse::Unknown => return Some(refuse(LinkRefusal::OutcomeUnknown)),
     };
     let revision = answer.headers().get(REVISION).and_then(|value| value.to_str().ok()?.parse().ok());
     // The answer to a beat refers to nothing in the copy.
     if let Some(revision) = revision.filter(|_| answer.status().is_success() && path != paths::BEAT) {
         cluster.wait_for_copy(revision).await;
         if let Some(host) = links.access.host_of(&peer.fingerprint) {
-            links.want(&host.into(), revision);
+            links.request_revision(&host.into(), revision);
         }
     }
     let mut response = Response::new(Body::from(answer.body().clone()));

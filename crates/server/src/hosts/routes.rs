@@ -12,8 +12,8 @@ use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, Committed, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
-    IssuedToken, LinkRefusal, OpenStream, OrderReport, Renewal, Renewed, SeenMachines, TurnOn, USER_AGENT_PREFIX,
+    Beat, BeatAnswer, CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
+    IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn, USER_AGENT_PREFIX,
     paths,
 };
 use forewarn_core::{ApprovalScope, Approver, Command, Guid, MachineId, Name, Rejection};
@@ -169,7 +169,7 @@ async fn record_seen(State(links): State<Arc<Links>>, Caller(host): Caller, body
     let SeenMachines { machines } = parse(&body)?;
     let machines = machines.into_iter().filter_map(|id| links.machine_of(&host, MachineId(id)).ok());
     for machine in machines.collect::<Vec<_>>() {
-        let wants_seen = links.engine.snapshot().region.wants_seen(machine.scope, links.engine.now());
+        let wants_seen = links.engine.snapshot().region.needs_request_report(machine.scope, links.engine.now());
         if wants_seen {
             links.engine.submit(Command::Seen { machine: machine.id }, None).await.map_err(refuse)?;
         }
@@ -177,14 +177,14 @@ async fn record_seen(State(links): State<Arc<Links>>, Caller(host): Caller, body
     Ok(Json(json!({})))
 }
 
-async fn turn_on(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Committed> {
+async fn turn_on(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<CommitResponse> {
     let TurnOn { machine } = parse(&body)?;
     let machine = links.machine_of(&host, MachineId(machine)).map_err(Refused)?;
     let done = links.engine.submit(Command::Seen { machine: machine.id }, None).await.map_err(refuse)?;
     Ok(Json(links.commit(&host, &done.snapshot)))
 }
 
-async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Committed> {
+async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<CommitResponse> {
     let GuestApproval { machine, events } = parse(&body)?;
     let machine = links.machine_of(&host, MachineId(machine)).map_err(Refused)?;
     let invalid = |id: &str| Refused(LinkRefusal::Invalid { message: format!("'{id}' is not an event ID") });
@@ -197,7 +197,7 @@ async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: By
 }
 
 /// Takes the report about an order. The rules decide whether the host may report on the machine.
-async fn report(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Committed> {
+async fn report(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<CommitResponse> {
     let OrderReport { event, machine, outcome } = parse(&body)?;
     let invalid = |what: &str| Refused(LinkRefusal::Invalid { message: format!("the report has no valid {what}") });
     let event = guid::parse(&event).map(Guid).ok_or_else(|| invalid("event"))?;
@@ -235,12 +235,12 @@ async fn report_domains(
 }
 
 /// Issues the next certificate of a host. The current one stays valid until the next is used.
-async fn renew(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Renewed> {
+async fn renew(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<RenewResponse> {
     let Renewal { request } = parse(&body)?;
     let signed = links.access.sign_renewal(&request, &host);
     let signed = signed.map_err(|error| Refused(LinkRefusal::Invalid { message: error.to_string() }))?;
     store(&links, signed.attachment.clone()).await?;
-    Ok(Json(Renewed { certificate: links.access.accept(signed) }))
+    Ok(Json(RenewResponse { certificate: links.access.accept(signed) }))
 }
 
 impl FromRequestParts<Arc<Links>> for Caller {
@@ -265,7 +265,7 @@ impl FromRequestParts<Arc<Links>> for Caller {
 }
 
 async fn store(links: &Links, attachment: Attachment) -> Result<(), Refused> {
-    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![attachment]) };
+    let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![attachment]) };
     links.engine.submit_all(bundle).await.map(drop).map_err(refuse)
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::links::Links;
 use super::relay::PEER_PREFIX;
-use crate::cluster::{Answered, LeaderRequest};
+use crate::cluster::{LeaderRequest, LeaderResponse};
 
 /// Where a follower announces its own address to the leader.
 pub const LISTENER: &str = "/listener";
@@ -122,7 +122,7 @@ async fn announce(links: &Links, own: &Listener) {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let body = Bytes::from(serde_json::to_vec(own).unwrap_or_default());
     let request = LeaderRequest { path: format!("{PEER_PREFIX}{LISTENER}"), headers, body, is_repeatable: true };
-    if !matches!(cluster.send_to_leader(&request).await, Answered::By(answer) if answer.status().is_success()) {
+    if !matches!(cluster.send_to_leader(&request).await, LeaderResponse::By(answer) if answer.status().is_success()) {
         tracing::debug!("cannot announce the address of the listener for hosts yet");
     }
 }
@@ -144,7 +144,7 @@ pub async fn receive(State(links): State<Arc<Links>>, Json(listener): Json<Liste
 
 async fn store(engine: &Engine, Listener { node, address }: &Listener) -> Result<(), SubmitError> {
     let attachment = put_host_listener(node, address);
-    let bundle = Bundle { commands: Vec::new(), asked: None, attach: Box::new(move |_| vec![attachment]) };
+    let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![attachment]) };
     engine.submit_all(bundle).await.map(drop)
 }
 

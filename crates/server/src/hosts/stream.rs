@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::links::{Sent, Session};
-use super::part::{difference, part_of, whole};
+use super::links::{SentCopy, Session};
+use super::part::{difference, encode_full_copy, select_entities};
 
 /// Lines that are queued for the connection.
 pub const LINES_QUEUED_MAX: usize = 4;
@@ -45,11 +45,11 @@ struct Ended;
 
 impl Stream {
     /// Serves until the agent is gone. `sent`: what the agent has.
-    pub async fn run(self, sent: Option<Sent>) {
+    pub async fn run(self, sent: Option<SentCopy>) {
         let _ = self.serve(sent).await;
     }
 
-    async fn serve(&self, mut sent: Option<Sent>) -> Result<(), Ended> {
+    async fn serve(&self, mut sent: Option<SentCopy>) -> Result<(), Ended> {
         let links = self.session.links().clone();
         let mut revisions = links.engine.subscribe();
         let mut certificates = links.access.changes();
@@ -61,21 +61,21 @@ impl Stream {
             self.check(&links)?;
             let snapshot = links.engine.snapshot();
             let revision = snapshot.region.meta().revision;
-            let part = Arc::new(part_of(&snapshot.region, &self.session.host));
+            let part = Arc::new(select_entities(&snapshot.region, &self.session.host));
             let may_order = links.may_give_orders();
             let orders = if may_order { list_orders(&snapshot.region, &self.session.host) } else { Vec::new() };
             drop(snapshot);
             let line = match &sent {
-                None => Some(whole(revision, &part)),
-                Some(Sent { part: before, .. }) => difference(revision, before, &part),
+                None => Some(encode_full_copy(revision, &part)),
+                Some(SentCopy { part: before, .. }) => difference(revision, before, &part),
             };
             let is_due = last_line + UNCHANGED_EVERY <= Instant::now();
             let behind = sent.as_ref().is_some_and(|sent| sent.revision < revision);
-            let is_wanted = sent.as_ref().is_some_and(|sent| sent.revision < self.session.wanted());
+            let is_wanted = sent.as_ref().is_some_and(|sent| sent.revision < self.session.requested_revision());
             let unchanged = (is_first || behind && (is_due || is_wanted)).then_some(StreamLine::Unchanged { revision });
             if let Some(line) = line.or(unchanged) {
                 self.send(&line).await?;
-                let now_sent = Sent { revision, part };
+                let now_sent = SentCopy { revision, part };
                 self.session.remember(now_sent.clone());
                 sent = Some(now_sent);
                 last_line = Instant::now();

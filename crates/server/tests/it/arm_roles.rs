@@ -104,7 +104,7 @@ fn every_route_requires_its_role_and_changes_nothing_without_it() {
     for line in reads.chain(OPERATOR.iter().copied()).chain(OWNER.iter().copied()) {
         for role in Role::ALL.into_iter().filter(|role| *role >= needed(line)) {
             let answer = stage.ask(Door::Http, role, line);
-            assert!((200..300).contains(&answer.status), "{line} as {}: {}", role.word(), answer.text());
+            assert!((200..300).contains(&answer.status), "{line} as {}: {}", role.as_str(), answer.text());
         }
     }
     let answer = stage.ask(Door::Https, Role::Owner, "PUT G");
@@ -133,7 +133,7 @@ fn needed(line: &str) -> Role {
 /// ARM's shape, and a sentence.
 #[track_caller]
 fn check_refusal(line: &str, role: Role, needs: Role, answer: &Answer) {
-    let (role, needs) = (role.word(), needs.word());
+    let (role, needs) = (role.as_str(), needs.as_str());
     let message = format!(
         "This action requires the role {needs}, but '{role}' has the role {role}. Use a token with a higher role."
     );
@@ -165,7 +165,7 @@ impl Stage {
         let authority = https::authority_in(directory);
         let sign_in = SignIn::in_directory(directory).unwrap();
         let token = |role: Role| {
-            let (name, id) = (role.word().to_owned(), role.word().to_owned());
+            let (name, id) = (role.as_str().to_owned(), role.as_str().to_owned());
             let subject = Subject { name, client_id: id.clone(), object_id: id, role };
             sign_in.issue(&subject, AUDIENCE, jiff::Timestamp::now().as_second(), TOKEN_SECS).token
         };

@@ -23,7 +23,7 @@ async fn world() -> World {
     world.register_with("red", |machine| machine.addresses = AddressRequest::Given(vec![at("default", 5)])).await;
     world.register_with("blue", |machine| machine.addresses = AddressRequest::Given(vec![at("blue", 5)])).await;
     for group in ["one", "two"] {
-        let home = Home { resource_group: group.into(), ..home() };
+        let home = ResourceGroupRef { resource_group: group.into(), ..home() };
         world
             .register_with("twin", |machine| {
                 machine.home = home;
@@ -154,7 +154,7 @@ async fn a_polled_name_is_looked_up_again_when_machines_change() {
     assert_ne!(first, second);
     world.check(&format!("GET {document}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
 
-    let elsewhere = Home { resource_group: "elsewhere".into(), ..home() };
+    let elsewhere = ResourceGroupRef { resource_group: "elsewhere".into(), ..home() };
     world.register_with("web", |machine| (machine.vm_id, machine.home) = (Guid(0xB3), elsewhere)).await;
     check(&world, 1, 0, document, "409").await;
 }

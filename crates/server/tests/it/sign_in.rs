@@ -26,7 +26,7 @@ fn sign_in(server: &Server, tenant: &str, fields: &[(&str, &str)]) -> Answer {
 
 fn signed_in(server: &Server, directory: &Path, role: Role) -> String {
     let secret = secret_of(directory, role);
-    let fields = [("grant_type", "client_credentials"), ("client_id", role.word()), ("client_secret", &secret)];
+    let fields = [("grant_type", "client_credentials"), ("client_id", role.as_str()), ("client_secret", &secret)];
     let answer = sign_in(server, "common", &fields);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["access_token"].as_str().unwrap().to_owned()
@@ -188,11 +188,11 @@ fn each_role_can_do_exactly_what_it_permits() {
         for (role, token) in [(Role::Reader, &reader), (Role::Operator, &operator), (Role::Owner, &owner)] {
             let answer = with(&server, token, &line, body.clone());
             let refused = answer.status == 403;
-            assert_eq!(refused, role < needs, "{line} as {}: {}", role.word(), answer.text());
-            assert!(answer.status != 401, "{line} as {}", role.word());
+            assert_eq!(refused, role < needs, "{line} as {}: {}", role.as_str(), answer.text());
+            assert!(answer.status != 401, "{line} as {}", role.as_str());
             if refused {
                 assert_eq!(answer.code(), "AuthorizationFailed");
-                assert!(answer.text().contains(&format!("requires the role {}", needs.word())), "{}", answer.text());
+                assert!(answer.text().contains(&format!("requires the role {}", needs.as_str())), "{}", answer.text());
             }
         }
     }

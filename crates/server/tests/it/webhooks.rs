@@ -53,12 +53,12 @@ fn until(server: &Server, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn gists(receiver: &Receiver, count: usize) -> Vec<String> {
-    (0..count).map(|_| receiver.next().gist()).collect()
+    (0..count).map(|_| receiver.next().summarize()).collect()
 }
 
 /// Skips earlier deliveries.
 fn until_reported(receiver: &Receiver, gist: &str) {
-    while receiver.next().gist() != gist {}
+    while receiver.next().summarize() != gist {}
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_lifecycle_of_an_event_is_delivered_in_order_and_signed() {
     let event = restart(&server, "m1");
     advance(&server, 3600);
     let told: Vec<Delivery> = (0..3).map(|_| receiver.next()).collect();
-    assert_eq!(told.iter().map(Delivery::gist).collect::<Vec<_>>(), A_REBOOT);
+    assert_eq!(told.iter().map(Delivery::summarize).collect::<Vec<_>>(), A_REBOOT);
     for delivery in &told {
         delivery.verify(&secret);
         assert_eq!(delivery.line, "POST /hook HTTP/1.1");
@@ -85,7 +85,7 @@ fn the_lifecycle_of_an_event_is_delivered_in_order_and_signed() {
     assert_ne!(scheduled.json()["id"], started.json()["id"]);
     let state = until(&server, "ops", |state| state["delivered"] == 3 && state["behind"] == 0);
     assert_eq!((&state["failures"], &state["givenUp"]), (&json!(0), &json!(0)));
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
     let metrics = server.client().send(server.management, "GET /metrics", b"").text();
     assert!(metrics.contains("forewarn_webhook_deliveries_total 3"), "{metrics}");
 }
@@ -108,11 +108,11 @@ fn hidden_events_are_not_reported_and_events_without_notice_begin_as_started() {
     check(&server, "POST /machines/on/hardware-failure", NONE, 202, json!({}));
     advance(&server, 3600);
     let first = receiver.next();
-    assert_eq!(first.gist(), "Reboot Started");
+    assert_eq!(first.summarize(), "Reboot Started");
     assert_eq!(first.json()["data"]["resourceInfo"]["properties"]["Resources"], json!(["on"]));
     assert_eq!(gists(&receiver, 1), ["Reboot Completed"]);
     until(&server, "ops", |state| state["behind"] == 0);
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_webhook_delivers_what_its_filter_matches() {
     for name in ["started", "m2", "shop", "redeploys"] {
         until(&server, name, |state| state["behind"] == 0);
     }
-    let all = |receiver: &Receiver| receiver.rest().iter().map(Delivery::gist).collect::<Vec<_>>();
+    let all = |receiver: &Receiver| receiver.drain().iter().map(Delivery::summarize).collect::<Vec<_>>();
     assert_eq!(all(&of_m2), A_REBOOT);
     assert_eq!(all(&of_shop), ["Reboot Scheduled"]);
     assert_eq!(all(&redeploys), ["Redeploy Scheduled", "Redeploy Started", "Redeploy Completed"]);
@@ -154,7 +154,7 @@ fn a_refused_delivery_is_repeated_with_its_id_and_in_order() {
     assert_eq!(told.iter().map(|it| it.answered).collect::<Vec<_>>(), [500, 302, 204, 204, 204]);
     assert!(told[..3].iter().all(|delivery| delivery.json() == told[0].json()));
     told.iter().for_each(|delivery| delivery.verify(&secret));
-    assert_eq!([told[3].gist(), told[4].gist()], ["Reboot Started", "Reboot Completed"]);
+    assert_eq!([told[3].summarize(), told[4].summarize()], ["Reboot Started", "Reboot Completed"]);
     let state = until(&server, "ops", |state| state["delivered"] == 3);
     let message = state["lastFailure"]["message"].as_str().unwrap();
     assert!(
@@ -205,10 +205,10 @@ fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
     assert_eq!(state["lastFailure"]["message"], "The receiver responded with status 503.");
     assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(0)));
     until_reported(&receiver, "Reboot Completed");
-    receiver.answer_well();
+    receiver.answer_ok();
     restart(&server, "m1");
     let next = receiver.next();
-    assert_eq!((next.gist().as_str(), next.answered), ("Reboot Scheduled", 204));
+    assert_eq!((next.summarize().as_str(), next.answered), ("Reboot Scheduled", 204));
     until(&server, "ops", |state| state["failures"] == 0 && state["delivered"] == 1);
     let metrics = server.client().send(server.management, "GET /metrics", b"").text();
     assert!(metrics.contains("forewarn_webhook_given_up_total 3"), "{metrics}");
@@ -227,19 +227,19 @@ fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     server.listen_as("m1");
     let secret = hook(&server, "ops", &receiver, json!({ "types": ["Reboot"] }));
     restart(&server, "m1");
-    assert_eq!(receiver.next().gist(), "Reboot Scheduled");
+    assert_eq!(receiver.next().summarize(), "Reboot Scheduled");
     until(&server, "ops", |state| state["delivered"] == 1);
     receiver.answer_always(500);
     advance(&server, 900);
     let failed = receiver.next();
-    assert_eq!((failed.gist().as_str(), failed.answered), ("Reboot Started", 500));
+    assert_eq!((failed.summarize().as_str(), failed.answered), ("Reboot Started", 500));
     server.stop();
     drop(server);
-    receiver.answer_well();
+    receiver.answer_ok();
 
     let server = Server::new(config());
     until(&server, "ops", |state| state["delivered"] == 2);
-    for delivery in std::iter::once(receiver.next()).chain(receiver.rest()) {
+    for delivery in std::iter::once(receiver.next()).chain(receiver.drain()) {
         delivery.verify(&secret);
         assert_eq!(delivery.json(), failed.json());
     }
@@ -247,7 +247,7 @@ fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     assert_eq!(gists(&receiver, 1), ["Reboot Completed"]);
     let state = until(&server, "ops", |state| state["behind"] == 0 && state["delivered"] == 3);
     assert_eq!(state["givenUp"], 0);
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
     let shown = check(&server, "GET /webhooks/ops", NONE, 200, json!({ "types": ["Reboot"], "retrySeconds": 86_400 }));
     assert!(shown.get("secret").is_none());
 }
@@ -277,7 +277,7 @@ fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, Str
 fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, secret) = with_a_reboot_given_up(directory.path(), &receiver);
-    let first: Vec<Value> = receiver.rest().iter().map(Delivery::json).collect();
+    let first: Vec<Value> = receiver.drain().iter().map(Delivery::json).collect();
     assert_eq!(first.len(), 3);
     server.stop();
     drop(server);
@@ -301,14 +301,14 @@ fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     assert_eq!(given_up(&server, "ops"), [] as [[String; 3]; 0]);
     let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
     assert!(history.to_string().contains("webhook.resend"), "{history}");
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
 }
 
 #[test]
 fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
-    receiver.rest();
+    receiver.drain();
     receiver.answer_next(&[204, 404]);
     check(&server, "POST /webhooks/ops/resend", NONE, 202, json!({ "messages": 3 }));
     assert_eq!(gists(&receiver, 2), A_REBOOT[..2]);
@@ -323,7 +323,7 @@ fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
             ("Completed", "The receiver responded with status 500.")
         ]
     );
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
 
     // New messages are delivered regardless.
     restart(&server, "m1");
@@ -334,7 +334,7 @@ fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
 fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
-    receiver.rest();
+    receiver.drain();
     let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
     let id = list["value"][1]["id"].as_str().unwrap().to_owned();
     check(&server, "PATCH /webhooks/ops", json!({ "enabled": false }), 200, json!({}));
@@ -416,7 +416,7 @@ fn the_deletion_of_a_machine_is_reported_with_its_former_resource() {
     advance(&server, 600);
     for gist in ["Terminate Scheduled", "Terminate Started", "Terminate Completed"] {
         let delivery = receiver.next();
-        assert_eq!(delivery.gist(), gist);
+        assert_eq!(delivery.summarize(), gist);
         let subject = delivery.json()["subject"].as_str().unwrap().to_owned();
         assert!(subject.contains("/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/m1/"), "{subject}");
     }
@@ -443,7 +443,7 @@ fn a_disabled_webhook_catches_up_when_it_is_enabled_again() {
     let change = json!({ "enabled": true, "url": other.url() });
     check(&server, "PATCH /webhooks/OPS", change, 200, json!({ "name": "ops", "enabled": true, "url": other.url() }));
     assert_eq!(gists(&other, 1), ["Reboot Scheduled"]);
-    assert!(receiver.rest().is_empty());
+    assert!(receiver.drain().is_empty());
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn another_secret_signs_from_then_on() {
     let new = changed["secret"].as_str().unwrap().to_owned();
     assert_ne!(new, old);
     until(&server, "ops", |state| state["delivered"] == 1);
-    receiver.rest();
+    receiver.drain();
     advance(&server, 900);
     receiver.next().verify(&new);
 }

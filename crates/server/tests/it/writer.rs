@@ -18,7 +18,7 @@ async fn faulty() -> (World, Faults) {
     (World { running }, faults)
 }
 
-async fn register(world: &World, name: &str) -> Result<Done, SubmitError> {
+async fn register(world: &World, name: &str) -> Result<SubmitResult, SubmitError> {
     world.engine().submit(Command::RegisterMachine(Box::new(new_machine(name))), None).await
 }
 
@@ -284,7 +284,7 @@ fn with_note(commands: Vec<Command>, note: &'static str) -> Bundle {
         [Answer::Machine(id), ..] => vec![Attachment::put(Owner::Machine(*id), "note", note)],
         _ => Vec::new(),
     });
-    Bundle { commands, asked: None, attach }
+    Bundle { commands, audit: None, attach }
 }
 
 fn note_of(world: &World, machine: MachineId) -> Option<String> {
@@ -326,10 +326,10 @@ async fn of_a_bundle_with_a_refused_command_nothing_happens() {
 async fn attachments_need_no_command() {
     let (world, _) = faulty().await;
     let attach: Attach = Box::new(|_| vec![Attachment::put(Owner::Region, "group/a", "{}")]);
-    world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await.unwrap();
+    world.engine().submit_all(Bundle { commands: Vec::new(), audit: None, attach }).await.unwrap();
     assert_eq!(world.engine().reader().attachment(Owner::Region, "group/a").unwrap().as_deref(), Some("{}"));
     let gone: Attach = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "orphan")]);
-    world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach: gone }).await.unwrap();
+    world.engine().submit_all(Bundle { commands: Vec::new(), audit: None, attach: gone }).await.unwrap();
     assert_eq!(
         world.engine().reader().all_attachments(None).unwrap().len(),
         1,

@@ -69,14 +69,14 @@ impl Fleet {
         GroupId(1 + self.machines + self.scopes() + n)
     }
 
-    fn meta(self) -> Meta {
+    fn meta(self) -> RegionMeta {
         let next_id = 1 + self.machines + 2 * self.scopes();
-        Meta { now: self.start, next_id, ..Meta::default() }
+        RegionMeta { now: self.start, next_id, ..RegionMeta::default() }
     }
 
     fn scope(self, n: u64) -> Vec<Entity> {
         let scope = |owner| {
-            let switch = Switch::On { seen: self.start };
+            let switch = EventsState::On { seen: self.start };
             Entity::Scope(Arc::new(Scope { id: self.scope_id(n), owner, switch, incarnation: 1, live: Vec::new() }))
         };
         match self.shape {
@@ -139,7 +139,7 @@ impl Fleet {
 
 /// Text that all machines share, as after loading from a store.
 struct Common {
-    home: Home,
+    home: ResourceGroupRef,
     network: Name,
     details: Arc<Details>,
 }
@@ -155,8 +155,8 @@ impl Common {
     }
 }
 
-pub fn home() -> Home {
-    Home { subscription: "00000000-0000-4000-8000-000000000001".into(), resource_group: "fleet".into() }
+pub fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "00000000-0000-4000-8000-000000000001".into(), resource_group: "fleet".into() }
 }
 
 fn host(n: u64) -> Name {

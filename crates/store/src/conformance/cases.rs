@@ -3,7 +3,7 @@
 use std::io::BufReader;
 use std::sync::Arc;
 
-use forewarn_core::{Entity, Key, MachineId, Meta, Region, Scope, Settings, Write};
+use forewarn_core::{Entity, Key, MachineId, Region, RegionMeta, Scope, Settings, Write};
 
 use super::{Case, Fixture, sample};
 use crate::*;
@@ -81,7 +81,7 @@ fn deleted_entities_are_gone(fixture: &dyn Fixture) {
 
 fn writes_are_applied_in_order(fixture: &dyn Fixture) {
     let mut store = fixture.open();
-    let meta = |next_id| Entity::Meta(Meta { next_id, ..Meta::default() });
+    let meta = |next_id| Entity::Meta(RegionMeta { next_id, ..RegionMeta::default() });
     let writes = vec![
         Write::Put(meta(1)),
         Write::Put(sample::host("a")),

@@ -29,7 +29,7 @@ pub fn entities() -> Vec<Entity> {
 }
 
 pub fn meta() -> Entity {
-    Entity::Meta(Meta {
+    Entity::Meta(RegionMeta {
         now: at(600),
         next_id: 100,
         next_seq: 50,
@@ -203,9 +203,9 @@ pub fn machine(n: u64) -> Entity {
     }))
 }
 
-fn transit() -> Box<Transit> {
+fn transit() -> Box<MachineTransfer> {
     let claims = vec!["host-c".into()];
-    Box::new(Transit { withdrawn: Some(event_id(8)), arriving: Some("host-b".into()), claims })
+    Box::new(MachineTransfer { withdrawn: Some(event_id(8)), arriving: Some("host-b".into()), claims })
 }
 
 fn membership(n: u64) -> Membership {
@@ -218,8 +218,8 @@ fn membership(n: u64) -> Membership {
     }
 }
 
-fn home() -> Home {
-    Home { subscription: "subscription-1".into(), resource_group: "Group-1".into() }
+fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "subscription-1".into(), resource_group: "Group-1".into() }
 }
 
 fn addresses(n: u8) -> Vec<Address> {
@@ -304,7 +304,7 @@ pub fn scope(n: u64) -> Entity {
         Some(group) => ScopeOwner::Group { group, part: 0 },
         None => ScopeOwner::Machine(MachineId(n)),
     };
-    let switch = if n.is_multiple_of(2) { Switch::Off } else { Switch::On { seen: at(n as i64) } };
+    let switch = if n.is_multiple_of(2) { EventsState::Off } else { EventsState::On { seen: at(n as i64) } };
     Entity::Scope(Arc::new(Scope { id: ScopeId(n), owner, switch, incarnation: n * 10, live: Vec::new() }))
 }
 
@@ -433,7 +433,7 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
         request,
         asked: at(n as i64),
         state: result.map_or(OperationState::Running, |result| OperationState::Ended { at: at(550), result }),
-        parts: parts.into_iter().map(|outcome| Part { event: event_id(n), outcome }).collect(),
+        parts: parts.into_iter().map(|outcome| OperationEvent { event: event_id(n), outcome }).collect(),
         drain: (n == 11).then(|| DrainProgress {
             settled: vec![MachineId(2)],
             waits_for: Some(Wait::Capacity { machine: "Machine-1".into() }),

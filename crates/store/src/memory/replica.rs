@@ -10,7 +10,7 @@ use forewarn_core::Timestamp;
 
 use super::MemoryStore;
 use crate::replica::out_of_order;
-use crate::{Change, Copier, Replicated, StoreError, archive};
+use crate::{Change, Replicated, SnapshotWriter, StoreError, archive};
 
 impl Replicated for MemoryStore {
     fn position(&mut self) -> Result<Option<String>, StoreError> {
@@ -63,7 +63,7 @@ impl Replicated for MemoryStore {
         Ok(old.last().map(|row| row.number))
     }
 
-    fn copier(&self) -> Arc<dyn Copier> {
+    fn copier(&self) -> Arc<dyn SnapshotWriter> {
         Arc::new(self.clone())
     }
 
@@ -80,7 +80,7 @@ impl Replicated for MemoryStore {
     }
 }
 
-impl Copier for MemoryStore {
+impl SnapshotWriter for MemoryStore {
     fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let mut store = MemoryStore::new();
         *store.state() = self.state().clone();

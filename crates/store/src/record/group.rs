@@ -166,8 +166,8 @@ impl From<&Scope> for ScopeBody {
             ScopeOwner::Group { group, part } => OwnerBody::Group { group: group.0, part },
         };
         let switch = match scope.switch {
-            Switch::Off => SwitchBody::Off,
-            Switch::On { seen } => SwitchBody::On { seen: seen.0 },
+            EventsState::Off => SwitchBody::Off,
+            EventsState::On { seen } => SwitchBody::On { seen: seen.0 },
         };
         ScopeBody { owner, switch, incarnation: scope.incarnation }
     }
@@ -180,8 +180,8 @@ impl ScopeBody {
             OwnerBody::Group { group, part } => ScopeOwner::Group { group: GroupId(group), part },
         };
         let switch = match self.switch {
-            SwitchBody::Off => Switch::Off,
-            SwitchBody::On { seen } => Switch::On { seen: Timestamp(seen) },
+            SwitchBody::Off => EventsState::Off,
+            SwitchBody::On { seen } => EventsState::On { seen: Timestamp(seen) },
         };
         Scope { id, owner, switch, incarnation: self.incarnation, live: Vec::new() }
     }

@@ -127,17 +127,17 @@ fn into_transit(
     arriving: Option<Text<'_>>,
     claims: Vec<Text<'_>>,
     interner: &mut Interner,
-) -> Option<Box<Transit>> {
-    let transit = Transit {
+) -> Option<Box<MachineTransfer>> {
+    let transit = MachineTransfer {
         withdrawn: withdrawn.map(|id| id.0),
         arriving: arriving.map(|host| interner.name(host)),
         claims: claims.into_iter().map(|host| interner.name(host)).collect(),
     };
-    (transit != Transit::default()).then(|| Box::new(transit))
+    (transit != MachineTransfer::default()).then(|| Box::new(transit))
 }
 
-pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> Home {
-    Home { subscription: interner.name(subscription), resource_group: interner.name(resource_group) }
+pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> ResourceGroupRef {
+    ResourceGroupRef { subscription: interner.name(subscription), resource_group: interner.name(resource_group) }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -195,8 +195,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl From<&Meta> for MetaBody {
-    fn from(meta: &Meta) -> Self {
+impl From<&RegionMeta> for MetaBody {
+    fn from(meta: &RegionMeta) -> Self {
         MetaBody {
             now: meta.now.0,
             next_id: meta.next_id,
@@ -210,9 +210,9 @@ impl From<&Meta> for MetaBody {
     }
 }
 
-impl From<MetaBody> for Meta {
+impl From<MetaBody> for RegionMeta {
     fn from(body: MetaBody) -> Self {
-        Meta {
+        RegionMeta {
             now: Timestamp(body.now),
             next_id: body.next_id,
             next_seq: body.next_seq,

@@ -150,15 +150,15 @@ struct PartBody<'a> {
     outcome: Option<OutcomeBody<'a>>,
 }
 
-impl<'a> From<&'a Part> for PartBody<'a> {
-    fn from(part: &'a Part) -> Self {
+impl<'a> From<&'a OperationEvent> for PartBody<'a> {
+    fn from(part: &'a OperationEvent) -> Self {
         PartBody { event: GuidText(part.event), outcome: part.outcome.as_ref().map(OutcomeBody::from) }
     }
 }
 
 impl PartBody<'_> {
-    fn into_part(self, interner: &mut Interner) -> Part {
-        Part { event: self.event.0, outcome: self.outcome.map(|outcome| outcome.into_outcome(interner)) }
+    fn into_part(self, interner: &mut Interner) -> OperationEvent {
+        OperationEvent { event: self.event.0, outcome: self.outcome.map(|outcome| outcome.into_outcome(interner)) }
     }
 }
 

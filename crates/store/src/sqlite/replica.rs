@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::read_error;
 use super::{SqliteStore, open, query_one, read, schema, write};
 use crate::replica::out_of_order;
-use crate::{Change, Copier, Replicated, StoreError};
+use crate::{Change, Replicated, SnapshotWriter, StoreError};
 
 const POSITION: &str = "log_position";
 
@@ -71,7 +71,7 @@ impl Replicated for SqliteStore {
         Ok(rows.iter().map(|row| row.number).max())
     }
 
-    fn copier(&self) -> Arc<dyn Copier> {
+    fn copier(&self) -> Arc<dyn SnapshotWriter> {
         Arc::new(SqliteCopier(self.connection.path().unwrap_or_default().into()))
     }
 
@@ -146,7 +146,7 @@ fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<String> 
 
 struct SqliteCopier(PathBuf);
 
-impl Copier for SqliteCopier {
+impl SnapshotWriter for SqliteCopier {
     fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let connection = open::open_reader(&self.0)?;
         let _ = fs::remove_file(file);

@@ -27,7 +27,7 @@ fn a_handler_approves_only_its_own_events() {
     handle(two.endpoint(), two.name());
     assert_eq!((event.status(), event.approval()), (Some(EventStatus::Scheduled), None));
     handle(one.endpoint(), one.name());
-    assert_eq!(event.wait_approved(TIMEOUT).by, "guest:web_0");
+    assert_eq!(event.wait_approved(TIMEOUT).approved_by, "guest:web_0");
     assert!(event.is_started());
     forewarn.advance(Duration::from_secs(600));
     assert_eq!(event.wait_finished(TIMEOUT), "Completed");
@@ -107,7 +107,7 @@ async fn a_single_threaded_async_test_can_wait_for_its_handler() {
     });
     let waiting = event.clone();
     let approval = tokio::task::spawn_blocking(move || waiting.wait_approved(TIMEOUT)).await.unwrap();
-    assert_eq!(approval.by, "guest:web_0");
+    assert_eq!(approval.approved_by, "guest:web_0");
     handler.await.unwrap();
 }
 

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 
 use super::types;
 use crate::error::shorten;
-use crate::percent::{Plus, decode_bytes, encoded_path};
+use crate::percent::{PlusSign, decode_bytes, encode_path};
 
 /// Maximum length of a path. Longer than any ID with valid names and a useful depth.
 pub const PATH_BYTES_MAX: usize = 2048;
@@ -162,7 +162,7 @@ impl ResourceId {
 
     /// The ID as a URL path.
     pub fn url_path(&self) -> String {
-        encoded_path(&self.to_string())
+        encode_path(&self.to_string())
     }
 }
 
@@ -272,7 +272,7 @@ impl Reader {
 }
 
 fn decode(segment: &str) -> Result<String, IdError> {
-    String::from_utf8(decode_bytes(segment, Plus::Itself).collect()).map_err(|_| IdError::NotUtf8)
+    String::from_utf8(decode_bytes(segment, PlusSign::Literal).collect()).map_err(|_| IdError::NotUtf8)
 }
 
 fn find_problem(name: &str) -> Option<&'static str> {

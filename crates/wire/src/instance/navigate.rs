@@ -32,29 +32,29 @@ impl Format {
 
 /// A body and its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub media: Media,
+pub struct InstanceResponse {
+    pub media: ContentType,
     pub body: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Media {
+pub enum ContentType {
     Json,
     Text,
 }
 
-impl Media {
+impl ContentType {
     pub const fn content_type(self) -> &'static str {
         match self {
-            Media::Json => "application/json; charset=utf-8",
-            Media::Text => "text/plain; charset=utf-8",
+            ContentType::Json => "application/json; charset=utf-8",
+            ContentType::Text => "text/plain; charset=utf-8",
         }
     }
 }
 
 /// The element of `tree` at `path`, which is the part of the URL after `/metadata/instance`, including its
 /// slash. Empty segments, such as a trailing slash, are ignored.
-pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, MetadataError> {
+pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<InstanceResponse, MetadataError> {
     let whole_path = || format!("/metadata/instance{path}");
     let mut node = tree;
     for step in path.split('/').filter(|step| !step.is_empty()) {
@@ -62,13 +62,15 @@ pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, Meta
     }
     match format {
         Format::Text => Ok(text_answer(render_text(node))),
-        Format::Json if is_container(node) => Ok(Answer { media: Media::Json, body: node.to_string().into_bytes() }),
+        Format::Json if is_container(node) => {
+            Ok(InstanceResponse { media: ContentType::Json, body: node.to_string().into_bytes() })
+        }
         Format::Json => Err(MetadataError::TextFormatNeeded { path: whole_path() }),
     }
 }
 
 /// The response to `/metadata` itself, which is only available as text.
-pub fn root_listing(format: Format) -> Result<Answer, MetadataError> {
+pub fn root_listing(format: Format) -> Result<InstanceResponse, MetadataError> {
     match format {
         Format::Text => Ok(text_answer("instance/\nscheduledevents/".to_owned())),
         Format::Json => Err(MetadataError::TextFormatNeeded { path: "/metadata".to_owned() }),
@@ -81,8 +83,8 @@ pub fn versions_body() -> Vec<u8> {
     format!("{{\"apiVersions\":[{versions}]}}").into_bytes()
 }
 
-fn text_answer(body: String) -> Answer {
-    Answer { media: Media::Text, body: body.into_bytes() }
+fn text_answer(body: String) -> InstanceResponse {
+    InstanceResponse { media: ContentType::Text, body: body.into_bytes() }
 }
 
 fn find_child<'t>(node: &'t Value, step: &str) -> Option<&'t Value> {

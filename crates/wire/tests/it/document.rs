@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{check_captured, check_golden};
 use forewarn_wire::document::{
-    EventView, Kind, Machine, Names, Resource, Source, Status, is_shown, render_document, render_event,
+    EventView, Kind, Machine, NameStyle, Resource, Source, Status, is_shown, render_document, render_event,
 };
 use forewarn_wire::version::Version;
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ const EVENTS: [EventView<'_>; 5] = [
     },
 ];
 
-fn document(version: Version, names: Names, incarnation: u64, events: &[EventView<'_>]) -> Vec<u8> {
+fn document(version: Version, names: NameStyle, incarnation: u64, events: &[EventView<'_>]) -> Vec<u8> {
     let shown = events.iter().filter(|event| is_shown(version, event.kind));
     render_document(incarnation, shown.map(|event| render_event(version, names, event)))
 }
@@ -80,23 +80,23 @@ fn document(version: Version, names: Names, incarnation: u64, events: &[EventVie
 #[test]
 fn every_version_matches_its_golden_file() {
     for version in Version::ALL {
-        let actual = document(version, Names::Original, 18_446_744_073_709_551_615, &EVENTS);
+        let actual = document(version, NameStyle::Underscored, 18_446_744_073_709_551_615, &EVENTS);
         check_golden(&format!("events-{version}.json"), &actual);
     }
     let recommendation = EventView { kind: Kind::SpotRebalanceRecommendation, status: Status::Scheduled, ..EVENTS[0] };
-    let preview = document(Version::PREVIEW, Names::Original, 2, &[recommendation, EVENTS[0]]);
+    let preview = document(Version::PREVIEW, NameStyle::Underscored, 2, &[recommendation, EVENTS[0]]);
     check_golden("events-2024-07-09.json", &preview);
-    let released = document(Version::V2020_07_01, Names::Original, 2, &[recommendation, EVENTS[0]]);
-    assert_eq!(released, document(Version::V2020_07_01, Names::Original, 2, &EVENTS[..1]));
-    let plain = document(Version::V2017_03_01, Names::Plain, 2, &EVENTS);
+    let released = document(Version::V2020_07_01, NameStyle::Underscored, 2, &[recommendation, EVENTS[0]]);
+    assert_eq!(released, document(Version::V2020_07_01, NameStyle::Underscored, 2, &EVENTS[..1]));
+    let plain = document(Version::V2017_03_01, NameStyle::Plain, 2, &EVENTS);
     check_golden("events-2017-03-01-plain.json", &plain);
 }
 
 #[test]
 fn plain_names_only_change_the_first_version() {
     for version in Version::ALL {
-        let original = document(version, Names::Original, 1, &EVENTS);
-        let plain = document(version, Names::Plain, 1, &EVENTS);
+        let original = document(version, NameStyle::Underscored, 1, &EVENTS);
+        let plain = document(version, NameStyle::Plain, 1, &EVENTS);
         assert_eq!(original != plain, version == Version::V2017_03_01, "{version}");
     }
 }
@@ -115,7 +115,7 @@ fn rendered_documents_match_captured_ones() {
     };
     let reboot =
         event(0x28512AF7_C957_4500_9BC4_842D6FB531E4, Kind::Reboot, const { &[iaas("sample_4")] }, 1_516_828_844);
-    let actual = document(Version::V2017_08_01, Names::Original, 192, &[reboot, reboot]);
+    let actual = document(Version::V2017_08_01, NameStyle::Underscored, 192, &[reboot, reboot]);
     check_captured("captured-2017-08-01-reboot.json", &actual);
 
     let preempt = event(
@@ -124,7 +124,7 @@ fn rendered_documents_match_captured_ones() {
         const { &[iaas("aks-workloads1-15413341-vmss_3")] },
         1_710_618_729,
     );
-    let actual = document(Version::V2019_08_01, Names::Original, 1, &[preempt]);
+    let actual = document(Version::V2019_08_01, NameStyle::Underscored, 1, &[preempt]);
     check_captured("captured-2019-08-01-preempt.json", &actual);
 
     let redeploy = EventView {
@@ -132,11 +132,11 @@ fn rendered_documents_match_captured_ones() {
         source: Source::User,
         ..event(0xA9A902A0 << 96, Kind::Redeploy, const { &[iaas("vm")] }, 1_708_484_927)
     };
-    let actual = render_event(Version::V2020_07_01, Names::Original, &redeploy);
+    let actual = render_event(Version::V2020_07_01, NameStyle::Underscored, &redeploy);
     check_captured("captured-2020-07-01-redeploy.json", &actual);
 
     for version in Version::ALL {
-        check_captured("captured-empty.json", &document(version, Names::Original, 1, &[]));
+        check_captured("captured-empty.json", &document(version, NameStyle::Underscored, 1, &[]));
     }
 }
 
@@ -160,7 +160,7 @@ fn kinds_are_shown_from_the_version_that_introduced_them() {
 fn not_before_is_an_rfc_1123_date_and_empty_once_started() {
     let check = |status, not_before_unix_secs, expected: &str| {
         let event = EventView { status, not_before_unix_secs, ..EVENTS[0] };
-        let rendered: Value = parse(&render_event(Version::V2020_07_01, Names::Original, &event));
+        let rendered: Value = parse(&render_event(Version::V2020_07_01, NameStyle::Underscored, &event));
         assert_eq!(rendered["NotBefore"], expected, "{not_before_unix_secs:?}");
     };
     check(Status::Scheduled, Some(1_474_309_787), "Mon, 19 Sep 2016 18:29:47 GMT");
@@ -220,7 +220,7 @@ proptest! {
             source: Source::User,
             duration_secs,
         };
-        let style = if plain { Names::Plain } else { Names::Original };
+        let style = if plain { NameStyle::Plain } else { NameStyle::Underscored };
         let fragment = render_event(version, style, &event);
         let rendered = parse(&render_document(incarnation, [&fragment, &fragment]));
 

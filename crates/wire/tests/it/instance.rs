@@ -3,7 +3,7 @@
 use crate::support::check_golden;
 use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{
-    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, select_shown, tree,
+    ContentType, Format, Image, InstanceView, Interface, Ipv4, Subnet, navigate, root_listing, select_shown, tree,
     versions_body,
 };
 use forewarn_wire::version::InstanceVersion;
@@ -118,8 +118,8 @@ fn answer(path: &str, format: Format) -> String {
     match navigate(&newest(), path, format) {
         Ok(answer) => {
             let media = match answer.media {
-                Media::Json => "json",
-                Media::Text => "text",
+                ContentType::Json => "json",
+                ContentType::Text => "text",
             };
             format!("{media} {}", String::from_utf8(answer.body).unwrap())
         }

@@ -13,7 +13,7 @@ use forewarn_metadata::requests::RequestSeen;
 
 use super::deck::{Fault, TIMEOUT};
 use super::ledger::Ledger;
-use crate::support::{Guest, World, event_id, name, until_or};
+use crate::support::{Guest, World, event_id, name, poll_until_or};
 
 pub const HOST: &str = "rack";
 
@@ -95,7 +95,7 @@ impl Fleet {
     pub fn wait_for_decision(&self, event: u128, agents: &[Who]) {
         let log = |who: &Who| self.guests[who].log();
         let logs = || agents.iter().map(log).collect::<String>();
-        until_or(
+        poll_until_or(
             || format!("event {} is approved or held\n{}", Guid(event), logs()),
             || {
                 let is_declined = |who: &Who| self.declines(*who, event);
@@ -122,14 +122,14 @@ impl Fleet {
     pub fn wait_for_mark(&self, who: Who, phase: &str, event: u128) {
         let (guest, mark) = (&self.guests[&who], mark(phase, event));
         let what = || format!("{} ran {mark}\n{}", who.name(), guest.log());
-        until_or(what, || guest.marks().contains(&mark).then_some(()));
+        poll_until_or(what, || guest.marks().contains(&mark).then_some(()));
     }
 
     /// Waits for a new poll whose response was not altered by a fault.
     pub fn wait_for_good_poll(&self, who: Who) {
         self.world.advance(1);
         let (now, machine) = (self.world.engine().now(), self.id(who));
-        until_or(
+        poll_until_or(
             || format!("{} polls", who.name()),
             || {
                 let log = self.world.endpoint().requests.log_of(machine, 0);

@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    AddressRequest, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, Home, MachineId, Name, NewGroup, NewGroupKind,
-    NewMachine, NewMembership, Priority, Request, Status, Timestamp,
+    AddressRequest, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, MachineId, Name, NewGroup, NewGroupKind,
+    NewMachine, NewMembership, Priority, Request, ResourceGroupRef, Status, Timestamp,
 };
 use forewarn_engine::Advance;
 use forewarn_server::{
@@ -17,7 +17,7 @@ use forewarn_server::{
     Running, StoreChoice,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
-pub use forewarn_test_support::{until, until_or};
+pub use forewarn_test_support::{poll_until, poll_until_or};
 use forewarn_testing::harness::{self, TestServer};
 
 /// Expires only if a test fails, however busy the machine is.
@@ -190,7 +190,7 @@ impl World {
 
     /// Waits until a machine in the event group has polled, so that events are shown.
     pub fn wait_until_on(&self, machine: MachineId) {
-        until("events are enabled", || {
+        poll_until("events are enabled", || {
             let snapshot = self.engine().snapshot();
             let scope = snapshot.region.machine(machine).expect("the machine exists").scope;
             snapshot.region.is_on(scope).then_some(())
@@ -199,7 +199,7 @@ impl World {
 
     #[track_caller]
     pub fn wait_until_started(&self, event: u128) {
-        until("the event starts", || matches!(self.status(event), Some(Status::Started { .. })).then_some(()));
+        poll_until("the event starts", || matches!(self.status(event), Some(Status::Started { .. })).then_some(()));
     }
 }
 
@@ -208,8 +208,8 @@ fn config(address: Ipv4Addr, start_at: Option<Timestamp>) -> Config {
     Config { metadata: vec![listener], ..harness::config(ClockSetting::Manual { start: start_at }) }
 }
 
-fn home() -> Home {
-    Home { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
+fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
 }
 
 /// Event ID in the spelling of the document.
@@ -298,7 +298,7 @@ impl Guest {
         let mut agent = self.agent.take().expect("it is running");
         let status = Command::new("kill").args(["-TERM", &agent.id().to_string()]).status().unwrap();
         assert!(status.success());
-        until("the agent stops", || agent.try_wait().unwrap())
+        poll_until("the agent stops", || agent.try_wait().unwrap())
     }
 
     pub fn log(&self) -> String {

@@ -1,7 +1,7 @@
 //! Errors in scenario files.
 
 use super::*;
-use crate::scenario::SHIPPED;
+use crate::scenario::BUILTIN_SCENARIOS;
 
 /// Checks the error of a file.
 #[track_caller]
@@ -16,7 +16,7 @@ fn with(steps: &str) -> String {
 
 #[test]
 fn built_in_scenarios_parse_and_have_descriptions() {
-    for shipped in SHIPPED {
+    for shipped in BUILTIN_SCENARIOS {
         let scenario = Scenario::parse(shipped.text).unwrap_or_else(|problem| panic!("{}: {problem}", shipped.name));
         assert!(!scenario.title.is_empty() && scenario.about.ends_with('.'), "{}", shipped.name);
         assert!(scenario.steps.len() > 2, "{}", shipped.name);

@@ -1,6 +1,6 @@
 //! Selection of scale set instances, and operations on each of them.
 
-use forewarn_api_types::nearest::nearest;
+use forewarn_api_types::nearest::find_nearest;
 use forewarn_api_types::{ActionOptions, Machine};
 use serde::Deserialize;
 use serde_json::Value;
@@ -69,7 +69,7 @@ fn pick(machines: &[Machine], id: &str, set: &ResourceName) -> Result<Machine, F
             || machine.vm_id.to_string().eq_ignore_ascii_case(id)
     };
     machines.iter().find(is_it).cloned().ok_or_else(|| {
-        let near = nearest(id, machines.iter().map(|machine| machine.name.as_str()));
+        let near = find_nearest(id, machines.iter().map(|machine| machine.name.as_str()));
         let hint = near.map_or("; list them with `forewarn vmss list-instances`".into(), |name| {
             format!("; did you mean '{name}'?")
         });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::has_etcd;
-use super::nodes::{Answer, Cluster, Process, Servers, approve, document, free_addresses, request, until};
+use super::nodes::{Answer, Cluster, Process, Servers, approve, document, free_addresses, poll_until, request};
 
 /// A host agent as a process.
 struct Agent {
@@ -44,14 +44,14 @@ impl Agent {
     /// Waits until the agent is in contact with a leader.
     fn wait_for_contact(&self) {
         let has_copy = |report: &Value| report["revision"].as_u64().is_some_and(|revision| revision > 0);
-        until("contact of the agent", || {
+        poll_until("contact of the agent", || {
             self.health().filter(|report| report["problem"].is_null() && has_copy(report))
         });
     }
 
     /// Waits until the agent has stored the addresses of all servers.
     fn wait_for_servers(&self, servers: &Servers) {
-        until("the addresses of all servers", || {
+        poll_until("the addresses of all servers", || {
             let text = std::fs::read_to_string(self.dir.join("servers.json")).ok()?;
             let known: Vec<SocketAddr> = serde_json::from_str(&text).ok()?;
             servers.hosts.iter().all(|address| known.contains(address)).then_some(())
@@ -97,7 +97,7 @@ fn start_host(cluster: &Cluster, host: &str, join_at: usize, connect_to: usize) 
 
 fn add_machine(servers: &Servers, index: usize, name: &str, host: &str) {
     let body = format!(r#"{{"name":"{name}","host":"{host}"}}"#);
-    let created = until("an answer", || {
+    let created = poll_until("an answer", || {
         servers.api(index, "POST", "/api/v1/machines", &body).filter(|answer| answer.status != 503)
     });
     assert_eq!(created.status, 201, "{}", created.body);
@@ -107,7 +107,7 @@ fn add_machine(servers: &Servers, index: usize, name: &str, host: &str) {
 fn restart(servers: &Servers, index: usize, name: &str) -> String {
     let path = format!("/api/v1/machines/{name}/restart");
     let operation =
-        until("an accepted restart", || servers.api(index, "POST", &path, "").filter(|it| it.status != 503));
+        poll_until("an accepted restart", || servers.api(index, "POST", &path, "").filter(|it| it.status != 503));
     assert_eq!(operation.status, 202, "{}", operation.body);
     let operation: Value = serde_json::from_str(&operation.body).unwrap();
     operation["events"][0]["id"].as_str().unwrap().to_owned()
@@ -131,7 +131,7 @@ impl Guest {
     }
 
     fn wait_for_status(&mut self, agent: &Agent, machine: &str, event: &str, status: &str) -> Value {
-        until(status, || self.read(agent, machine, event).filter(|shown| shown["EventStatus"] == status))
+        poll_until(status, || self.read(agent, machine, event).filter(|shown| shown["EventStatus"] == status))
     }
 }
 
@@ -155,14 +155,14 @@ fn a_kill_of_the_leader_loses_no_notice_order_or_approval_of_an_agent() {
     let (leader, follower) = (cluster.servers.leader(), cluster.servers.follower());
     let agent = start_host(&cluster, "node1", leader, follower);
     add_machine(&cluster.servers, follower, "web", "node1");
-    until("the machine at its host", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
+    poll_until("the machine at its host", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
     let mut guest = Guest::default();
 
     // In notice: the notice goes on, and the event starts by itself.
     let event = restart(&cluster.servers, follower, "web");
     let before = guest.wait_for_status(&agent, "web", &event, "Scheduled");
     let killed = kill_leader(&mut cluster);
-    let after = until("the next leader", || {
+    let after = poll_until("the next leader", || {
         let shown = guest.read(&agent, "web", &event).expect("the event stays in the document");
         let leads = |index: &usize| cluster.servers.readiness(*index).is_some_and(|report| report["role"] == "leader");
         (0..3).find(leads).map(|_| shown)
@@ -173,7 +173,7 @@ fn a_kill_of_the_leader_loses_no_notice_order_or_approval_of_an_agent() {
 
     // In progress: the order ends once.
     let killed = kill_leader(&mut cluster);
-    until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
+    poll_until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
     cluster.servers.restart(killed);
     let history = cluster.servers.check_equal();
     assert_eq!((count(&history, "started", &event), count(&history, "ended", &event)), (1, 1));
@@ -184,7 +184,7 @@ fn a_kill_of_the_leader_loses_no_notice_order_or_approval_of_an_agent() {
     let event = restart(&cluster.servers, follower, "web");
     guest.wait_for_status(&agent, "web", &event, "Scheduled");
     let killed = kill_leader(&mut cluster);
-    until("an approval", || {
+    poll_until("an approval", || {
         let answer = approve(agent.metadata, "web", &event)?;
         assert!(matches!(answer.status, 200 | 503), "{} {}", answer.status, answer.body);
         (answer.status == 200).then_some(())
@@ -192,7 +192,7 @@ fn a_kill_of_the_leader_loses_no_notice_order_or_approval_of_an_agent() {
     let shown = guest.read(&agent, "web", &event);
     assert!(shown.is_none_or(|shown| shown["EventStatus"] == "Started"), "an approved event has started");
     cluster.servers.restart(killed);
-    until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
+    poll_until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
     let history = cluster.servers.check_equal();
     assert!(count(&history, "approved", &event) >= 1, "an acknowledged approval was lost");
     assert_eq!((count(&history, "started", &event), count(&history, "ended", &event)), (1, 1));
@@ -227,11 +227,11 @@ fn hosts_join_and_connect_at_any_server_and_a_second_agent_is_refused_at_all() {
     std::fs::create_dir(&clone).unwrap();
     std::fs::copy(dir.join("identity.json"), clone.join("identity.json")).unwrap();
     let twin = Agent::start(&clone, cluster.servers.hosts[other]);
-    until("a refusal", || twin.problem().filter(|problem| problem.contains("another agent is connected")));
+    poll_until("a refusal", || twin.problem().filter(|problem| problem.contains("another agent is connected")));
     let killed = kill_leader(&mut cluster);
     add_machine(&cluster.servers, other, "web", "node1");
-    until("news from the next leader", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
-    let report = until("an answer", || twin.health());
+    poll_until("news from the next leader", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
+    let report = poll_until("an answer", || twin.health());
     assert_eq!(report["revision"], 0, "the second agent never got a copy: {report}");
     cluster.servers.restart(killed);
     agent.process.kill();
@@ -240,7 +240,7 @@ fn hosts_join_and_connect_at_any_server_and_a_second_agent_is_refused_at_all() {
     // Joining again revokes the certificate at every server.
     let secret = token(&cluster.servers, follower, "node1");
     join(&url(leader), &secret, &cluster.dir().join("new")).unwrap();
-    until("a revoked certificate", || twin.problem().filter(|problem| problem.contains("revoked")));
+    poll_until("a revoked certificate", || twin.problem().filter(|problem| problem.contains("revoked")));
     let new = Agent::start(&cluster.dir().join("new"), cluster.servers.hosts[other]);
     new.wait_for_contact();
     assert!(new.dir.join("copy.jsonl").exists());
@@ -255,7 +255,7 @@ fn an_agent_leaves_a_dead_server_and_outlives_a_loss_of_quorum() {
     let (leader, follower) = (cluster.servers.leader(), cluster.servers.follower());
     let agent = start_host(&cluster, "node1", follower, follower);
     add_machine(&cluster.servers, leader, "web", "node1");
-    until("the machine at its host", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
+    poll_until("the machine at its host", || document(agent.metadata, "web").filter(|answer| answer.status == 200));
     agent.wait_for_servers(&cluster.servers);
     let mut guest = Guest::default();
 
@@ -263,20 +263,20 @@ fn an_agent_leaves_a_dead_server_and_outlives_a_loss_of_quorum() {
     let event = restart(&cluster.servers, leader, "web");
     guest.wait_for_status(&agent, "web", &event, "Scheduled");
     cluster.servers.kill(follower);
-    until("an approval through another server", || {
+    poll_until("an approval through another server", || {
         let answer = approve(agent.metadata, "web", &event)?;
         assert!(matches!(answer.status, 200 | 503), "{} {}", answer.status, answer.body);
         guest.read(&agent, "web", &event);
         (answer.status == 200).then_some(())
     });
-    until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
+    poll_until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
     cluster.servers.restart(follower);
 
     // Without a quorum of etcd, guests keep their copy.
     let event = restart(&cluster.servers, leader, "web");
     guest.wait_for_status(&agent, "web", &event, "Scheduled");
     [0, 1].into_iter().for_each(|member| cluster.etcd.kill(member));
-    until("a copy that says its age", || {
+    poll_until("a copy that says its age", || {
         guest.read(&agent, "web", &event).expect("the event stays in the document");
         let (_, answer) = agent.document("web");
         answer.head.to_ascii_lowercase().contains("\r\nage: ").then_some(())
@@ -286,12 +286,12 @@ fn an_agent_leaves_a_dead_server_and_outlives_a_loss_of_quorum() {
     assert!(refused.head.to_ascii_lowercase().contains("retry-after: "), "{}", refused.head);
     [0, 1].into_iter().for_each(|member| cluster.etcd.restart(member));
     cluster.etcd.wait_until_healthy();
-    until("the start of the event", || {
+    poll_until("the start of the event", || {
         approve(agent.metadata, "web", &event)?;
         let shown = guest.read(&agent, "web", &event);
         shown.is_none_or(|shown| shown["EventStatus"] == "Started").then_some(())
     });
-    until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
+    poll_until("the end of the event", || guest.read(&agent, "web", &event).is_none().then_some(()));
     agent.wait_for_contact();
     let (_, answer) = agent.document("web");
     assert!(!answer.head.to_ascii_lowercase().contains("\r\nage: "), "{}", answer.head);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::network::{End, MEMBERS, Network, SERVERS, WAYS};
-use super::nodes::{Cluster, Members, Servers, until};
+use super::nodes::{Cluster, Members, Servers, poll_until};
 use super::{has_etcd, has_etcd_and_network, machine};
 
 /// Rounds at most; `XTASK_ROUNDS` overrides it.
@@ -139,7 +139,7 @@ fn kill_leader(shared: &Shared<'_>, ledger: &Ledger) -> Duration {
     shared.write().unwrap().kill(leader);
     let before = ledger.acknowledged.load(Ordering::Relaxed);
     let begun = Instant::now();
-    until("a change after the kill", || (ledger.acknowledged.load(Ordering::Relaxed) > before).then_some(()));
+    poll_until("a change after the kill", || (ledger.acknowledged.load(Ordering::Relaxed) > before).then_some(()));
     let took = begun.elapsed();
     shared.write().unwrap().restart(leader);
     wait_for_progress(ledger, 5);
@@ -156,7 +156,7 @@ fn pause(shared: &Shared<'_>, ledger: &Ledger, index: usize) {
 
 fn wait_for_progress(ledger: &Ledger, changes: u64) {
     let before = ledger.acknowledged.load(Ordering::Relaxed);
-    until("progress", || (ledger.acknowledged.load(Ordering::Relaxed) >= before + changes).then_some(()));
+    poll_until("progress", || (ledger.acknowledged.load(Ordering::Relaxed) >= before + changes).then_some(()));
 }
 
 /// Registers machines, restarts them and approves, at any server.

@@ -4,20 +4,20 @@
 use serde_json::Value;
 
 use super::network::{End, MEMBERS, Network, SERVERS, WAYS, Way};
-use super::nodes::{Cluster, until};
+use super::nodes::{Cluster, poll_until};
 use super::{has_etcd_and_network, machine, register_at};
 
 impl Cluster {
     /// Waits until one of these servers leads.
     fn wait_for_leader(&self, servers: &[usize]) -> usize {
-        until("another leader", || {
+        poll_until("another leader", || {
             let leads = |index: &usize| self.servers.readiness(*index).is_some_and(|report| report["role"] == "leader");
             servers.iter().copied().find(leads)
         })
     }
 
     fn wait_for_follower(&self, index: usize) {
-        until("a follower with a current copy", || {
+        poll_until("a follower with a current copy", || {
             self.servers.readiness(index).filter(|report| report["role"] == "follower" && report["status"] == "ok")
         });
     }
@@ -85,7 +85,7 @@ fn a_leader_that_is_cut_off_from_its_followers_resigns() {
         register_at(&cluster, &[follower], "web");
         assert_ne!(cluster.wait_for_leader(&[0, 1, 2]), old);
         // The old leader has a current copy, but reaches no leader.
-        until("reads at the old leader", || cluster.servers.get(old, "/api/v1/machines/web"));
+        poll_until("reads at the old leader", || cluster.servers.get(old, "/api/v1/machines/web"));
         network.heal();
         register_at(&cluster, &[old], "db");
         cluster.check_machines(&["web".into(), "db".into()]);
@@ -107,14 +107,16 @@ fn a_follower_that_is_cut_off_from_etcd_refuses_guests_and_catches_up() {
             network.cut(End::Server(follower), &MEMBERS, way);
             names.push(format!("web{round}"));
             register_at(&cluster, &others(follower), names.last().unwrap());
-            until("guests are refused", || {
+            poll_until("guests are refused", || {
                 cluster.servers.document(follower, "first").filter(|answer| answer.status == 503)
             });
             assert!(cluster.servers.get(follower, "/api/v1/machines/first").is_some(), "management reads continue");
             assert_ne!(cluster.wait_for_leader(&others(follower)), follower);
             network.heal();
             cluster.wait_for_follower(follower);
-            until("guests again", || cluster.servers.document(follower, "first").filter(|answer| answer.status == 200));
+            poll_until("guests again", || {
+                cluster.servers.document(follower, "first").filter(|answer| answer.status == 200)
+            });
         }
         cluster.check_machines(&names);
     });

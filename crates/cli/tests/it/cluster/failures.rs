@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::checker::{print_takeovers, rounds};
-use super::nodes::{Cluster, Setup, forewarn, until};
+use super::nodes::{Cluster, Setup, forewarn, poll_until};
 use super::{has_etcd, machine, register_at};
 
 /// Rounds in which both leaders are killed; `XTASK_ROUNDS` overrides it.
@@ -68,14 +68,16 @@ fn a_server_that_cannot_read_a_newer_record_waits_for_its_upgrade() {
     cluster.etcd.put(&key, &newer);
     cluster.servers.restart(old);
     let log = cluster.dir().join(format!("n{old}.log"));
-    until("advice to upgrade", || std::fs::read_to_string(&log).unwrap().contains("upgrade this server").then_some(()));
+    poll_until("advice to upgrade", || {
+        std::fs::read_to_string(&log).unwrap().contains("upgrade this server").then_some(())
+    });
     let report = cluster.servers.readiness(old).expect("a report");
     assert_ne!(report["status"], "ok", "{report}");
     assert!(cluster.servers.get(old, "/api/v1/machines/web").is_none());
 
     // The upgrade.
     cluster.etcd.put(&key, &record);
-    until("the server to catch up", || cluster.servers.readiness(old).filter(|report| report["status"] == "ok"));
+    poll_until("the server to catch up", || cluster.servers.readiness(old).filter(|report| report["status"] == "ok"));
     register_at(&cluster, &[old], "db");
     cluster.check_machines(&["web", "db"].map(ToOwned::to_owned));
 }
@@ -103,7 +105,7 @@ fn a_leader_with_a_full_disk_is_replaced_and_catches_up_with_space() {
     // The space is free once the file is closed too.
     drop(file);
     std::fs::remove_file(&filler).unwrap();
-    until("the server to catch up", || cluster.servers.readiness(full).filter(|report| report["status"] == "ok"));
+    poll_until("the server to catch up", || cluster.servers.readiness(full).filter(|report| report["status"] == "ok"));
     cluster.check_machines(&(0..30).map(named).collect::<Vec<_>>());
 }
 
@@ -123,7 +125,7 @@ fn a_region_survives_an_etcd_that_was_rebuilt_from_nothing() {
     region.push_str(&cluster.etcd.region());
     // Servers with data do not create the region anew: that would hide the loss.
     for index in 0..3 {
-        let refused = until("a refusal", || {
+        let refused = poll_until("a refusal", || {
             cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db")).filter(|answer| answer.status == 503)
         });
         assert!(refused.body.contains("NoLeader") || refused.body.contains("Unavailable"), "{}", refused.body);
@@ -136,7 +138,7 @@ fn a_region_survives_an_etcd_that_was_rebuilt_from_nothing() {
     register_at(&cluster, &[0, 1, 2], "db");
     let after = cluster.servers.check_equal();
     assert_eq!(after[..before.len()], before[..], "the history goes on");
-    until("a higher term", || term(&cluster).filter(|term| *term > old_term));
+    poll_until("a higher term", || term(&cluster).filter(|term| *term > old_term));
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn servers_that_are_ahead_of_a_restored_etcd_stop_instead_of_diverging() {
     cluster.etcd.restore(&dir, &dir.join("backup"));
     for index in 0..3 {
         let log = dir.join(format!("n{index}.log"));
-        until("an error", || std::fs::read_to_string(&log).unwrap().contains(DIVERGED).then_some(()));
+        poll_until("an error", || std::fs::read_to_string(&log).unwrap().contains(DIVERGED).then_some(()));
         let late = cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db"));
         let status = late.map(|answer| answer.status);
         assert!(status.is_none_or(|status| status == 503), "{status:?}");

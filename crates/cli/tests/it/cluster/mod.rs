@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use forewarn_test_support::{Need, can_run};
 
-use nodes::{Cluster, forewarn, until};
+use nodes::{Cluster, forewarn, poll_until};
 
 /// Whether etcd is installed. If not, the running test is reported as skipped.
 fn has_etcd() -> bool {
@@ -33,7 +33,7 @@ fn machine(name: &str) -> String {
 
 /// Registers a machine at one of these servers, which must succeed in the end. Returns the server.
 fn register_at(cluster: &Cluster, servers: &[usize], name: &str) -> usize {
-    until("a change", || {
+    poll_until("a change", || {
         servers.iter().copied().find(|index| {
             let answer = cluster.servers.api(*index, "POST", "/api/v1/machines", &machine(name));
             // The answer to an earlier attempt may have been lost.
@@ -109,7 +109,9 @@ fn a_single_servers_data_becomes_a_region_that_other_nodes_copy() {
     let leader = cluster.servers.leader();
     assert_eq!(leader, 0, "only a node with the data can lead");
     for index in 0..3 {
-        until("a copy of the region", || cluster.servers.readiness(index).filter(|report| report["status"] == "ok"));
+        poll_until("a copy of the region", || {
+            cluster.servers.readiness(index).filter(|report| report["status"] == "ok")
+        });
     }
     cluster.servers.check_equal();
     let dead = nodes::free_addresses(1)[0];
@@ -119,7 +121,7 @@ fn a_single_servers_data_becomes_a_region_that_other_nodes_copy() {
     assert_eq!((&status["leader"], &status["term"]), (&"n0".into(), &1.into()));
     assert_eq!(status["nodes"].as_array().unwrap().len(), 3);
     forewarn(&["--server", &server, "cluster", "step-down"]);
-    until("another leader", || (cluster.servers.leader() != 0).then_some(()));
+    poll_until("another leader", || (cluster.servers.leader() != 0).then_some(()));
     cluster.servers.check_equal();
 }
 
@@ -137,17 +139,19 @@ fn a_leader_that_was_stopped_does_not_write_afterwards() {
     let old = cluster.servers.leader();
     cluster.servers.stop(old);
     let other = (old + 1) % 3;
-    let created = until("the next leader", || {
+    let created = poll_until("the next leader", || {
         cluster.servers.api(other, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
     });
     assert_eq!(created.status, 201, "{}", created.body);
     cluster.servers.resume(old);
     // The old leader must notice before it answers. The name is taken at every server.
-    let taken = until("an answer of the old leader", || {
+    let taken = poll_until("an answer of the old leader", || {
         cluster.servers.api(old, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
     });
     assert_eq!(taken.status, 409, "{}", taken.body);
-    until("the old leader to follow", || cluster.servers.readiness(old).filter(|report| report["role"] == "follower"));
+    poll_until("the old leader to follow", || {
+        cluster.servers.readiness(old).filter(|report| report["role"] == "follower")
+    });
     let history = cluster.servers.check_equal();
     let added = history.iter().filter(|row| row["kind"] == "machine-added" && row["machines"][0] == "web");
     assert_eq!(added.count(), 1);
@@ -166,7 +170,7 @@ fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
         cluster.etcd.kill(member);
     }
     for index in 0..3 {
-        let refused = until("a refusal", || {
+        let refused = poll_until("a refusal", || {
             cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db")).filter(|answer| answer.status == 503)
         });
         assert!(refused.head.to_ascii_lowercase().contains("retry-after: 1"), "{}", refused.head);
@@ -175,16 +179,18 @@ fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
     }
     // A copy that may miss the start of an event is not shown to guests.
     for index in 0..3 {
-        until("guests are refused", || cluster.servers.document(index, "web").filter(|answer| answer.status == 503));
+        poll_until("guests are refused", || {
+            cluster.servers.document(index, "web").filter(|answer| answer.status == 503)
+        });
     }
     for member in [0, 1] {
         cluster.etcd.restart(member);
     }
     cluster.etcd.wait_until_healthy();
-    let created = until("changes again", || {
+    let created = poll_until("changes again", || {
         cluster.servers.api(follower, "POST", "/api/v1/machines", &machine("new")).filter(|answer| answer.status == 201)
     });
     assert_eq!(created.status, 201);
-    until("guests again", || cluster.servers.document(follower, "web").filter(|answer| answer.status == 200));
+    poll_until("guests again", || cluster.servers.document(follower, "web").filter(|answer| answer.status == 200));
     cluster.servers.check_equal();
 }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 pub use forewarn_test_support::http::HttpAnswer as Answer;
-pub use forewarn_test_support::until;
+pub use forewarn_test_support::poll_until;
 
 use super::network::{End, Network};
 
@@ -195,7 +195,7 @@ impl Members {
 
     pub fn wait_until_healthy(&self) {
         for address in &self.addresses {
-            until("etcd", || request(*address, "GET", "/health", "").filter(|answer| answer.status == 200));
+            poll_until("etcd", || request(*address, "GET", "/health", "").filter(|answer| answer.status == 200));
         }
     }
 
@@ -250,7 +250,7 @@ impl Members {
         let member = member.expect("the member is known").clone();
         // etcd refuses changes until it has noticed the end of the member.
         let change = |path: &str, body: Value| {
-            until(path, || {
+            poll_until(path, || {
                 request(self.addresses[other], "POST", path, &body.to_string()).filter(|it| it.status == 200)
             });
         };
@@ -284,7 +284,7 @@ impl Members {
 
     /// The member that leads etcd.
     pub fn leader(&self) -> usize {
-        until("a leader of etcd", || {
+        poll_until("a leader of etcd", || {
             (0..3).find(|index| {
                 let answer = request(self.addresses[*index], "POST", "/v3/maintenance/status", "{}");
                 let status: Value =
@@ -351,7 +351,7 @@ impl Servers {
 
     /// Waits for a leader that accepts changes.
     pub fn leader(&self) -> usize {
-        until("a leader", || {
+        poll_until("a leader", || {
             let leads = |index: &usize| self.readiness(*index).is_some_and(|report| report["role"] == "leader");
             let leader = (0..3).find(leads)?;
             // Stores nothing but the time.
@@ -428,7 +428,7 @@ impl Servers {
     /// Waits until all servers have the same revision, and returns their history, which must be equal and dense.
     pub fn check_equal(&self) -> Vec<Value> {
         let leader = self.leader();
-        let histories = until("equal copies", || {
+        let histories = poll_until("equal copies", || {
             let revision = |index| self.readiness(index)?["revision"].as_u64();
             let before = revision(leader)?;
             let is_same = || (0..3).all(|index| revision(index) == Some(before));

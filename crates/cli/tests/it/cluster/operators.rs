@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::has_etcd;
-use super::nodes::{Cluster, forewarn, free_addresses, request, until};
+use super::nodes::{Cluster, forewarn, free_addresses, poll_until, request};
 
 #[test]
 fn operators_see_clocks_and_etcd_and_cannot_remove_a_leader() {
@@ -18,7 +18,7 @@ fn operators_see_clocks_and_etcd_and_cannot_remove_a_leader() {
         let server = format!("http://{}", cluster.servers.management[follower]);
         serde_json::from_str(&forewarn(&["--server", &server, "cluster", "status", "-o", "json"])).unwrap()
     };
-    let found = until("all nodes", || {
+    let found = poll_until("all nodes", || {
         let has_all =
             |found: &Value| found["leader"].is_string() && found["nodes"].as_array().is_some_and(|it| it.len() == 3);
         Some(status(&cluster)).filter(has_all)
@@ -51,7 +51,7 @@ fn operators_see_clocks_and_etcd_and_cannot_remove_a_leader() {
     let found = status(&cluster);
     let node = found["nodes"].as_array().unwrap().iter().find(|node| node["name"] == format!("n{third}")).unwrap();
     assert!(node["problem"].is_string() && node["clockDifferenceMs"].is_null(), "{node}");
-    until("two healthy members of etcd", || {
+    poll_until("two healthy members of etcd", || {
         let found = status(&cluster);
         let healthy = found["etcd"].as_array()?.iter().filter(|member| member["isHealthy"] == true).count();
         (healthy == 2 && found["problem"].is_null()).then_some(())
@@ -84,15 +84,15 @@ fn a_takeover_by_a_server_with_other_rules_changes_nothing_until_they_are_applie
     let (other, third) = ((leader + 1) % 3, (leader + 2) % 3);
     assert_eq!(notice_secs(&cluster, leader, "a"), 900);
     cluster.servers.restart_with(other, &["--notice-scale=60"]);
-    let health = until("a warning", || {
+    let health = poll_until("a warning", || {
         let health = cluster.servers.get(other, "/healthz")?;
         health["problems"][0].as_str().map(str::to_owned)
     });
     assert!(health.contains("notice_scale is 1 in the region and 60 in the configuration"), "{health}");
-    until("the server to catch up", || cluster.servers.readiness(other).filter(|report| report["status"] == "ok"));
+    poll_until("the server to catch up", || cluster.servers.readiness(other).filter(|report| report["status"] == "ok"));
     cluster.servers.stop(third);
     cluster.servers.kill(leader);
-    until("the takeover", || cluster.servers.readiness(other).filter(|report| report["role"] == "leader"));
+    poll_until("the takeover", || cluster.servers.readiness(other).filter(|report| report["role"] == "leader"));
     assert_eq!(notice_secs(&cluster, other, "b"), 900, "the rules of the region apply");
 
     let server = format!("http://{}", cluster.servers.management[other]);
@@ -101,7 +101,7 @@ fn a_takeover_by_a_server_with_other_rules_changes_nothing_until_they_are_applie
     assert_eq!(cluster.servers.get(other, "/healthz").unwrap()["status"], "ok");
     cluster.servers.resume(third);
     cluster.servers.restart(leader);
-    until("the differences at the others", || {
+    poll_until("the differences at the others", || {
         let health = cluster.servers.get(third, "/healthz")?;
         health["problems"][0].as_str().filter(|problem| problem.contains("notice_scale is 60 in the region")).map(drop)
     });
@@ -138,13 +138,13 @@ fn a_running_node_is_exported_and_becomes_a_single_server_or_another_region() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let restored = until("the restored history", || {
+        let restored = poll_until("the restored history", || {
             let answer = request(addresses[0], "GET", "/api/v1/history?limit=500", "")?;
             let page: Value = serde_json::from_str(&answer.body).ok()?;
             page["value"].as_array().cloned().filter(|rows| rows.len() >= history.len())
         });
         assert_eq!(restored[..history.len()], history[..]);
-        let created = until("a change", || {
+        let created = poll_until("a change", || {
             request(addresses[0], "POST", "/api/v1/machines", &super::machine("db"))
                 .filter(|answer| answer.status != 503)
         });

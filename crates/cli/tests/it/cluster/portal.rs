@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::has_etcd;
-use super::nodes::{Answer, Cluster, request_with, until};
+use super::nodes::{Answer, Cluster, poll_until, request_with};
 
 /// A signed-in browser.
 pub struct Browser {
@@ -62,7 +62,7 @@ fn forms_of_a_follower_reach_the_leader_and_sessions_belong_to_the_region() {
     super::schedule(&cluster, follower, "web");
     let browser = Browser::sign_in(here, "");
     for address in &servers.management {
-        until("the session at every server", || browser.is_signed_in(*address).then_some(()));
+        poll_until("the session at every server", || browser.is_signed_in(*address).then_some(()));
     }
     let act = "act=redeploy&target=web&back=%2F";
     let forged = browser.post_as(here, "/portal/act", act);
@@ -93,6 +93,6 @@ fn forms_of_a_follower_reach_the_leader_and_sessions_belong_to_the_region() {
     let out = browser.post(other, "/portal/sign-out", "");
     assert_eq!(out.status, 303, "{}", out.body);
     for address in &servers.management {
-        until("the session has ended everywhere", || (!browser.is_signed_in(*address)).then_some(()));
+        poll_until("the session has ended everywhere", || (!browser.is_signed_in(*address)).then_some(()));
     }
 }

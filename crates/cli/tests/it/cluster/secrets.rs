@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::has_etcd;
-use super::nodes::{Cluster, forewarn, request_with, until};
+use super::nodes::{Cluster, forewarn, poll_until, request_with};
 use super::portal::Browser;
 
 /// A server with a data directory, a key and addresses of its own.
@@ -57,11 +57,11 @@ fn servers_share_their_secrets_and_forward_with_mutual_tls() {
     let key = dir.join("cluster.key");
     forewarn(&["cluster", "key", key.to_str().unwrap()]);
     let first = Guarded::start(dir, &key, &region, 1);
-    until("the first server", || first.run(&["vm", "list"]).filter(|list| !list.contains("There are no")));
+    poll_until("the first server", || first.run(&["vm", "list"]).filter(|list| !list.contains("There are no")));
     let second = Guarded::start(dir, &key, &region, 2);
-    until("the second server", || second.run(&["vm", "create", "web"]));
+    poll_until("the second server", || second.run(&["vm", "create", "web"]));
     assert!(second.run(&["vm", "list"]).is_some_and(|list| list.contains("web")), "a server reads its own writes");
-    until("a copy", || first.run(&["vm", "list"]).filter(|list| list.contains("web")));
+    poll_until("a copy", || first.run(&["vm", "list"]).filter(|list| list.contains("web")));
     let read = |server: &Guarded, name: &str| std::fs::read_to_string(Path::new(&server.data).join(name)).unwrap();
     for name in ["token", "signing.key", "clients.json", "ca.pem"] {
         assert_eq!(read(&first, name), read(&second, name), "{name}");
@@ -85,7 +85,7 @@ fn servers_share_their_secrets_and_forward_with_mutual_tls() {
     let other = dir.join("other.key");
     forewarn(&["cluster", "key", other.to_str().unwrap()]);
     let mut stranger = Guarded::start(dir, &other, &region, 3);
-    let ended = until("a server with another key stops", || stranger.child.try_wait().unwrap());
+    let ended = poll_until("a server with another key stops", || stranger.child.try_wait().unwrap());
     assert!(!ended.success());
 }
 
@@ -99,13 +99,13 @@ fn rotate_everywhere(first: &Guarded, second: &Guarded) {
     let code = link.trim().split_once("/portal/").expect("a link").1;
     let answer = request_with(address(second), "GET", &format!("/portal/{code}"), "Accept: text/html", "").unwrap();
     let linked = Browser::with_cookie_of(address(second), &answer);
-    until("sessions at the other server", || {
+    poll_until("sessions at the other server", || {
         (browser.is_signed_in(address(first)) && linked.is_signed_in(address(first))).then_some(())
     });
     forewarn(&["token", "rotate", "--data", &second.data]);
     let after = token(second);
     assert_ne!(before, after);
-    until("the new token at the other server", || (token(first) == after).then_some(()));
+    poll_until("the new token at the other server", || (token(first) == after).then_some(()));
     assert!(first.run(&["vm", "list"]).is_some() && second.run(&["vm", "list"]).is_some());
     let bearer = format!("Authorization: Bearer {}", before.trim());
     for server in [first, second] {

@@ -52,7 +52,7 @@ fn no_webhook_delivery_is_lost_by_sigkill() {
         assert!(begun.elapsed() < PATIENCE, "it does not catch up: {}", server.read("/webhooks/ops"));
         std::thread::yield_now();
     }
-    told.extend(receiver.rest());
+    told.extend(receiver.drain());
     check(&told, &scheduled, &secret);
 }
 

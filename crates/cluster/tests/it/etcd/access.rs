@@ -6,7 +6,7 @@ use forewarn_cluster::{Created, EtcdLog, EtcdOptions, EtcdTls, EtcdUser, Log as 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 use super::members::Members;
-use super::{has_etcd, until};
+use super::{has_etcd, poll_until};
 
 fn etcdctl(members: &Members, words: &[&str]) {
     let endpoint = format!("--endpoints=http://{}", members.options.endpoints[0]);
@@ -16,7 +16,7 @@ fn etcdctl(members: &Members, words: &[&str]) {
 
 /// The reason why a new region is refused. A busy server may time out first.
 fn refusal(mut log: EtcdLog) -> String {
-    until("refusal", || match log.create(&Position::START) {
+    poll_until("refusal", || match log.create(&Position::START) {
         Err(LogError::Refused(why)) => Some(why),
         Err(LogError::Unavailable(_)) => None,
         other => panic!("expected a refusal, not {other:?}"),
@@ -45,7 +45,7 @@ fn users_are_restricted_to_their_region() {
         EtcdLog::new(EtcdOptions { region: region.into(), user, ..members.options.clone() }).unwrap()
     };
     let mut log = open("north", Some("secret"));
-    assert_eq!(until("etcd", || log.create(&Position::START).ok()), Created::New);
+    assert_eq!(poll_until("etcd", || log.create(&Position::START).ok()), Created::New);
     assert_eq!(log.read(1).unwrap().view.head, Some(Position::START));
     let wait = std::time::Duration::from_millis(20);
     assert!(log.follow(1, wait).is_ok());
@@ -101,7 +101,7 @@ fn tls_requires_the_right_certificates_on_both_sides() {
         EtcdLog::new(EtcdOptions { tls, ..members.options.clone() }).unwrap()
     };
     let mut log = open(&authority, Some(authority.issue()));
-    assert_eq!(until("etcd", || log.create(&Position::START).ok()), Created::New);
+    assert_eq!(poll_until("etcd", || log.create(&Position::START).ok()), Created::New);
     assert!(open(&authority, None).read(1).is_err(), "no client certificate");
     assert!(open(&authority, Some(other.issue())).read(1).is_err(), "a client certificate of another CA");
     let error = open(&other, Some(authority.issue())).read(1).unwrap_err().to_string();

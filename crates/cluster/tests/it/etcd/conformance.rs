@@ -8,7 +8,7 @@ use forewarn_cluster::{
 };
 
 use super::members::Members;
-use super::{has_etcd, until};
+use super::{has_etcd, poll_until};
 
 fn record(after: &Position, payload: &[u8]) -> Record {
     let nonce = Nonce { session: 7, counter: after.revision + 1 };
@@ -48,19 +48,19 @@ fn commits_continue_while_any_one_member_is_down() {
         let record = record(&head, format!("without {index}").as_bytes());
         let entry = Entry { revision: head.revision + 1, record: record.clone() };
         // A commit whose answer was lost may have happened: then the log shows the record.
-        until("a commit", || match log.append(token, &head, &record) {
+        poll_until("a commit", || match log.append(token, &head, &record) {
             Ok(AppendResult::Done) => Some(()),
             Ok(AppendResult::Conflict(conflict)) => (conflict.rival.as_ref() == Some(&entry)).then_some(()),
             Err(_) => None,
         });
         head = entry.position();
         members.restart(index);
-        until("the member", || {
+        poll_until("the member", || {
             let backends = log.health().ok()?;
             backends.iter().all(|backend| backend.status.is_ok()).then_some(())
         });
     }
-    assert_eq!(until("a read", || log.read(1).ok()).view.head, Some(head));
+    assert_eq!(poll_until("a read", || log.read(1).ok()).view.head, Some(head));
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn without_a_majority_nothing_is_written_and_recovery_needs_no_restart() {
     members.restart(0);
     members.restart(1);
     let beat = Beat { time_ms: 1, revision: 0 };
-    until("a beat", || log.beat(token, 0, &beat).ok());
-    assert!(until("a read", || log.read(1).ok()).view.beat.is_some());
+    poll_until("a beat", || log.beat(token, 0, &beat).ok());
+    assert!(poll_until("a read", || log.read(1).ok()).view.beat.is_some());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_follower_survives_a_compaction_under_it() {
     let token = lead(&mut writer);
     let mut head = Position::START;
     let wait = std::time::Duration::from_millis(10);
-    until("the watch", || follower.follow(1, wait).ok());
+    poll_until("the watch", || follower.follow(1, wait).ok());
     let mut seen = BTreeSet::new();
     for number in 0..6_u64 {
         let record = record(&head, &number.to_be_bytes());
@@ -103,7 +103,7 @@ fn a_follower_survives_a_compaction_under_it() {
         if number % 2 == 1 {
             writer.truncate(token, number).unwrap();
         }
-        let tail = until("an entry", || {
+        let tail = poll_until("an entry", || {
             let tail = follower.follow(number + 1, wait).ok()?;
             (!tail.entries.is_empty()).then_some(tail)
         });

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use forewarn_cluster::conformance::Regions;
+use forewarn_cluster::conformance::LogFactory;
 use forewarn_cluster::{EtcdLog, EtcdOptions, Log};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::until;
+use super::poll_until;
 
 /// A process that ends with this value, and with the thread that started it.
 pub struct Process(pub Child);
@@ -101,7 +101,7 @@ impl Members {
 
     pub fn wait_until_ready(&self) {
         let mut log = self.log("ready");
-        until("etcd", || log.read(1).ok());
+        poll_until("etcd", || log.read(1).ok());
     }
 
     /// The address for `replicated_list`.
@@ -116,7 +116,7 @@ impl Members {
     /// The index of etcd's own leader.
     pub fn leader(&self) -> usize {
         let mut log = self.log("health");
-        until("a leader of etcd", || {
+        poll_until("a leader of etcd", || {
             let backends = log.health().ok()?;
             backends.iter().position(|backend| backend.status.as_ref().is_ok_and(|status| status.is_leader))
         })
@@ -143,7 +143,7 @@ impl Members {
     }
 }
 
-impl Regions for Members {
+impl LogFactory for Members {
     fn open(&self, region: &str) -> Box<dyn Log> {
         // Other programs use the machine at the same time.
         let options = EtcdOptions {

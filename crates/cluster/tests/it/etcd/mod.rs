@@ -6,7 +6,7 @@ mod conformance;
 mod members;
 mod rounds;
 
-use forewarn_test_support::{Need, can_run, until};
+use forewarn_test_support::{Need, can_run, poll_until};
 
 /// Whether etcd is installed. If not, the running test is reported as skipped.
 fn has_etcd() -> bool {

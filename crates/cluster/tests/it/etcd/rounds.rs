@@ -14,7 +14,7 @@ use forewarn_cluster::{EtcdLog, Log as _, Position};
 use rustix::process::Signal;
 
 use super::members::{Members, Process, command};
-use super::{has_etcd, until};
+use super::{has_etcd, poll_until};
 
 const SERVERS: [&str; 3] = ["a", "b", "c"];
 
@@ -153,7 +153,7 @@ impl Site {
     /// The index of the server that leads.
     fn leader(&mut self) -> usize {
         let Site { log, servers, .. } = self;
-        until("a leader", || {
+        poll_until("a leader", || {
             let (_, leader) = log.read(u64::MAX).ok()?.view.leader?;
             servers.iter().position(|server| server.name == leader.node)
         })
@@ -169,9 +169,9 @@ impl Site {
         let begun = Instant::now();
         let done = || self.journal.done.load(Ordering::Relaxed);
         let before = done();
-        until("an acknowledged request", || (done() > before).then_some(()));
+        poll_until("an acknowledged request", || (done() > before).then_some(()));
         let first = begun.elapsed();
-        until("more acknowledged requests", || (done() > before + 20).then_some(()));
+        poll_until("more acknowledged requests", || (done() > before + 20).then_some(()));
         first
     }
 
@@ -226,8 +226,8 @@ impl Site {
     fn check(mut self) {
         self.wait_for_progress();
         let heads = || SERVERS.map(|name| last_position(&self.dir.join(name)));
-        let head = until("the head", || self.log.read(u64::MAX).ok()?.view.head);
-        until("all copies", || heads().iter().all(|position| position.revision >= head.revision).then_some(()));
+        let head = poll_until("the head", || self.log.read(u64::MAX).ok()?.view.head);
+        poll_until("all copies", || heads().iter().all(|position| position.revision >= head.revision).then_some(()));
         for server in &mut self.servers {
             server.kill();
         }

@@ -11,7 +11,7 @@ use crate::transition::*;
 
 impl Step {
     /// Ends the steps whose operations have ended.
-    pub(super) fn take_results(&mut self, id: RolloutId) {
+    pub(super) fn collect_results(&mut self, id: RolloutId) {
         let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return };
         for (number, step) in rollout.steps.iter().enumerate().filter(|(_, it)| it.state == StepState::InProgress) {
             let operation = step.operation.and_then(|id| self.region.operations.get(&id).cloned());
@@ -42,7 +42,7 @@ impl Step {
             });
             return;
         }
-        let is_failure = |part: &Part| part.outcome.as_ref().is_some_and(Outcome::is_failure);
+        let is_failure = |part: &OperationEvent| part.outcome.as_ref().is_some_and(Outcome::is_failure);
         let canceled = canceled && !parts.iter().any(is_failure);
         self.finish_step_with(id, number, StepEnd { failed, has_failures: has_failures(parts), canceled });
     }
@@ -71,7 +71,7 @@ impl Step {
             step.operation == Some(operation.id) && step.state == StepState::InProgress && has_event()
         };
         let Some(number) = known.steps.iter().position(is_of) else { return };
-        let parts: Vec<Part> = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
+        let parts: Vec<OperationEvent> = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
         let (failed, handled) = self.count_failed(&parts);
         self.edit_rollout(rollout, |rollout| {
             rollout.failures += failed;
@@ -122,7 +122,7 @@ impl Step {
     }
 
     /// The number of machines whose events failed or timed out, and the machines whose events were not canceled.
-    fn count_failed(&self, parts: &[Part]) -> (u32, Vec<MachineId>) {
+    fn count_failed(&self, parts: &[OperationEvent]) -> (u32, Vec<MachineId>) {
         let (mut failed, mut handled) = (0, Vec::new());
         for part in parts {
             let event = self.region.events.get(&part.event);
@@ -194,7 +194,7 @@ impl Step {
             !rollout.is_live() && rollout.steps.iter().any(|step| step.state == StepState::InProgress)
         });
         for id in ended.map(|rollout| rollout.id).collect::<Vec<_>>() {
-            self.take_results(id);
+            self.collect_results(id);
         }
     }
 }
@@ -208,7 +208,7 @@ struct StepEnd {
 }
 
 /// Whether an event failed or timed out, remembered or not.
-fn has_failures(parts: &[Part]) -> bool {
+fn has_failures(parts: &[OperationEvent]) -> bool {
     parts.iter().any(|part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut)))
 }
 

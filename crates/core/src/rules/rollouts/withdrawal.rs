@@ -49,7 +49,7 @@ impl Step {
         for number in 0..rollout.steps.len() {
             self.withdraw_step(&rollout, number);
         }
-        self.take_results(id);
+        self.collect_results(id);
     }
 
     fn withdraw_step(&mut self, rollout: &Rollout, number: usize) {
@@ -74,7 +74,7 @@ impl Step {
                 self.withdraw_step(&rollout, number);
             }
         }
-        self.take_results(id);
+        self.collect_results(id);
     }
 
     /// When the events of a step have been ready for as long as their notice. None: they are not all ready, or belong to an

@@ -173,7 +173,8 @@ impl World {
 
     fn wait(&mut self, span: Duration) -> Line {
         let until = self.now + span;
-        let next = |region: &Region| [region.next_deadline(), region.next_pulse()].into_iter().flatten().min();
+        let next =
+            |region: &Region| [region.next_deadline(), region.next_time_checkpoint()].into_iter().flatten().min();
         while let Some(deadline) = next(&self.region).filter(|deadline| *deadline <= until) {
             if deadline <= self.region.now() {
                 return Err(format!("the next deadline, {deadline:?}, is not after now"));

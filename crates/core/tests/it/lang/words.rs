@@ -312,8 +312,8 @@ impl World {
     }
 }
 
-fn home(subscription: &str, resource_group: &str) -> Home {
-    Home { subscription: subscription.into(), resource_group: resource_group.into() }
+fn home(subscription: &str, resource_group: &str) -> ResourceGroupRef {
+    ResourceGroupRef { subscription: subscription.into(), resource_group: resource_group.into() }
 }
 
 fn address(ip: &str) -> Result<Address, String> {

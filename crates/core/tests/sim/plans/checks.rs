@@ -490,7 +490,7 @@ fn maintenance_ends_with_its_rollout(_: &PlanMemory, step: &Step<'_>) -> Result<
 
 fn steps_fail_alone(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for (operation, rollout) in maintenance(step.after) {
-        let failed = |part: &&Part| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut));
+        let failed = |part: &&OperationEvent| matches!(part.outcome, Some(Outcome::Failed(_) | Outcome::TimedOut));
         let events = operation.parts.iter().filter(failed).count();
         let steps = rollout.steps.iter().filter(|it| it.state == StepState::Failed).count();
         ensure(steps <= events, || format!("{steps} steps of {} failed by {events} events", rollout.id))?;

@@ -312,6 +312,6 @@ fn scale_set() -> NewGroupKind {
     }
 }
 
-fn home() -> Home {
-    Home { subscription: "sub".into(), resource_group: "rg".into() }
+fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "sub".into(), resource_group: "rg".into() }
 }

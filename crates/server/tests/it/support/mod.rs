@@ -17,8 +17,8 @@ pub const START: Timestamp = Timestamp::from_secs(1_577_836_800);
 pub const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// The subscription and resource group of the first machine.
-pub fn home() -> Home {
-    Home { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
+pub fn home() -> ResourceGroupRef {
+    ResourceGroupRef { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
 }
 
 pub fn config() -> Config {
@@ -78,7 +78,7 @@ impl World {
         exchange(socket.connect(self.address(listener)).await.unwrap(), request).await
     }
 
-    pub async fn submit(&self, command: Command) -> Done {
+    pub async fn submit(&self, command: Command) -> SubmitResult {
         self.engine().submit(command, None).await.expect("the command is carried out")
     }
 

@@ -9,7 +9,7 @@ use crate::arm::id::ResourceId;
 use crate::arm::types;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Contextual {
+pub(super) enum ContextFunction {
     Parameters,
     Variables,
     CopyIndex,
@@ -21,42 +21,42 @@ pub(super) enum Contextual {
     Deployment,
 }
 
-impl Contextual {
+impl ContextFunction {
     /// Finds a function by its name in lower case.
-    pub(super) fn find(name: &str) -> Option<Contextual> {
+    pub(super) fn find(name: &str) -> Option<ContextFunction> {
         Some(match name {
-            "parameters" => Contextual::Parameters,
-            "variables" => Contextual::Variables,
-            "copyindex" => Contextual::CopyIndex,
-            "resourceid" => Contextual::ResourceId,
-            "reference" => Contextual::Reference,
-            "providers" => Contextual::Providers,
-            "subscription" => Contextual::Subscription,
-            "resourcegroup" => Contextual::ResourceGroup,
-            "deployment" => Contextual::Deployment,
+            "parameters" => ContextFunction::Parameters,
+            "variables" => ContextFunction::Variables,
+            "copyindex" => ContextFunction::CopyIndex,
+            "resourceid" => ContextFunction::ResourceId,
+            "reference" => ContextFunction::Reference,
+            "providers" => ContextFunction::Providers,
+            "subscription" => ContextFunction::Subscription,
+            "resourcegroup" => ContextFunction::ResourceGroup,
+            "deployment" => ContextFunction::Deployment,
             _ => return None,
         })
     }
 }
 
 impl Evaluator<'_> {
-    pub(super) fn contextual(&mut self, function: Contextual, at: usize, arguments: &[Value]) -> EvaluationResult {
+    pub(super) fn contextual(&mut self, function: ContextFunction, at: usize, arguments: &[Value]) -> EvaluationResult {
         match function {
-            Contextual::Parameters => {
+            ContextFunction::Parameters => {
                 let name = self.named("parameters", at, arguments)?;
                 self.parameter(at, name)
             }
-            Contextual::Variables => {
+            ContextFunction::Variables => {
                 let name = self.named("variables", at, arguments)?;
                 self.variable(at, name)
             }
-            Contextual::CopyIndex => self.copy_index(at, arguments),
-            Contextual::ResourceId => self.resource_id(at, arguments).map(|id| id.to_string().into()),
-            Contextual::Reference => self.reference(at, arguments),
-            Contextual::Providers => self.providers(at, arguments),
-            Contextual::Subscription => Ok(self.subscription()),
-            Contextual::ResourceGroup => Ok(self.resource_group()),
-            Contextual::Deployment => Ok(self.deployment()),
+            ContextFunction::CopyIndex => self.copy_index(at, arguments),
+            ContextFunction::ResourceId => self.resource_id(at, arguments).map(|id| id.to_string().into()),
+            ContextFunction::Reference => self.reference(at, arguments),
+            ContextFunction::Providers => self.providers(at, arguments),
+            ContextFunction::Subscription => Ok(self.subscription()),
+            ContextFunction::ResourceGroup => Ok(self.resource_group()),
+            ContextFunction::Deployment => Ok(self.deployment()),
         }
     }
 

@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::contextual::Contextual;
+use super::contextual::ContextFunction;
 use super::error::{Problem, TemplateError};
 use super::expression::{self, Expression, Text};
 use super::frame::Frame;
@@ -48,8 +48,8 @@ pub(super) struct Loop {
 
 enum Function {
     Deciding(Deciding),
-    Contextual(Contextual),
-    Pure(functions::Pure),
+    Contextual(ContextFunction),
+    Pure(functions::PureFunction),
 }
 
 /// Functions that do not evaluate all of their arguments.
@@ -298,7 +298,7 @@ impl<'a> Evaluator<'a> {
     fn function(&self, name: &str, at: usize) -> Result<Function, TemplateError> {
         let lower = name.to_ascii_lowercase();
         let deciding = Deciding::find(&lower).map(Function::Deciding);
-        let known = deciding.or(Contextual::find(&lower).map(Function::Contextual));
+        let known = deciding.or(ContextFunction::find(&lower).map(Function::Contextual));
         known.or(functions::find(&lower).map(Function::Pure)).ok_or_else(|| {
             let name = name.to_owned();
             let problem = match lower.starts_with("list") {

@@ -12,10 +12,10 @@ const TEXT_BYTES_MAX: usize = 1024 * 1024;
 const SEPARATORS_MAX: usize = 16;
 
 /// Returns the result, or the problem with the arguments.
-pub(super) type Pure = fn(&[Value]) -> Result<Value, String>;
+pub(super) type PureFunction = fn(&[Value]) -> Result<Value, String>;
 
 /// Finds a function by its name in lower case.
-pub(super) fn find(name: &str) -> Option<Pure> {
+pub(super) fn find(name: &str) -> Option<PureFunction> {
     Some(match name {
         "concat" => concat,
         "tolower" => |arguments| one_string(arguments).map(|text| text.to_lowercase().into()),

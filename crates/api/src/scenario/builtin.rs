@@ -2,18 +2,18 @@
 
 /// A built-in scenario.
 #[derive(Clone, Copy, Debug)]
-pub struct Shipped {
+pub struct BuiltinScenario {
     pub name: &'static str,
     pub text: &'static str,
 }
 
 macro_rules! shipped {
     ($($name:literal),+ $(,)?) => {
-        &[$(Shipped { name: $name, text: include_str!(concat!("shipped/", $name, ".toml")) }),+]
+        &[$(BuiltinScenario { name: $name, text: include_str!(concat!("shipped/", $name, ".toml")) }),+]
     };
 }
 
-pub const SHIPPED: &[Shipped] = shipped![
+pub const BUILTIN_SCENARIOS: &[BuiltinScenario] = shipped![
     "live-migration",
     "host-maintenance",
     "user-reboot",
@@ -41,9 +41,9 @@ pub const SHIPPED: &[Shipped] = shipped![
 /// Former names of scenarios, which stay valid.
 const RENAMED: &[(&str, &str)] = &[("cancelled-maintenance", "canceled-maintenance")];
 
-pub fn find_shipped(name: &str) -> Option<&'static Shipped> {
+pub fn find_builtin(name: &str) -> Option<&'static BuiltinScenario> {
     let name = RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
-    SHIPPED.iter().find(|shipped| shipped.name == name)
+    BUILTIN_SCENARIOS.iter().find(|shipped| shipped.name == name)
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn former_names_are_accepted() {
         for (old, new) in RENAMED {
-            assert_eq!(find_shipped(old).map(|found| found.name), Some(*new));
+            assert_eq!(find_builtin(old).map(|found| found.name), Some(*new));
         }
     }
 }

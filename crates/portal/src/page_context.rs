@@ -8,7 +8,7 @@ use forewarn_widgets::html::RenderMode;
 use super::Portal;
 use super::visitor::Visitor;
 
-pub struct Scene {
+pub struct PageContext {
     pub portal: Portal,
     pub snapshot: Arc<Snapshot>,
     pub now: Timestamp,
@@ -16,12 +16,12 @@ pub struct Scene {
     pub mode: RenderMode,
 }
 
-impl Scene {
-    pub fn now(portal: &Portal, visitor: &Visitor, mode: RenderMode) -> Scene {
+impl PageContext {
+    pub fn now(portal: &Portal, visitor: &Visitor, mode: RenderMode) -> PageContext {
         // The snapshot first, so that nothing in it is later than the time.
         let snapshot = portal.engine().snapshot();
         let now = portal.engine().now();
-        Scene { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode }
+        PageContext { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode }
     }
 
     pub fn region(&self) -> &Region {

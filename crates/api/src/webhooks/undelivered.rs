@@ -14,17 +14,17 @@ use forewarn_core::Timestamp;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, StoreError};
 
 use super::event_message::Message;
-use super::hook::{DeliveryFailure, GivenUpRows, Hook};
+use super::hook::{DeliveryFailure, Hook, UndeliveredRows};
 use super::keeper::store_error;
 use super::{WebhookError, Webhooks, record};
 use forewarn_engine::{AuditEntry, SubmitError};
 
 /// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
-pub const GIVEN_UP_MAX: usize = 100;
-const _: () = assert!(GIVEN_UP_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
+pub const UNDELIVERED_MAX: usize = 100;
+const _: () = assert!(UNDELIVERED_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct UndeliveredMessage {
     /// The row of history that it reports.
     pub row: u64,
     pub message: Message,
@@ -34,7 +34,7 @@ pub struct GivenUp {
 }
 
 /// Gives up a message: first in the store, then in memory.
-pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp) -> Result<(), SubmitError> {
+pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: UndeliveredMessage) -> Result<(), SubmitError> {
     let _guard = webhooks.lock().await;
     let mut position = hook.status().position;
     position.after = given_up.row;
@@ -43,7 +43,7 @@ pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp)
     rows.kept.insert(given_up.row);
     let name = &hook.definition().name;
     let mut attachments = vec![record::put_given_up(name, &given_up), record::put_position(name, position)];
-    while rows.kept.len() > GIVEN_UP_MAX {
+    while rows.kept.len() > UNDELIVERED_MAX {
         attachments.extend(rows.kept.pop_first().map(|oldest| record::remove_given_up(name, oldest)));
     }
     commit(webhooks, hook, attachments).await?;
@@ -56,7 +56,7 @@ pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp)
 pub(super) async fn next_resend(
     webhooks: &Webhooks,
     hook: &Hook,
-) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
+) -> Result<Option<(u64, Option<UndeliveredMessage>)>, StoreError> {
     let Some(row) = hook.given_up_rows().resend.first().copied() else { return Ok(None) };
     let name = record::given_up_name(&hook.definition().name, row);
     let text = webhooks.engine().read(move |reader| reader.attachment(Owner::Region, &name)).await?;
@@ -89,7 +89,7 @@ pub(super) async fn finish_resend(webhooks: &Webhooks, hook: &Hook, row: u64) ->
 pub(super) async fn cancel_resend(
     webhooks: &Webhooks,
     hook: &Hook,
-    failed: Option<GivenUp>,
+    failed: Option<UndeliveredMessage>,
 ) -> Result<(), SubmitError> {
     let _guard = webhooks.lock().await;
     let mut rows = hook.given_up_rows();
@@ -111,28 +111,28 @@ async fn commit(webhooks: &Webhooks, hook: &Hook, attachments: Vec<Attachment>) 
 }
 
 /// Reads the rows of given-up messages from the store.
-pub(super) fn load(reader: &dyn forewarn_store::Reader, name: &str) -> Result<GivenUpRows, StoreError> {
+pub(super) fn load(reader: &dyn forewarn_store::Reader, name: &str) -> Result<UndeliveredRows, StoreError> {
     let all = read_all(reader, name)?;
     let resend = reader.attachment(Owner::Region, &record::resend_name(name))?;
     let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| record::read_resend(&text))?;
-    Ok(GivenUpRows { kept: all.iter().map(|message| message.row).collect(), resend })
+    Ok(UndeliveredRows { kept: all.iter().map(|message| message.row).collect(), resend })
 }
 
-fn read_all(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Vec<GivenUp>, StoreError> {
+fn read_all(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Vec<UndeliveredMessage>, StoreError> {
     let found = reader.attachments(Owner::Region, &record::given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
     found.iter().map(|(_, text)| record::read_given_up(text)).collect()
 }
 
-impl GivenUp {
+impl UndeliveredMessage {
     /// The same message after another failed attempt.
-    pub fn with_failure(self, failure: DeliveryFailure) -> GivenUp {
-        GivenUp { at: failure.at, reason: failure.message, ..self }
+    pub fn with_failure(self, failure: DeliveryFailure) -> UndeliveredMessage {
+        UndeliveredMessage { at: failure.at, reason: failure.message, ..self }
     }
 }
 
 impl Webhooks {
     /// The given-up messages in the order of history.
-    pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<GivenUp>, WebhookError> {
+    pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<UndeliveredMessage>, WebhookError> {
         let name = hook.definition().name.clone();
         self.engine().read(move |reader| read_all(reader, &name)).await.map_err(store_error)
     }
@@ -155,7 +155,7 @@ impl Webhooks {
     }
 }
 
-fn row_of(all: &[GivenUp], id: &str) -> Result<u64, WebhookError> {
+fn row_of(all: &[UndeliveredMessage], id: &str) -> Result<u64, WebhookError> {
     let found = all.iter().find(|given_up| given_up.message.id.eq_ignore_ascii_case(id));
     found.map(|given_up| given_up.row).ok_or_else(|| WebhookError::NotGivenUp(id.into()))
 }

@@ -11,7 +11,7 @@ use rcgen::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::plan::{AUTHORITY_SECS, Have, LEAF_SECS, Plan, SIGNER_SECS, Span, plan};
+use super::plan::{AUTHORITY_SECS, CurrentCertificates, LEAF_SECS, RenewalPlan, SIGNER_SECS, Validity, plan};
 use crate::secret_file::{self, SecretFileError};
 use crate::signed_data::DocumentSigner;
 
@@ -25,9 +25,9 @@ pub const AUTHORITY_FILE: &str = "ca.pem";
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Made {
-    pub authority: Pair,
-    pub leaf: Pair,
+pub struct IssuedCertificates {
+    pub authority: CertificateAndKey,
+    pub leaf: CertificateAndKey,
     pub names: Vec<String>,
     /// The names that the authority can sign. None: an older version created it without name constraints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,49 +36,56 @@ pub struct Made {
 
 /// A certificate and its key in PEM, with its validity.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Pair {
+pub struct CertificateAndKey {
     pub certificate: String,
     pub key: String,
     from: i64,
     until: i64,
 }
 
-impl Pair {
-    fn span(&self) -> Span {
-        Span { from: self.from, until: self.until }
+impl CertificateAndKey {
+    fn span(&self) -> Validity {
+        Validity { from: self.from, until: self.until }
     }
 }
 
 /// Renews what must be renewed. `before`: None creates everything.
-pub fn renewed(before: Option<Made>, names: &[String], now: i64) -> Result<(Made, Plan), rcgen::Error> {
-    let have = before.as_ref().map(|made| Have {
+pub fn renew(
+    before: Option<IssuedCertificates>,
+    names: &[String],
+    now: i64,
+) -> Result<(IssuedCertificates, RenewalPlan), rcgen::Error> {
+    let have = before.as_ref().map(|made| CurrentCertificates {
         authority: made.authority.span(),
         leaf: made.leaf.span(),
         names: &made.names,
         permitted: made.permitted.as_deref(),
     });
     match (plan(have, names, now), before) {
-        (Plan::Keep, Some(before)) => Ok((before, Plan::Keep)),
-        (Plan::Leaf, Some(before)) => {
+        (RenewalPlan::Keep, Some(before)) => Ok((before, RenewalPlan::Keep)),
+        (RenewalPlan::Leaf, Some(before)) => {
             let leaf = leaf(&before, names, now)?;
-            Ok((Made { leaf, names: names.to_vec(), ..before }, Plan::Leaf))
+            Ok((IssuedCertificates { leaf, names: names.to_vec(), ..before }, RenewalPlan::Leaf))
         }
-        (Plan::All, _) | (_, None) => {
+        (RenewalPlan::All, _) | (_, None) => {
             let authority = authority(names, now)?;
             let leaf = sign(&authority, Some(names), names, now)?;
-            Ok((Made { authority, leaf, names: names.to_vec(), permitted: Some(names.to_vec()) }, Plan::All))
+            Ok((
+                IssuedCertificates { authority, leaf, names: names.to_vec(), permitted: Some(names.to_vec()) },
+                RenewalPlan::All,
+            ))
         }
     }
 }
 
-pub fn read(dir: &Path) -> Result<Option<Made>, SecretFileError> {
+pub fn read(dir: &Path) -> Result<Option<IssuedCertificates>, SecretFileError> {
     let path = dir.join(TLS_FILE);
     let Some((text, _)) = secret_file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
     let made = serde_json::from_str(&text);
     made.map(Some).map_err(|error| SecretFileError::Invalid { path, what: error.to_string() })
 }
 
-pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
+pub fn write(dir: &Path, made: &IssuedCertificates) -> Result<(), SecretFileError> {
     let text = serde_json::to_string_pretty(made).expect("texts and numbers can be written as JSON");
     secret_file::replace(&dir.join(TLS_FILE), &text)?;
     let public = dir.join(AUTHORITY_FILE);
@@ -86,10 +93,10 @@ pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
 }
 
 /// An authority that can sign only these names, so that clients that trust it are safe from certificates for other sites.
-fn authority(names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
+fn authority(names: &[String], now: i64) -> Result<CertificateAndKey, rcgen::Error> {
     let key = KeyPair::generate()?;
     // The number distinguishes the authority from an earlier one that a client may still trust.
-    let span = Span::starting(now, AUTHORITY_SECS);
+    let span = Validity::starting(now, AUTHORITY_SECS);
     let certificate = authority_params(span, Some(names))?.self_signed(&key)?;
     Ok(pair(certificate.pem(), &key, span))
 }
@@ -97,20 +104,25 @@ fn authority(names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
 /// The file of an authority that several servers share: it can sign any name, because servers join later.
 pub fn shared_authority_file(now: i64) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate()?;
-    let span = Span::starting(now, AUTHORITY_SECS);
+    let span = Validity::starting(now, AUTHORITY_SECS);
     let authority = pair(authority_params(span, None)?.self_signed(&key)?.pem(), &key, span);
     let names = vec!["localhost".to_owned()];
     let leaf = sign(&authority, None, &names, now)?;
-    let made = Made { authority, leaf, names, permitted: None };
+    let made = IssuedCertificates { authority, leaf, names, permitted: None };
     Ok(serde_json::to_string_pretty(&made).expect("texts and numbers can be written as JSON"))
 }
 
-fn leaf(made: &Made, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
+fn leaf(made: &IssuedCertificates, names: &[String], now: i64) -> Result<CertificateAndKey, rcgen::Error> {
     sign(&made.authority, made.permitted.as_deref(), names, now)
 }
 
-fn sign(authority: &Pair, permitted: Option<&[String]>, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
-    let span = Span::starting(now, LEAF_SECS);
+fn sign(
+    authority: &CertificateAndKey,
+    permitted: Option<&[String]>,
+    names: &[String],
+    now: i64,
+) -> Result<CertificateAndKey, rcgen::Error> {
+    let span = Validity::starting(now, LEAF_SECS);
     let params = leaf_params("forewarn", names, span, ExtendedKeyUsagePurpose::ServerAuth)?;
     sign_params(authority, permitted, params, span)
 }
@@ -118,11 +130,11 @@ fn sign(authority: &Pair, permitted: Option<&[String]>, names: &[String], now: i
 fn leaf_params(
     name: &str,
     names: &[String],
-    span: Span,
+    span: Validity,
     usage: ExtendedKeyUsagePurpose,
 ) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = named(name);
+    params.distinguished_name = build_distinguished_name(name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];
@@ -131,11 +143,11 @@ fn leaf_params(
 }
 
 fn sign_params(
-    authority: &Pair,
+    authority: &CertificateAndKey,
     permitted: Option<&[String]>,
     params: CertificateParams,
-    span: Span,
-) -> Result<Pair, rcgen::Error> {
+    span: Validity,
+) -> Result<CertificateAndKey, rcgen::Error> {
     let issuer = Issuer::new(authority_params(authority.span(), permitted)?, KeyPair::from_pem(&authority.key)?);
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?;
@@ -144,15 +156,15 @@ fn sign_params(
 
 /// A certificate with which a server of a cluster identifies itself to the others. It lasts as long as the authority, because it
 /// lives in memory and is issued anew at every start.
-pub fn node_certificate(made: &Made, node: &str, now: i64) -> Result<Pair, rcgen::Error> {
-    let span = Span::starting(now, AUTHORITY_SECS).within(made.authority.until);
+pub fn node_certificate(made: &IssuedCertificates, node: &str, now: i64) -> Result<CertificateAndKey, rcgen::Error> {
+    let span = Validity::starting(now, AUTHORITY_SECS).within(made.authority.until);
     let params = leaf_params(&format!("node:{node}"), &[], span, ExtendedKeyUsagePurpose::ClientAuth)?;
     sign_params(&made.authority, made.permitted.as_deref(), params, span)
 }
 
 /// A signer of documents with a new key. It has no name, because only a name makes a certificate good for a website.
-pub fn document_signer(made: &Made, now: i64) -> anyhow::Result<DocumentSigner> {
-    let span = Span::starting(now, SIGNER_SECS).within(made.authority.until);
+pub fn document_signer(made: &IssuedCertificates, now: i64) -> anyhow::Result<DocumentSigner> {
+    let span = Validity::starting(now, SIGNER_SECS).within(made.authority.until);
     // The purpose that `openssl smime -verify` asks for.
     let params = leaf_params("Forewarn attested documents", &[], span, ExtendedKeyUsagePurpose::EmailProtection)?;
     let authority = authority_params(made.authority.span(), made.permitted.as_deref())?;
@@ -163,9 +175,9 @@ pub fn document_signer(made: &Made, now: i64) -> anyhow::Result<DocumentSigner> 
 }
 
 /// The same for the same validity, so that a certificate issued years later names its authority correctly.
-fn authority_params(span: Span, permitted: Option<&[String]>) -> Result<CertificateParams, rcgen::Error> {
+fn authority_params(span: Validity, permitted: Option<&[String]>) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = named(&format!("Forewarn local authority {}", span.until));
+    params.distinguished_name = build_distinguished_name(&format!("Forewarn local authority {}", span.until));
     // The authority cannot sign other authorities.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -186,20 +198,20 @@ fn subtree(name: &str) -> GeneralSubtree {
     }
 }
 
-pub(crate) fn named(name: &str) -> DistinguishedName {
+pub(crate) fn build_distinguished_name(name: &str) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, name);
     names
 }
 
-pub(crate) fn set_span(params: &mut CertificateParams, span: Span) {
+pub(crate) fn set_span(params: &mut CertificateParams, span: Validity) {
     let at = |secs: i64| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(secs.max(0).unsigned_abs());
     params.not_before = at(span.from);
     params.not_after = at(span.until);
 }
 
-fn pair(certificate: String, key: &KeyPair, span: Span) -> Pair {
-    Pair { certificate, key: key.serialize_pem(), from: span.from, until: span.until }
+fn pair(certificate: String, key: &KeyPair, span: Validity) -> CertificateAndKey {
+    CertificateAndKey { certificate, key: key.serialize_pem(), from: span.from, until: span.until }
 }
 
 #[cfg(test)]
@@ -220,20 +232,20 @@ mod tests {
     fn what_is_kept_is_taken_up_again_and_a_new_leaf_keeps_the_authority() {
         let dir = tempfile::tempdir().unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let (made, plan) = renewed(read(dir.path()).unwrap(), &names, NOW).unwrap();
-        assert_eq!(plan, Plan::All);
+        let (made, plan) = renew(read(dir.path()).unwrap(), &names, NOW).unwrap();
+        assert_eq!(plan, RenewalPlan::All);
         write(dir.path(), &made).unwrap();
-        let (again, plan) = renewed(read(dir.path()).unwrap(), &names, NOW + 1).unwrap();
-        assert_eq!((plan, &again.leaf.certificate), (Plan::Keep, &made.leaf.certificate));
-        let (later, plan) = renewed(Some(again), &names, NOW + LEAF_SECS).unwrap();
-        assert_eq!((plan, &later.authority.certificate), (Plan::Leaf, &made.authority.certificate));
+        let (again, plan) = renew(read(dir.path()).unwrap(), &names, NOW + 1).unwrap();
+        assert_eq!((plan, &again.leaf.certificate), (RenewalPlan::Keep, &made.leaf.certificate));
+        let (later, plan) = renew(Some(again), &names, NOW + LEAF_SECS).unwrap();
+        assert_eq!((plan, &later.authority.certificate), (RenewalPlan::Leaf, &made.authority.certificate));
         assert_ne!(later.leaf.certificate, made.leaf.certificate);
         assert_eq!(fs::read_to_string(dir.path().join(AUTHORITY_FILE)).unwrap(), made.authority.certificate);
     }
 
     /// Whether a client that trusts the authority accepts the leaf for this name.
-    fn is_trusted(authority: &Pair, leaf: &Pair, name: &str) -> bool {
-        let der = |pair: &Pair| CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
+    fn is_trusted(authority: &CertificateAndKey, leaf: &CertificateAndKey, name: &str) -> bool {
+        let der = |pair: &CertificateAndKey| CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(der(authority)).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -246,7 +258,7 @@ mod tests {
     #[test]
     fn the_authority_cannot_vouch_for_other_names() {
         let names = ["localhost", "host", "127.0.0.1", "::1"].map(str::to_owned);
-        let (made, _) = renewed(None, &names, NOW).unwrap();
+        let (made, _) = renew(None, &names, NOW).unwrap();
         for name in &names {
             assert!(is_trusted(&made.authority, &made.leaf, name), "{name}");
         }
@@ -260,13 +272,13 @@ mod tests {
     fn another_name_needs_another_authority_unless_the_authority_permits_all() {
         let names = ["localhost".to_owned()];
         let more = ["localhost".to_owned(), "10.0.0.1".to_owned()];
-        let (made, _) = renewed(None, &names, NOW).unwrap();
-        let (again, plan) = renewed(Some(made.clone()), &more, NOW + 1).unwrap();
-        assert_eq!((plan, again.permitted.as_deref()), (Plan::All, Some(&more[..])));
-        let (fewer, plan) = renewed(Some(again), &names, NOW + 1).unwrap();
-        assert_eq!((plan, fewer.permitted.as_deref()), (Plan::Leaf, Some(&more[..])));
-        let (_, plan) = renewed(Some(Made { permitted: None, ..made }), &more, NOW + 1).unwrap();
-        assert_eq!(plan, Plan::Leaf);
+        let (made, _) = renew(None, &names, NOW).unwrap();
+        let (again, plan) = renew(Some(made.clone()), &more, NOW + 1).unwrap();
+        assert_eq!((plan, again.permitted.as_deref()), (RenewalPlan::All, Some(&more[..])));
+        let (fewer, plan) = renew(Some(again), &names, NOW + 1).unwrap();
+        assert_eq!((plan, fewer.permitted.as_deref()), (RenewalPlan::Leaf, Some(&more[..])));
+        let (_, plan) = renew(Some(IssuedCertificates { permitted: None, ..made }), &more, NOW + 1).unwrap();
+        assert_eq!(plan, RenewalPlan::Leaf);
     }
 
     #[test]
