@@ -78,7 +78,7 @@ impl Cluster {
         match *self {}
     }
 
-    pub async fn send_to_leader(&self, _: &LeaderRequest) -> Answered {
+    pub async fn send_to_leader(&self, _: &LeaderRequest) -> LeaderResponse {
         match *self {}
     }
 
