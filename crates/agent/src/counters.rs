@@ -32,19 +32,12 @@ impl Counters {
 
 /// All keys of `Counters::events`.
 pub fn event_type_labels() -> impl Iterator<Item = &'static str> {
-    KNOWN_KINDS.into_iter().map(|kind| event_type_label(&kind)).chain([OTHER])
+    KNOWN_KINDS.iter().map(EventKind::as_str).chain([OTHER])
 }
 
 const OTHER: &str = "Other";
 
 /// Maps types to a fixed set of labels, so that the service cannot create new time series.
 fn event_type_label(kind: &EventKind) -> &'static str {
-    match kind {
-        EventKind::Freeze => "Freeze",
-        EventKind::Reboot => "Reboot",
-        EventKind::Redeploy => "Redeploy",
-        EventKind::Preempt => "Preempt",
-        EventKind::Terminate => "Terminate",
-        EventKind::Other(_) => OTHER,
-    }
+    KNOWN_KINDS.iter().find(|known| *known == kind).map_or(OTHER, EventKind::as_str)
 }

@@ -31,7 +31,7 @@ pub enum FailurePolicy {
 }
 
 /// Event types that are valid in the configuration and in hook names.
-pub const KNOWN_KINDS: [EventKind; 5] =
+pub static KNOWN_KINDS: [EventKind; 5] =
     [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
 
 /// Parses one of [`KNOWN_KINDS`], in upper or lower case.

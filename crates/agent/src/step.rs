@@ -24,7 +24,7 @@ impl Step {
     pub fn from_hook_name(name: &str) -> Option<Step> {
         let (kinds, phase) = match name.split_once('.') {
             None => (Vec::new(), name),
-            Some((kind, phase)) => (vec![KNOWN_KINDS.into_iter().find(|known| hook_prefix(known) == kind)?], phase),
+            Some((kind, phase)) => (vec![KNOWN_KINDS.iter().find(|known| hook_prefix(known) == kind)?.clone()], phase),
         };
         let phase = Phase::parse(phase)?;
         Some(Step { name: name.to_owned(), phase, kinds, changed_by: None, on_failure: None, on_late: None })
@@ -50,7 +50,7 @@ pub fn action_step_name(action: &str, phase: Phase) -> String {
 pub fn hook_names() -> Vec<String> {
     let general = Phase::ALL.into_iter().map(|phase| phase.to_string());
     let special =
-        KNOWN_KINDS.into_iter().flat_map(|kind| Phase::ALL.map(|phase| format!("{}.{phase}", hook_prefix(&kind))));
+        KNOWN_KINDS.iter().flat_map(|kind| Phase::ALL.map(|phase| format!("{}.{phase}", hook_prefix(kind))));
     general.chain(special).collect()
 }
 

@@ -196,24 +196,20 @@ impl EventKind {
     /// Value in the document.
     pub fn as_str(&self) -> &str {
         match self {
-            EventKind::Freeze => "Freeze",
-            EventKind::Reboot => "Reboot",
-            EventKind::Redeploy => "Redeploy",
-            EventKind::Preempt => "Preempt",
-            EventKind::Terminate => "Terminate",
+            EventKind::Freeze => wire::Kind::Freeze.as_str(),
+            EventKind::Reboot => wire::Kind::Reboot.as_str(),
+            EventKind::Redeploy => wire::Kind::Redeploy.as_str(),
+            EventKind::Preempt => wire::Kind::Preempt.as_str(),
+            EventKind::Terminate => wire::Kind::Terminate.as_str(),
             EventKind::Other(text) => text,
         }
     }
 
     /// Whether documents of `version` show events of this kind, given that one was seen in `seen_in`.
     pub(crate) fn is_visible_in(&self, version: Version, seen_in: Version) -> bool {
-        match self {
-            EventKind::Freeze => wire::is_shown(version, wire::Kind::Freeze),
-            EventKind::Reboot => wire::is_shown(version, wire::Kind::Reboot),
-            EventKind::Redeploy => wire::is_shown(version, wire::Kind::Redeploy),
-            EventKind::Preempt => wire::is_shown(version, wire::Kind::Preempt),
-            EventKind::Terminate => wire::is_shown(version, wire::Kind::Terminate),
-            EventKind::Other(_) => version >= seen_in,
+        match wire::Kind::ALL.into_iter().find(|kind| kind.as_str() == self.as_str()) {
+            Some(kind) => wire::is_shown(version, kind),
+            None => version >= seen_in,
         }
     }
 }
