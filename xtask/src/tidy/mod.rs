@@ -26,6 +26,7 @@ pub fn run() -> Result<()> {
         check_paths(name, &std::fs::read_to_string(sh::root().join(name)).context(name)?, &mut problems);
     }
     check_modules(&mut problems)?;
+    check_planted(&mut problems)?;
     sources::check(&mut problems)?;
     docs::check(&mut problems)?;
     words::check(&mut problems)?;
@@ -66,6 +67,16 @@ fn check_modules(problems: &mut Vec<String>) -> Result<()> {
         let source = sh::root().join("crates").join(&name).join("src");
         let found = [modules::cycles(&source)?, nouns::collisions(&source)?].concat();
         problems.extend(found.into_iter().map(|problem| format!("crates/{name}: {problem}")));
+    }
+    Ok(())
+}
+
+/// Every planted bug still applies to the sources, so that `cargo xtask planted` can plant it.
+fn check_planted(problems: &mut Vec<String>) -> Result<()> {
+    for patch in tracked(&["crates/*/planted/*.patch"])? {
+        if sh::program("git").args(&["apply", "--check", &patch]).read().is_err() {
+            problems.push(format!("{patch} no longer applies: write it again for today's sources"));
+        }
     }
     Ok(())
 }
