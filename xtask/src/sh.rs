@@ -103,8 +103,19 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The directory of the programs that acceptance runs use: the release build, unless `FOREWARN_ACCEPT_PROFILE` is `debug`.
+/// The profile of the programs in releases and acceptance runs; see `release::programs`.
+pub const STATIC_PROFILE: &str = "static";
+
+/// The directory of the programs that acceptance runs use: the static ones, unless `FOREWARN_ACCEPT_PROFILE` is `debug` or
+/// `release`.
 pub fn built_dir() -> PathBuf {
     let profile = std::env::var("FOREWARN_ACCEPT_PROFILE");
-    target().join(profile.as_deref().unwrap_or("release"))
+    target().join(profile.as_deref().unwrap_or(STATIC_PROFILE))
+}
+
+/// A program that acceptance runs use.
+pub fn built(name: &str) -> Result<PathBuf> {
+    let program = built_dir().join(name);
+    ensure!(program.exists(), "{} does not exist; build it with `cargo xtask build-release`", program.display());
+    Ok(program)
 }

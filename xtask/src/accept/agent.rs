@@ -40,12 +40,7 @@ impl<'n> Agent<'n> {
 
     fn start(&mut self, config: &Path, hooks: &Path) -> Result<()> {
         ensure!(self.running.is_none(), "the agent is already running");
-        let program = sh::target().join("release/forewarn-agent");
-        ensure!(
-            program.exists(),
-            "{} does not exist; build it: cargo build --release --workspace --bins",
-            program.display()
-        );
+        let program = sh::built("forewarn-agent")?;
         let mut command = Daemon::command(self.namespace, program);
         command.arg("run").arg("--config").arg(config).arg("--hooks").arg(hooks);
         command.arg("--state").arg(self.dir.join("state"));

@@ -56,11 +56,8 @@ struct Shared {
 impl Shared {
     fn new(package: &Path) -> Result<Shared> {
         let dir = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
-        let copies = [
-            (sh::target().join("release/forewarn"), "forewarn"),
-            (package.join("usr/lib/ocf"), "ocf"),
-            (cluster::stubs(), "bin"),
-        ];
+        let copies =
+            [(sh::built("forewarn")?, "forewarn"), (package.join("usr/lib/ocf"), "ocf"), (cluster::stubs(), "bin")];
         for (from, to) in copies {
             let to = dir.path().join(to);
             ensure!(

@@ -59,7 +59,7 @@ impl<'n> Server<'n> {
     }
 
     fn start_at(namespace: Option<&'n Namespace>, metadata: &str, tls: &str, flags: &[&str]) -> Result<Server<'n>> {
-        Server::launch(&sh::built_dir().join("forewarn"), namespace, metadata, tls, flags)
+        Server::launch(&sh::built("forewarn")?, namespace, metadata, tls, flags)
     }
 
     fn launch(
@@ -69,11 +69,6 @@ impl<'n> Server<'n> {
         tls: &str,
         flags: &[&str],
     ) -> Result<Server<'n>> {
-        ensure!(
-            program.exists(),
-            "{} does not exist; build it: cargo build --release --workspace --bins",
-            program.display()
-        );
         let data = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
         let log = File::create(data.path().join("log"))?;
         let mut command = command_in(namespace, "setpriv");

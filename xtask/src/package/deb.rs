@@ -71,8 +71,7 @@ impl Deb {
     pub fn build(self, out: &Path) -> Result<PathBuf> {
         let arch = sh::program("dpkg").args(&["--print-architecture"]).read()?.trim().to_owned();
         let root = text(self.root.path())?.to_owned();
-        let kib = sh::program("du").args(&["-sk", "--apparent-size", &root]).read()?;
-        let kib = kib.split_whitespace().next().context("du printed nothing")?.to_owned();
+        let kib = installed_kib(self.root.path())?.to_string();
         let mut control = self.read("control")?;
         for (key, value) in [("@VERSION@", VERSION), ("@ARCH@", &arch), ("@SIZE@", &kib)] {
             control = control.replace(key, value);
@@ -110,6 +109,19 @@ impl Deb {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The installed size as Debian policy defines it: files rounded up to KiB, and 1 KiB for everything else. `du` would count
+/// directories as the file system of the build machine does.
+fn installed_kib(dir: &Path) -> Result<u64> {
+    let sizes = fs::read_dir(dir)?.map(|entry| {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => Ok(1 + installed_kib(&entry.path())?),
+            false => Ok(entry.metadata()?.len().div_ceil(1024)),
+        }
+    });
+    sizes.sum()
+}
 
 /// Indents a line of the license as the copyright format requires: an empty line becomes a dot.
 fn indented(line: &str) -> String {

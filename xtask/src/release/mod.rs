@@ -10,10 +10,11 @@
 //! | `install.sh` | installs a tarball after checking its checksum |
 //! | `SHA256SUMS` | checksums of all of these |
 //!
-//! Packaging is reproducible: timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
+//! All files are reproducible: `programs` says how; timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
 
 mod archive;
 mod image;
+pub mod path_map;
 pub mod programs;
 
 use std::fs;

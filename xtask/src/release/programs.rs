@@ -1,13 +1,18 @@
-//! The programs of a release: linked statically, stripped, in `release/` of the target directory.
+//! The programs of a release: linked statically, in `static/` of the target directory.
 //!
 //! They are linked with glibc. A build for musl would need a second toolchain and C compiler, and its allocator is slower
-//! than the one that the benchmarks use. Only the last crate is compiled with `crt-static`: what is linked is decided
-//! there, so the build shares all libraries with `cargo build --release`.
+//! than the one that the benchmarks use. Only the last crate is compiled with `crt-static`, because what is linked is
+//! decided there.
+//!
+//! The same commit, toolchain, C compiler and C library give the same bytes on every machine: `PathMap` replaces the
+//! directories of the build machine, which the compilers write into panic messages and assertions. Cargo rebuilds
+//! everything when compiler flags change, so these programs have a profile of their own instead of `release`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use super::path_map::{self, PathMap};
 use crate::sh;
 
 /// Paths of the programs. They have symbols of the C library; packages contain them stripped.
@@ -17,9 +22,15 @@ pub struct Programs {
 }
 
 pub fn build() -> Result<()> {
+    // Cargo creates the directories of the registries here, which the map lists.
+    sh::cargo(&["fetch", "--locked", "--target", &path_map::host()?]).run()?;
+    let map = PathMap::of_this_machine()?;
     for (package, program) in [("forewarn-cli", "forewarn"), ("forewarn-agent", "forewarn-agent")] {
-        let what = ["rustc", "--release", "--package", package, "--bin", program];
-        sh::cargo(&what).args(&["--", "-C", "target-feature=+crt-static"]).run()?;
+        let what = ["rustc", "--locked", "--profile", sh::STATIC_PROFILE, "--package", package, "--bin", program];
+        let mut build = sh::cargo(&what).args(&["--", "-C", "target-feature=+crt-static"]);
+        build.env("CARGO_ENCODED_RUSTFLAGS", map.rust_flags());
+        build.env("CFLAGS", map.c_flags()).env("CC_SHELL_ESCAPED_FLAGS", "1");
+        build.run()?;
     }
     Ok(())
 }

@@ -41,12 +41,7 @@ pub fn modules() -> Result<PathBuf> {
 
 pub fn run() -> Result<()> {
     let modules = modules()?;
-    let program = sh::built_dir().join("forewarn");
-    ensure!(
-        program.exists(),
-        "{} does not exist; build it: cargo build --release --workspace --bins",
-        program.display()
-    );
+    let program = sh::built("forewarn")?;
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };

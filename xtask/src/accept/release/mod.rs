@@ -8,11 +8,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::netns::Namespace;
 use super::wait;
 use crate::needs::Needs;
+use crate::release::path_map::PathMap;
 use crate::release::{self, Contents, SUMS, VERSION};
 use crate::setup::Download;
 use crate::sh;
@@ -73,13 +74,22 @@ fn check_reproducible(dist: &Path, again: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The programs do not contain the directory of the checkout, in which two builders differ.
+/// The programs contain no directory in which two builders differ.
 fn check_independence(dist: &Path) -> Result<()> {
-    let root = text(&sh::root().canonicalize()?)?.to_owned();
+    let map = PathMap::of_this_machine()?;
+    let home = std::env::home_dir().context("no home directory")?;
+    let dirs: Vec<&str> = map.directories().chain([text(&home)?]).collect();
     for name in ["forewarn-x86_64-linux", "forewarn-agent-x86_64-linux"] {
         let bytes = fs::read(dist.join(name))?;
-        let is_found = bytes.windows(root.len()).any(|window| window == root.as_bytes());
-        ensure!(!is_found, "{name} contains the path {root}, so another checkout would give another program");
+        for dir in &dirs {
+            let path = format!("{}/", dir.trim_end_matches('/'));
+            let place = bytes.windows(path.len()).position(|window| window == path.as_bytes());
+            if let Some(place) = place {
+                let end = bytes.len().min(place + 120);
+                let found = String::from_utf8_lossy(&bytes[place..end]);
+                bail!("{name} contains {found:?}, so a builder with other directories would get another program");
+            }
+        }
     }
     Ok(())
 }
