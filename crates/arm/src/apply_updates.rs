@@ -14,7 +14,6 @@ use forewarn_core::{
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::maintenance::Window;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::assignments;
@@ -37,7 +36,8 @@ struct UpdateProgress {
     ended: Option<Timestamp>,
 }
 
-/// `PUT …/applyUpdates/default`. Updates that have not ended are continued, not repeated.
+/// `PUT …/applyUpdates/default`. Updates that have not ended are continued, not repeated. The status is 200 in both cases:
+/// some releases of the CLI extension accept no other.
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     let resource = find(&call)?;
     let _lock = call.arm.lock(&call.id().base()).await;
@@ -61,7 +61,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
             call.arm.actions.start_maintenance(maintenance).await?;
         }
     }
-    Ok((StatusCode::CREATED, axum::Json(render(&call, &resource))).into_response())
+    Ok(axum::Json(render(&call, &resource)).into_response())
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {

@@ -134,7 +134,7 @@ fn configuration(recurrence: &str) -> Value {
 #[test]
 fn a_maintenance_configuration_gives_the_rollout_of_a_set_its_window() {
     let server = fleet();
-    let stored = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 201, json!({}));
+    let stored = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 200, json!({}));
     assert_eq!((&stored["name"], &stored["properties"]["visibility"]), (&json!("nights"), &json!("Custom")));
     arm(&server, &format!("GET {CONFIGURATIONS}"), NONE, 200, json!({ "value": [{ "name": "nights" }] }));
     let assignment = "SET/su/providers/Microsoft.Maintenance/configurationAssignments";
@@ -147,7 +147,7 @@ fn a_maintenance_configuration_gives_the_rollout_of_a_set_its_window() {
         arm(&server, line, NONE, code, json!({ "name": "default", "properties": { "status": status } }));
     };
     status(&format!("GET {updates}"), 200, "NoUpdatesPending");
-    status(&format!("PUT {updates}"), 201, "Pending");
+    status(&format!("PUT {updates}"), 200, "Pending");
     status(&format!("PUT {updates}"), 200, "Pending");
     let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
     assert_eq!(rollouts["value"].as_array().unwrap().len(), 1, "{rollouts}");
@@ -160,7 +160,7 @@ fn a_maintenance_configuration_gives_the_rollout_of_a_set_its_window() {
 #[test]
 fn the_updates_of_a_machine_wait_for_its_window() {
     let server = fleet();
-    let nights = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 201, json!({}));
+    let nights = arm(&server, &format!("PUT {CONFIGURATIONS}/nights"), configuration("Day"), 200, json!({}));
     let body = json!({ "properties": { "maintenanceConfigurationId": nights["id"] } });
     arm(&server, "PUT VM/one/providers/Microsoft.Maintenance/configurationAssignments/a", body, 201, json!({}));
     let updates = "VM/one/providers/Microsoft.Maintenance/applyUpdates/default";
@@ -168,7 +168,7 @@ fn the_updates_of_a_machine_wait_for_its_window() {
         arm(&server, line, NONE, code, json!({ "name": "default", "properties": { "status": status } }));
     };
     status(&format!("GET {updates}"), 200, "NoUpdatesPending");
-    status(&format!("PUT {updates}"), 201, "Pending");
+    status(&format!("PUT {updates}"), 200, "Pending");
     status(&format!("PUT {updates}"), 200, "Pending");
     let pending = "GET VM/one/providers/Microsoft.Maintenance/updates";
     arm(&server, pending, NONE, 200, json!({ "value": [{ "impactType": "Freeze", "status": "Pending" }] }));
@@ -182,7 +182,7 @@ fn the_updates_of_a_machine_wait_for_its_window() {
     status(&format!("GET {updates}"), 200, "Completed");
     arm(&server, pending, NONE, 200, json!({ "value": [] }));
     // Within the window, the notice decides.
-    status(&format!("PUT {updates}"), 201, "Pending");
+    status(&format!("PUT {updates}"), 200, "Pending");
     assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Sun, 01 Mar 2026 21:25:00 GMT");
     refused(&server, "PUT VM/none/providers/Microsoft.Maintenance/applyUpdates/default", NONE, 404, "ResourceNotFound");
 }

@@ -9,6 +9,7 @@ mod arm;
 mod arm_deployments;
 mod arm_fuzz;
 mod arm_maintenance;
+mod arm_maintenance_cli;
 mod arm_refusals;
 mod arm_roles;
 mod arm_sets;

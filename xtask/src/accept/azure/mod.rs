@@ -33,6 +33,7 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("manual", include_str!("chapters/manual.txt")),
     ("actions", include_str!("chapters/actions.txt")),
     ("machines", include_str!("chapters/machines.txt")),
+    ("maintenance", include_str!("chapters/maintenance.txt")),
     ("flexible", include_str!("chapters/flexible.txt")),
 ];
 

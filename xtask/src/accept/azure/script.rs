@@ -145,6 +145,7 @@ pub fn brief(command: &str) -> String {
     const ALONE: &[&str] = &["--yes", "--generate-ssh-keys"];
     const NAMED: &[(&str, &str)] = &[
         ("/subscriptions/{subscriptionId}/resourceGroups/rg/providers", "…"),
+        ("/subscriptions/{subscriptionId}/resourcegroups/rg/providers", "…"),
         ("/subscriptions/{subscriptionId}/resourceGroups/myResourceGroup/providers", "…"),
         ("/subscriptions/{subscriptionId}/providers", "…"),
         ("{event}", "EVENT"),
