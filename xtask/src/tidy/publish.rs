@@ -30,9 +30,9 @@ fn find_problems(metadata: &Value, listed: &BTreeSet<String>) -> Vec<String> {
         if package["publish"].is_array() {
             problems.push(format!("{name} is needed by a published library, but its manifest forbids to publish it"));
         }
-        for key in ["description", "license"] {
+        for key in ["description", "license", "documentation"] {
             if package[key].is_null() {
-                problems.push(format!("{name} has no {key}, which crates.io requires"));
+                problems.push(format!("{name} has no {key}, which crates.io requires or warns about"));
             }
         }
         for dependency in published_dependencies(package) {
@@ -67,7 +67,10 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependencies: &[Value]) -> Value {
-        json!({ "name": name, "description": "d", "license": "MIT", "publish": null, "dependencies": dependencies })
+        json!({
+            "name": name, "description": "d", "license": "MIT", "documentation": "https://docs.rs", "publish": null,
+            "dependencies": dependencies,
+        })
     }
 
     fn dependency(name: &str, req: &str, kind: Option<&str>) -> Value {
