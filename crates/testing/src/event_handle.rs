@@ -117,7 +117,7 @@ impl EventHandle {
     /// let event = Forewarn::start().machine("web_0").schedule(EventKind::Reboot);
     /// let other = event.clone();
     /// let handler = std::thread::spawn(move || other.approve());
-    /// assert_eq!(event.wait_approved(Duration::from_secs(60)).by, "management:owner");
+    /// assert_eq!(event.wait_approved(Duration::from_secs(60)).approved_by, "management:owner");
     /// # handler.join().unwrap();
     /// ```
     #[track_caller]
