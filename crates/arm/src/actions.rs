@@ -65,17 +65,17 @@ macro_rules! action {
         pub mod $module {
             use super::*;
 
-            pub async fn machine(call: Call) -> Result<Response, ApiError> {
+            pub async fn act_on_machine(call: Call) -> Result<Response, ApiError> {
                 let machine = machines::find(&call.arm.snapshot().region, call.id())?;
                 perform(&call, MachineAction::$action, vec![machine]).await
             }
 
-            pub async fn instance(call: Call) -> Result<Response, ApiError> {
+            pub async fn act_on_instance(call: Call) -> Result<Response, ApiError> {
                 let machine = instances::find(&call.arm.snapshot().region, call.id())?;
                 perform(&call, MachineAction::$action, vec![machine]).await
             }
 
-            pub async fn set(call: Call) -> Result<Response, ApiError> {
+            pub async fn act_on_set(call: Call) -> Result<Response, ApiError> {
                 perform_on_set(&call, MachineAction::$action).await
             }
         }
@@ -169,12 +169,12 @@ pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
 pub mod simulate_eviction {
     use super::*;
 
-    pub async fn machine(call: Call) -> Result<Response, ApiError> {
+    pub async fn act_on_machine(call: Call) -> Result<Response, ApiError> {
         let machine = machines::find(&call.arm.snapshot().region, call.id())?;
         evict(&call, &machine).await
     }
 
-    pub async fn instance(call: Call) -> Result<Response, ApiError> {
+    pub async fn act_on_instance(call: Call) -> Result<Response, ApiError> {
         let machine = instances::find(&call.arm.snapshot().region, call.id())?;
         evict(&call, &machine).await
     }
