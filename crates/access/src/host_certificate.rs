@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::hex;
 use crate::secret_file::{self, SecretFileError};
 use crate::tls::plan::{AUTHORITY_SECS, Validity};
-use crate::tls::{build_distinguished_name, now, set_span};
+use crate::tls::{build_distinguished_name, leaf_params, now, set_span};
 
 /// The name in the certificate of the hosts' listener. Agents trust only this authority, so the name need not be the address.
 pub const LINK_NAME: &str = "forewarn-hosts";
@@ -83,7 +83,8 @@ impl HostAuthority {
     pub fn sign(&self, request: &str, host: &str, now: i64) -> anyhow::Result<String> {
         anyhow::ensure!(request.len() <= REQUEST_BYTES_MAX, "the request has more than {REQUEST_BYTES_MAX} bytes");
         let mut request = CertificateSigningRequestParams::from_pem(request).context("not a certificate request")?;
-        request.params = leaf(host, Validity::starting(now, CERTIFICATE_SECS), ExtendedKeyUsagePurpose::ClientAuth)?;
+        let span = Validity::starting(now, CERTIFICATE_SECS);
+        request.params = leaf_params(host, &[], span, ExtendedKeyUsagePurpose::ClientAuth)?;
         Ok(request.signed_by(&self.issuer()?)?.pem())
     }
 
@@ -91,8 +92,7 @@ impl HostAuthority {
     pub fn server_config(&self) -> anyhow::Result<ServerConfig> {
         let key = KeyPair::generate()?;
         let span = Validity::starting(now(), AUTHORITY_SECS).within(self.stored.until);
-        let mut params = leaf(LINK_NAME, span, ExtendedKeyUsagePurpose::ServerAuth)?;
-        params.subject_alt_names = CertificateParams::new(vec![LINK_NAME.to_owned()])?.subject_alt_names;
+        let params = leaf_params(LINK_NAME, &[LINK_NAME.to_owned()], span, ExtendedKeyUsagePurpose::ServerAuth)?;
         let certificate = params.signed_by(&key, &self.issuer()?)?;
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.stored.certificate.as_bytes())?)?;
@@ -150,16 +150,6 @@ fn authority_params(until: i64) -> anyhow::Result<CertificateParams> {
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     set_span(&mut params, Validity::starting(until - AUTHORITY_SECS, AUTHORITY_SECS));
-    Ok(params)
-}
-
-fn leaf(name: &str, span: Validity, usage: ExtendedKeyUsagePurpose) -> anyhow::Result<CertificateParams> {
-    let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = build_distinguished_name(name);
-    params.use_authority_key_identifier_extension = true;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![usage];
-    set_span(&mut params, span);
     Ok(params)
 }
 

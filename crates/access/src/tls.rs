@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::signed_data::DocumentSigner;
 use issue::IssuedCertificates;
 pub use issue::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
-pub(crate) use issue::{build_distinguished_name, set_span};
+pub(crate) use issue::{build_distinguished_name, leaf_params, set_span};
 pub use node::node_client_config;
 use plan::RenewalPlan;
 

@@ -64,7 +64,7 @@ pub fn renew(
     match (plan(have, names, now), before) {
         (RenewalPlan::Keep, Some(before)) => Ok((before, RenewalPlan::Keep)),
         (RenewalPlan::Leaf, Some(before)) => {
-            let leaf = leaf(&before, names, now)?;
+            let leaf = renew_leaf(&before, names, now)?;
             Ok((IssuedCertificates { leaf, names: names.to_vec(), ..before }, RenewalPlan::Leaf))
         }
         (RenewalPlan::All, _) | (_, None) => {
@@ -112,7 +112,7 @@ pub fn shared_authority_file(now: i64) -> Result<String, rcgen::Error> {
     Ok(serde_json::to_string_pretty(&made).expect("texts and numbers can be written as JSON"))
 }
 
-fn leaf(made: &IssuedCertificates, names: &[String], now: i64) -> Result<CertificateAndKey, rcgen::Error> {
+fn renew_leaf(made: &IssuedCertificates, names: &[String], now: i64) -> Result<CertificateAndKey, rcgen::Error> {
     sign(&made.authority, made.permitted.as_deref(), names, now)
 }
 
@@ -127,7 +127,8 @@ fn sign(
     sign_params(authority, permitted, params, span)
 }
 
-fn leaf_params(
+/// A certificate for one purpose that cannot sign others. `names` are the hosts it is good for.
+pub(crate) fn leaf_params(
     name: &str,
     names: &[String],
     span: Validity,
