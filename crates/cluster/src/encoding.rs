@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::contract::{Beat, Leader, Member};
+use crate::hex;
 use crate::record::{Hash, Nonce, Position, Record, RecordKind};
 
 /// The newest format of records that this program reads and writes.
@@ -111,19 +112,8 @@ pub fn encode_position(position: &Position) -> String {
 pub fn decode_position(bytes: &[u8]) -> Result<Position, DecodeError> {
     let fields = Fields::parse("head", bytes)?;
     let text = fields.text("hash")?;
-    let hash = parse_hash(&text).ok_or_else(|| fields.invalid("hash"))?;
+    let hash = hex::decode(&text).map(Hash).ok_or_else(|| fields.invalid("hash"))?;
     Ok(Position { revision: fields.number("revision")?, term: fields.number("term")?, hash })
-}
-
-fn parse_hash(text: &str) -> Option<Hash> {
-    let mut hash = Hash::ZERO;
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (place, byte) in hash.0.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(hash)
 }
 
 pub fn encode_leader(leader: &Leader) -> String {

@@ -18,6 +18,7 @@ mod contract;
 pub mod encoding;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod hex;
 pub mod machine;
 mod memory;
 mod record;

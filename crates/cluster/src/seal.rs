@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::hex;
+
 /// First byte of a sealed value: the version of this format.
 const FORMAT: u8 = 1;
 
@@ -109,14 +111,7 @@ impl Key {
 fn parse(text: &str) -> Option<[u8; KEY_BYTES]> {
     let mut lines = text.lines();
     let (title, digits) = (lines.next()?, lines.next()?.trim());
-    if title != TITLE || digits.len() != 2 * KEY_BYTES || !digits.is_ascii() {
-        return None;
-    }
-    let mut bytes = [0; KEY_BYTES];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(bytes)
+    if title == TITLE { hex::decode(digits) } else { None }
 }
 
 #[cfg(test)]
