@@ -5,7 +5,6 @@ mod api;
 mod changes;
 mod clock;
 pub mod decode;
-pub mod event_history;
 pub mod failure;
 mod history_line;
 pub mod moment;

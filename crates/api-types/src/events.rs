@@ -9,7 +9,7 @@ use crate::{EventCause, EventId, EventOutcome, EventSource, EventStatus, EventTy
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     pub id: EventId,
-    /// Number in order of appearance.
+    /// Number in order of appearance; 0 if the event finished more than an hour ago.
     pub number: u64,
     #[serde(rename = "type")]
     pub kind: EventType,
@@ -33,6 +33,7 @@ pub struct Event {
     pub resources: Vec<String>,
     pub appeared: Time,
     pub not_before: Time,
+    /// Of finished events, known only in the response of `GET /events/{event}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{Approvals, Approved, EmptyBody, Number, Page};
+use forewarn_api_types::{Approvals, Approved, EmptyBody, Event, Number, Page, Time};
 use forewarn_core as core;
-use forewarn_core::{ApprovalScope, Guid, MachineId};
+use forewarn_core::{ApprovalScope, EventId, Guid, MachineId, OperationId};
+use forewarn_store::{EventTimeline, HistoryFact, HistoryQuery, HistoryRow};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::convert::Convert;
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
-use super::render::render_event;
+use super::render::{render_event, render_past_event};
 use super::smallest::smallest_by;
-use super::{Actions, names};
+use super::{Actions, history, names};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,9 +60,43 @@ pub async fn get(
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    let id = names::parse_event_id(&id)?;
-    let snapshot = actions.engine().snapshot();
-    Ok(extract::respond_ok(render_event(&snapshot.region, &*names::find_event(&snapshot.region, id)?)))
+    find(&actions, names::parse_event_id(&id)?).await.map(extract::respond_ok)
+}
+
+/// An event of the region or of history. The region knows neither when a finished event started nor, an hour later, the
+/// event itself.
+async fn find(actions: &Actions, id: EventId) -> Result<Event, ApiError> {
+    let current = {
+        let region = &actions.engine().snapshot().region;
+        names::find_event(region, id).map(|event| render_event(region, &event))
+    };
+    if current.as_ref().is_ok_and(|event| event.ended.is_none()) {
+        return current;
+    }
+    let rows = history::read_rows(actions, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await?;
+    match current {
+        Ok(event) => Ok(Event { started: find_start(&rows), ..event }),
+        // An event that its machines never saw has no row of its appearance, and is not found.
+        Err(error) => {
+            let past = EventTimeline::from_rows(&rows).ok_or(error)?;
+            Ok(render_past_event(&past, &operations_of(&rows)))
+        }
+    }
+}
+
+fn find_start(rows: &[HistoryRow]) -> Option<Time> {
+    rows.iter().find(|row| row.fact() == Some(HistoryFact::Started)).map(|row| row.at.convert())
+}
+
+/// The operations of an event: the one that created it and those that joined it.
+fn operations_of(rows: &[HistoryRow]) -> Vec<OperationId> {
+    let mut found: Vec<OperationId> = Vec::new();
+    for id in rows.iter().flat_map(|row| row.operation.iter().chain(&row.joined)) {
+        if !found.contains(id) {
+            found.push(*id);
+        }
+    }
+    found
 }
 
 pub async fn approve(

@@ -8,7 +8,7 @@ use forewarn_api_types::{Clock, EmptyBody, Event, EventId, HistoryRow, Machine};
 
 use forewarn_api_client::decode::{decode, decode_all};
 use forewarn_api_client::failure::Failure;
-use forewarn_api_client::{Api, Call, Change, Changes, event_history};
+use forewarn_api_client::{Api, Call, Change, Changes};
 
 /// Limit of machines fetched: a screen shows a hundred, and the filter searches these.
 const MACHINES_MAX: usize = 5000;
@@ -158,11 +158,8 @@ fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Resu
         return Ok(None);
     }
     match api.get(&Call::api(&["events", &id.to_string()])) {
-        Ok(value) => {
-            let event = event_history::add_start(api, decode(&value)?)?;
-            Ok(Some(Update::Event(Box::new(event))))
-        }
-        // The server has forgotten the event.
+        Ok(value) => Ok(Some(Update::Event(Box::new(decode(&value)?)))),
+        // History no longer contains the event.
         Err(Failure::Refused(_)) => Ok(None),
         Err(failure) => Err(failure),
     }

@@ -1,8 +1,9 @@
 //! Events as the API shows them.
 
-use forewarn_api_types::{Approval, Event, EventId, EventStatus};
+use forewarn_api_types::{Approval, Event, EventCause, EventId, EventStatus};
 use forewarn_core as core;
-use forewarn_core::{Approver, Name, Outcome, Region, Request, Status, Target};
+use forewarn_core::{Approver, Name, OperationId, Outcome, Region, Request, Status, Target, Visibility};
+use forewarn_store::{Actor, EventTimeline};
 
 use crate::convert::Convert;
 
@@ -34,6 +35,35 @@ pub fn render_event(region: &Region, event: &core::Event) -> Event {
         duration_seconds: event.duration_secs,
         operations: event.operations.iter().map(|id| id.convert()).collect(),
         hosts: hosts_of(region, event),
+    }
+}
+
+/// A finished event that the region no longer has, as history records it.
+pub fn render_past_event(past: &EventTimeline, operations: &[OperationId]) -> Event {
+    let outcome = past.ended.as_ref().map(|(_, outcome)| outcome);
+    Event {
+        id: EventId(past.event.0),
+        number: 0,
+        kind: past.appearance.kind.convert(),
+        status: EventStatus::Ended,
+        outcome: outcome.map(Convert::convert),
+        reason: outcome.and_then(failure_reason),
+        canceled_by: outcome.and_then(canceled_by),
+        // Rows of the first stored format have no cause.
+        cause: past.appearance.cause.map_or(EventCause::HostMaintenance, Convert::convert),
+        source: past.appearance.source.convert(),
+        visible: past.appearance.visibility == Visibility::Shown,
+        event_group: past.scope.map_or(0, |scope| scope.0),
+        resources: past.machines.clone(),
+        appeared: past.appeared.convert(),
+        not_before: past.appearance.not_before.convert(),
+        started: past.started.map(Convert::convert),
+        ended: past.ended.as_ref().map(|(at, _)| at.convert()),
+        approval: past.approved.as_ref().map(|(at, approver)| render_past_approval(*at, approver)),
+        description: past.appearance.description.clone(),
+        duration_seconds: past.appearance.duration_secs,
+        operations: operations.iter().map(|id| id.convert()).collect(),
+        hosts: Vec::new(),
     }
 }
 
@@ -75,6 +105,16 @@ fn render_approval(approval: &core::Approval) -> Approval {
         Approver::Policy => "policy".into(),
     };
     Approval { approved_by, approved_at: approval.at.convert() }
+}
+
+fn render_past_approval(at: core::Timestamp, approver: &Actor) -> Approval {
+    let approved_by = match approver {
+        Actor::Guest(name) => format!("guest:{name}"),
+        Actor::Management(name) => format!("management:{name}"),
+        Actor::Policy => "policy".into(),
+        Actor::Other(text) => text.clone(),
+    };
+    Approval { approved_by, approved_at: at.convert() }
 }
 
 /// The driver's message about a failure.

@@ -10,7 +10,7 @@ mod operation_parts;
 mod operation_waits;
 mod rollout;
 
-pub use event::{render_event, target_host};
+pub use event::{render_event, render_past_event, target_host};
 pub use fault::render_fault;
 pub use group::{render_group, render_scale_set};
 pub use host::render_host;

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Api, Call, Change, Changes, actor_name, clock_advice, describe, event_history, format_time, format_time_left,
-    format_timeline, is_manual, now_since, operation_noun, status_word, unannounced_reason,
+    Api, Call, Change, Changes, actor_name, clock_advice, describe, format_time, format_time_left, format_timeline,
+    is_manual, now_since, operation_noun, status_word, unannounced_reason,
 };
 use crate::args::Output;
 use crate::decode::decode;
@@ -158,15 +158,16 @@ impl OperationView {
         if is_manual { self.refresh_clock(api) } else { Ok(()) }
     }
 
-    /// Finished events do not change, and the server forgets them after a while.
+    /// Finished events do not change.
     fn refresh_events(&mut self, api: &Api) -> Result<(), Failure> {
         for (place, part) in self.operation.events.iter().enumerate() {
             if self.events.get(&place).is_some_and(|event| event.ended.is_some()) {
                 continue;
             }
             let event = match api.get(&Call::api(&["events", &part.id.to_string()])) {
-                Ok(value) => Some(event_history::add_start(api, decode(&value)?)?),
-                Err(Failure::Refused(_)) => event_history::find_event(api, part.id)?,
+                Ok(value) => Some(decode(&value)?),
+                // History no longer contains the event.
+                Err(Failure::Refused(_)) => None,
                 Err(failure) => return Err(failure),
             };
             self.events.extend(event.map(|event| (place, event)));

@@ -4,7 +4,6 @@
 use forewarn_api_types::{EmptyBody, Event, EventOutcome, Id, Operation, OperationProgress};
 use serde_json::Value;
 
-use super::bodies::read;
 use crate::args::{OperationCommand, OperationFilterArgs, Output};
 use crate::client::{self, Api, Call, describe, format_time, join_few, operation_noun, short_id, status_word};
 use crate::decode::decode;
@@ -54,9 +53,8 @@ fn find(api: &Api, typed: &str) -> Result<Value, Failure> {
 }
 
 fn owner(api: &Api, event_id: &str) -> Option<Id> {
-    let event = api.get(&Call::api(&["events", event_id])).and_then(|value| decode::<Event>(&value));
-    let known = event.ok().and_then(|event| event.operations.into_iter().next());
-    known.or_else(|| client::event_history::find_operation(api, read(event_id).ok()?).ok().flatten())
+    let event: Event = decode(&api.get(&Call::api(&["events", event_id])).ok()?).ok()?;
+    event.operations.into_iter().next()
 }
 
 fn show(value: &Value, output: Output) -> Result<(), Failure> {

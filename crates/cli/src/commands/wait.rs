@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use forewarn_api_types::WaitAnswer;
+use forewarn_api_types::{Event, WaitAnswer};
 use serde_json::Value;
 
 use crate::args::{Output, WaitArgs, WaitStatus};
-use crate::client::{Api, Call, clock_advice, event_history, format_timeline, whole_secs};
+use crate::client::{Api, Call, clock_advice, format_timeline, whole_secs};
 use crate::client::{moment, short_id};
 use crate::decode::decode;
 use crate::failure::Failure;
@@ -92,10 +92,11 @@ fn met(api: &Api, answer: &Value, read: WaitAnswer, output: Output) -> Result<()
 
 /// `602D…: Reboot of web_0, Scheduled 10:05:00 · Canceled by owner 10:06:00`.
 fn describe_event(api: &Api, answer: WaitAnswer) -> Result<String, Failure> {
-    let event = match (answer.event, answer.id) {
-        (Some(event), _) => Some(event_history::add_start(api, event)?),
-        (None, Some(id)) => event_history::find_event(api, id)?,
-        (None, None) => None,
+    let event: Option<Event> = match answer.id.map(|id| api.get(&Call::api(&["events", &id.to_string()]))) {
+        Some(Ok(value)) => Some(decode(&value)?),
+        // History no longer contains the event.
+        Some(Err(Failure::Refused(_))) | None => None,
+        Some(Err(failure)) => return Err(failure),
     };
     let id = answer.id.map_or(String::new(), |id| id.to_string());
     let details = event.map_or(String::new(), |event| {

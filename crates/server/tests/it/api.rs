@@ -35,7 +35,13 @@ fn a_restart_runs_until_its_event_ends() {
         json!({"status": "Started", "approval": {"approvedBy": "management:owner", "approvedAt": START}, "started": START}),
     );
     check(&server, "POST /clock/advance", json!({"seconds": 600}), 200, json!({"now": "2026-03-01T12:10:00Z"}));
-    check(&server, &event, NONE, 200, json!({"status": "Ended", "outcome": "Completed"}));
+    let ended = json!({
+        "status": "Ended", "outcome": "Completed", "started": START, "ended": "2026-03-01T12:10:00Z",
+        "type": "Reboot", "cause": "UserRestart", "source": "User", "visible": true, "resources": ["web-1"],
+        "appeared": START, "notBefore": not_before, "operations": [operation["id"]],
+        "approval": {"approvedBy": "management:owner", "approvedAt": START},
+    });
+    check(&server, &event, NONE, 200, ended.clone());
     check(&server, "GET /events", NONE, 200, json!({"value": []}));
     check(&server, "GET /events?all=true&machine=web-1", NONE, 200, json!({"value": [{"id": id}]}));
     let shown = format!("GET /operations/{}", operation["id"].as_str().unwrap());
@@ -46,7 +52,11 @@ fn a_restart_runs_until_its_event_ends() {
     refused(&server, &format!("POST /events/{id}/cancel"), NONE, 409, "EventOver");
 
     check(&server, "POST /clock/advance", json!({"seconds": 7200}), 200, json!({}));
-    refused(&server, &event, NONE, 404, "EventNotFound");
+    // The region has forgotten the event; history has not.
+    check(&server, "GET /events?all=true", NONE, 200, json!({"value": []}));
+    check(&server, &event, NONE, 200, ended);
+    refused(&server, "GET /events/C0FFEE00-0000-4000-8000-00000000dead", NONE, 404, "EventNotFound");
+    refused(&server, &format!("POST /events/{id}/cancel"), NONE, 404, "EventNotFound");
     let from_history = json!({
         "kind": "Restart", "requestedBy": "owner", "state": "Succeeded", "requestedAt": START, "machines": ["web-1"],
         "events": [{"id": id, "outcome": "Completed"}],
