@@ -1,14 +1,19 @@
 //! A private network for the process: only a loopback interface, which has the metadata address, and no route to other
-//! networks.
+//! networks. The host name is that of the machine, because many handlers look for it in the list of affected machines.
 //!
-//! Root gets a network namespace. Other users get a user namespace around it that maps only their own user and group.
+//! Root gets a network and a UTS namespace. Other users get a user namespace around them that maps only their own user and
+//! group.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::{fs, io};
 
 use forewarn_loopback::{METADATA, netlink};
 use rustix::process::{getegid, geteuid};
+use rustix::system::sethostname;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// The limit of Linux. A machine with a longer name keeps the host name of this computer.
+const HOST_NAME_BYTES_MAX: usize = 64;
 
 /// A step that failed.
 #[derive(Debug)]
@@ -23,9 +28,12 @@ pub struct NamespaceListeners {
     pub loopback: Vec<TcpListener>,
 }
 
-/// Moves this process into a new network namespace. Requires a process without threads.
-pub fn enter(ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
+/// Moves this process into new namespaces, with the host name of `machine`. Requires a process without threads.
+pub fn enter(machine: &str, ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
     unshare().map_err(failed_to("creating a namespace"))?;
+    if machine.len() <= HOST_NAME_BYTES_MAX {
+        sethostname(machine.as_bytes()).map_err(|error| failed_to("setting the host name")(error.into()))?;
+    }
     netlink::enable_loopback().map_err(failed_to("enabling the loopback interface"))?;
     netlink::add_to_loopback(METADATA).map_err(failed_to("adding the metadata address"))?;
     let metadata = TcpListener::bind((METADATA, 80)).map_err(failed_to("opening a listener"))?;
@@ -65,10 +73,11 @@ fn find_forbidding_sysctl() -> Option<&'static str> {
 fn unshare() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     // A user namespace would take access to other users' files from root.
-    if user.is_root() && unshare_into(UnshareFlags::NEWNET).is_ok() {
+    let namespaces = UnshareFlags::NEWNET | UnshareFlags::NEWUTS;
+    if user.is_root() && unshare_into(namespaces).is_ok() {
         return Ok(());
     }
-    unshare_into(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+    unshare_into(UnshareFlags::NEWUSER | namespaces)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))

@@ -25,12 +25,18 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     let companion = Companion::start(&args)?;
     let ready = companion.wait_until_ready()?;
     // This process must stay single-threaded until here, so the companion resolves names and sends requests.
-    let listeners = namespace::enter(&ready.ports).map_err(|error| not_run(error.message()))?;
+    let listeners =
+        namespace::enter(name_of(&ready.machine), &ready.ports).map_err(|error| not_run(error.message()))?;
     companion.hand_over(&listeners).map_err(|error| companion_error(&error))?;
     companion.wait_until_serving()?;
     drop(listeners);
     announce(&args, &ready);
     Err(become_program(&args, &ready))
+}
+
+/// The name of a machine that can be given as GROUP/NAME.
+fn name_of(machine: &str) -> &str {
+    machine.rsplit('/').next().unwrap_or(machine)
 }
 
 struct Companion(UnixStream);

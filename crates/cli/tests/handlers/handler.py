@@ -5,6 +5,7 @@ It uses only the standard library and polls the fixed metadata address.
 
 import http.client
 import json
+import socket
 import sys
 import time
 import urllib.error
@@ -26,6 +27,8 @@ def ask(url, body=None, headers=None):
 
 
 def my_name():
+    if "trusts-its-host-name" in FAULTS:
+        return socket.gethostname()
     while "no-header" not in FAULTS:
         try:
             return ask(NAME)[1].decode()

@@ -61,6 +61,20 @@ fn a_good_handler_passes_and_the_report_says_what_it_did() {
     );
 }
 
+/// As Microsoft's own samples do.
+#[test]
+fn a_handler_can_compare_its_host_name_with_the_resources() {
+    if !can_run(PYTHON) {
+        return;
+    }
+    check(
+        "--only user-reboot --only someone-else",
+        "trusts-its-host-name",
+        0,
+        &["approved its own Reboot", "left another"],
+    );
+}
+
 #[test]
 fn without_marks_the_report_lists_what_could_not_be_observed() {
     if !can_run(PYTHON) {

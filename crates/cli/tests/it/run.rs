@@ -107,13 +107,13 @@ fn a_program_reaches_the_metadata_endpoint_as_its_machine() {
         let forewarn = Forewarn::of(user);
         let name = "curl -sS -H Metadata:true \
             'http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text'";
-        let output = forewarn.sh("--vm web_0", &format!("{DOCUMENT}; echo; {name}; echo; id -u"));
+        let output = forewarn.sh("--vm web_0", &format!("{DOCUMENT}; echo; {name}; echo; uname -n; id -u"));
         let id = if user == User::Unprivileged && rustix::process::geteuid().is_root() {
             "65534".into()
         } else {
             rustix::process::geteuid().to_string()
         };
-        expect(&output, 0, &format!("{{\"DocumentIncarnation\":1,\"Events\":[]}}\nweb_0\n{id}"), NOTICE);
+        expect(&output, 0, &format!("{{\"DocumentIncarnation\":1,\"Events\":[]}}\nweb_0\nweb_0\n{id}"), NOTICE);
         expect(&forewarn.sh("-q", "printf x"), 0, "x", "");
     }
 }
