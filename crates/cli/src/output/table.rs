@@ -1,5 +1,6 @@
 //! Tables with aligned columns, colored on a terminal.
 
+use std::cmp::Reverse;
 use std::io;
 
 use super::width::stdout_columns;
@@ -61,7 +62,8 @@ fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool, columns: Optio
     let width = |column: usize| all.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..head.len()).map(width).collect();
     if let Some(columns) = columns {
-        fit(&mut widths, &head, columns);
+        let importance: Vec<Importance> = (0..head.len()).map(|column| importance(rows, column)).collect();
+        fit(&mut widths, &head, &importance, columns);
     }
     let row_text = |row: &&Vec<Cell>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| {
@@ -74,8 +76,42 @@ fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool, columns: Optio
     all.iter().map(row_text).collect()
 }
 
-/// Omits the last columns until the others fit at their narrowest, then narrows the widest column until the table fits.
-fn fit(widths: &mut Vec<usize>, head: &[Cell], columns: usize) {
+/// How much a column loses when its cells are shortened. Columns that lose least are narrowed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Importance {
+    /// The beginning of an ID is as good as the ID.
+    Ids,
+    Text,
+    /// The end of a time is what differs between rows.
+    Times,
+}
+
+fn importance(rows: &[Vec<Cell>], column: usize) -> Importance {
+    let all = |is_match: fn(&str) -> bool| {
+        let mut cells = rows.iter().map(|row| row[column].text.as_str()).filter(|text| !text.is_empty()).peekable();
+        cells.peek().is_some() && cells.all(is_match)
+    };
+    if all(is_id) {
+        Importance::Ids
+    } else if all(is_time) {
+        Importance::Times
+    } else {
+        Importance::Text
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// `2026-07-28 10:00:00`.
+fn is_time(text: &str) -> bool {
+    text.len() == 19 && text.bytes().all(|byte| byte.is_ascii_digit() || b"-: ".contains(&byte))
+}
+
+/// Omits the last columns until the others fit at their narrowest. Then narrows the widest of the least important columns until
+/// the table fits.
+fn fit(widths: &mut Vec<usize>, head: &[Cell], importance: &[Importance], columns: usize) {
     let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
     let least = |cell: &Cell| cell.text.chars().count().max(CELL_CHARS_MIN);
     let mut narrowest: Vec<usize> = widths.iter().zip(head).map(|(width, cell)| least(cell).min(*width)).collect();
@@ -85,8 +121,9 @@ fn fit(widths: &mut Vec<usize>, head: &[Cell], columns: usize) {
     widths.truncate(narrowest.len());
     while total(widths) > columns {
         let narrowable = (0..widths.len()).filter(|&column| widths[column] > narrowest[column]);
-        let Some(widest) = narrowable.max_by_key(|&column| widths[column]) else { return };
-        widths[widest] -= 1;
+        let next = narrowable.max_by_key(|&column| (Reverse(importance[column]), widths[column]));
+        let Some(column) = next else { return };
+        widths[column] -= 1;
     }
 }
 
@@ -130,7 +167,7 @@ mod tests {
         let id = "602D9444-D2CD-49C7-8624-8643E7171297";
         let rows = [vec![Cell::new(id), Cell::new("Reboot"), Cell::new("web_0, web_1, web_2, web_3")]];
         let lines = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(40));
-        assert_eq!(lines, ["ID               TYPE    RESOURCES", "602D9444-D2CD-…  Reboot  web_0, web_1, …"]);
+        assert_eq!(lines, ["ID         TYPE    RESOURCES", "602D9444…  Reboot  web_0, web_1, web_2,…"]);
         let narrow = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(28));
         assert_eq!(narrow[1], "602D9444…  Reboot  web_0, w…", "an ID stays long enough to be used");
         let narrower = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(27));
@@ -139,5 +176,13 @@ mod tests {
             ["ID                   TYPE", "602D9444-D2CD-49C7…  Reboot"],
             "the last column is omitted"
         );
+    }
+
+    #[test]
+    fn times_stay_whole_as_long_as_other_columns_can_be_shortened() {
+        let id = "602D9444-D2CD-49C7-8624-8643E7171297";
+        let row = [id, "Started, unseen", "2026-07-28 10:15:00", "web_0, web_1, web_2"].map(Cell::new).to_vec();
+        let lines = render_table(&["ID", "STATUS", "NOT BEFORE", "RESOURCES"], &[row], false, Some(60));
+        assert_eq!(lines[1], "602D9444…  Started, uns…  2026-07-28 10:15:00  web_0, web_1…");
     }
 }
