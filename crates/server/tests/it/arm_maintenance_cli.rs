@@ -70,7 +70,9 @@ fn configurations_are_created_updated_listed_and_deleted() {
     assert_eq!(updated["properties"]["maintenanceWindow"]["recurEvery"], "Week Saturday,Sunday");
     assert_eq!(updated["properties"]["maintenanceWindow"]["duration"], "05:00");
     let list = send(&server, "GET SUB/providers/Microsoft.Maintenance/maintenanceConfigurations", NONE, 200);
-    assert_eq!((list["value"].as_array().unwrap().len(), &list["value"][0]), (1, &updated));
+    let listed = list["value"].as_array().unwrap();
+    assert_eq!((listed.len(), &listed[0]["id"]), (1, &updated["id"]));
+    assert_eq!(listed[0]["properties"]["maintenanceWindow"], updated["properties"]["maintenanceWindow"]);
     send(&server, &format!("DELETE {CONFIGURATIONS}/nights"), NONE, 200);
     send(&server, &format!("DELETE {CONFIGURATIONS}/nights"), NONE, 204);
     let missing = send(&server, &format!("GET {CONFIGURATIONS}/nights"), NONE, 404);
@@ -82,7 +84,9 @@ fn configurations_are_assigned_to_machines_and_scale_sets() {
     let server = fleet();
     let id = create_configuration(&server)["id"].clone();
     for resource in RESOURCES {
-        let assignments = format!("RG/providers/Microsoft.Compute/{resource}/providers/Microsoft.Maintenance/configurationAssignments");
+        let assignments = format!(
+            "RG/providers/Microsoft.Compute/{resource}/providers/Microsoft.Maintenance/configurationAssignments"
+        );
         let body = json!({ "location": "westeurope", "properties": { "maintenanceConfigurationId": id } });
         let created = send(&server, &format!("PUT {assignments}/a"), body.clone(), 201);
         assert_eq!((&created["name"], &created["properties"]["maintenanceConfigurationId"]), (&json!("a"), &id));

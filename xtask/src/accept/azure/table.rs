@@ -14,7 +14,10 @@ These clients run unmodified against `forewarn serve`. `cargo xtask accept azure
 `cargo xtask accept azure --write` regenerates it. Each run checks the effect described in the second column, not only the exit code: in the metadata
 document, in the list of machines, and in the duration of the command. To connect these clients to a server, see [azure-cli.md](azure-cli.md).
 
-Not tested: PowerShell, Windows, macOS, and the CLI extension `maintenance`, whose requests are sent with `az rest` and the SDK instead.
+Not tested: PowerShell, Windows and macOS. The CLI extension `maintenance` is distributed outside of PyPI, npm and Debian, so it is not installed here.
+The requests of its commands `configuration`, `assignment`, `applyupdate` and `update list` were taken from its source; they are sent below with
+`az rest` and the SDK, and one by one in `crates/server/tests/it/arm_maintenance_cli.rs`. Its commands for dedicated hosts (`…-parent`), for whole
+subscriptions and resource groups, `applyupdate list` and `public-configuration` are not supported.
 ";
 
 /// Whether to check or to write the page.
