@@ -36,6 +36,9 @@ const STARTING_MAX: usize = 4;
 /// Number of refused polls, with no others, after which the handler is considered wrong.
 const REFUSED_MAX: usize = 3;
 
+/// How much of the last line of a handler that exited is reported: enough for an exception.
+const LAST_LINE_CHARS_MAX: usize = 120;
+
 /// The request that a handler must send.
 const REMEDY: &str = "handlers must poll http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the header Metadata: true";
 
@@ -142,6 +145,10 @@ impl<'a> CaseRun<'a> {
         monitor.record_requests(&self.endpoint);
         monitor.observed.until = self.engine.now().since(monitor.started_at);
         monitor.observed.marks = handler.marks(monitor.started_at);
+        if let (Some((_, how)), Some(line)) = (&mut monitor.observed.exit, handler.last_line()) {
+            let line: String = line.chars().take(LAST_LINE_CHARS_MAX).collect();
+            *how = format!("{how}; last output: {line}");
+        }
         monitor.observed.events = self.read_events(&monitor)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());

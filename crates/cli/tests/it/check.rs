@@ -102,7 +102,12 @@ fn a_handler_that_exits_on_an_error_fails() {
     if !can_run(PYTHON) {
         return;
     }
-    check("--only server-error", "dies-of-errors", 4, &["exited (exit code 1)", "1 of 1 cases failed"]);
+    check(
+        "--only server-error",
+        "dies-of-errors",
+        4,
+        &["exited (exit code 1; last output: HTTP 500)", "1 of 1 cases failed"],
+    );
 }
 
 #[test]
@@ -151,7 +156,7 @@ fn a_handler_that_crashes_on_an_unknown_type_fails() {
     if !can_run(PYTHON) {
         return;
     }
-    check("--only unknown-type", "knows-all-types", 4, &["exited (exit code 1)"]);
+    check("--only unknown-type", "knows-all-types", 4, &["exited (exit code 1; last output: KeyError: "]);
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn a_handler_that_treats_304_as_an_error_fails() {
     if !can_run(PYTHON) {
         return;
     }
-    check("--only user-reboot", "304-is-an-error", 4, &["exited (exit code 1)"]);
+    check("--only user-reboot", "304-is-an-error", 4, &["exited (exit code 1; last output: HTTP 304)"]);
 }
 
 #[test]
