@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api::Action;
-use forewarn_core::{MachineId, Name};
+use forewarn_core::{MachineId, Name, Region, Timestamp, UNLIMITED};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::readiness::Readiness;
@@ -25,6 +25,11 @@ use super::timeline::{EventTimeline, Stage};
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
 
+/// Sorts before every row.
+const HEAD_SORT: &str = " ";
+
+const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Cause</span><span>When</span><span>Machines</span><span>Ready</span><span>If you do nothing</span><span></span></li>"#;
+
 #[derive(Template)]
 #[template(path = "attention_row.html")]
 struct AttentionRow<'a> {
@@ -37,8 +42,6 @@ struct AttentionRow<'a> {
     /// The description and the requester.
     note: String,
     concern: AttentionReason,
-    /// Why it cannot be canceled; empty if it can, or if that does not matter.
-    obstacle: String,
     /// HTML.
     when: String,
     impact: String,
@@ -47,6 +50,7 @@ struct AttentionRow<'a> {
     machines: String,
     /// HTML.
     meter: String,
+    inaction: Inaction,
     csrf: &'a str,
     /// The operation that the buttons are for.
     operation: String,
@@ -54,6 +58,14 @@ struct AttentionRow<'a> {
     buttons: Vec<(&'static str, String)>,
     /// The label of the link, if there are no buttons.
     open: &'static str,
+}
+
+/// What happens if nobody acts.
+#[derive(Debug, PartialEq, Eq)]
+struct Inaction {
+    /// HTML.
+    text: String,
+    detail: String,
 }
 
 /// Why an activity is listed.
@@ -90,16 +102,16 @@ impl AttentionReason {
         if !activity.failures.is_empty() {
             return Some(AttentionReason::Failed(words::join_names(&activity.failures)));
         }
-        let is_soon = activity.due().is_some_and(|due| due <= context.now + SOON);
+        let is_soon = is_soon(context, activity);
         if let Some(dip) = find_dip(context, activity, is_soon) {
             return Some(AttentionReason::BelowFloor(conflict::describe_dip(&dip)));
         }
-        let scheduled = || activity.events_in(Stage::Scheduled).filter(|_| is_soon);
-        let missing = name_machines(scheduled().filter(|event| event.is_shown && event.approved.is_none()));
-        if !missing.is_empty() {
-            return Some(AttentionReason::NotReady(missing));
+        let unready = find_unready(context, activity);
+        if !unready.is_empty() {
+            return Some(AttentionReason::NotReady(unready));
         }
-        let live = scheduled().chain(activity.events_in(Stage::InProgress));
+        let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon);
+        let live = scheduled.chain(activity.events_in(Stage::InProgress));
         let unnotified = name_machines(live.filter(|event| !event.is_shown));
         if !unnotified.is_empty() {
             return Some(AttentionReason::NoHandler(unnotified));
@@ -136,9 +148,32 @@ impl AttentionReason {
             }
             AttentionReason::BelowFloor(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
-            AttentionReason::HostOff => "its machines stay down until they move or the host is active again".into(),
+            AttentionReason::HostOff => "no operation: needs action".into(),
         }
     }
+
+    /// Whether an operator can still change what happens.
+    fn needs_action(&self, stage: Stage) -> bool {
+        match self {
+            AttentionReason::NotReady(_)
+            | AttentionReason::Blocked(_)
+            | AttentionReason::Failed(_)
+            | AttentionReason::OverTime(_)
+            | AttentionReason::HostOff => true,
+            AttentionReason::NoHandler(_) | AttentionReason::BelowFloor(_) => stage == Stage::Scheduled,
+            AttentionReason::NoNotice => false,
+        }
+    }
+}
+
+/// The machines that are not ready shortly before the start.
+pub fn find_unready(context: &PageContext, activity: &Activity) -> Vec<String> {
+    let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon(context, activity));
+    name_machines(scheduled.filter(|event| event.is_shown && event.approved.is_none()))
+}
+
+fn is_soon(context: &PageContext, activity: &Activity) -> bool {
+    activity.due().is_some_and(|due| due <= context.now + SOON)
 }
 
 /// The group that falls farthest below its floor, if an operation starts soon or is in progress and is not the only cause.
@@ -162,9 +197,10 @@ fn name_machines<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Ve
 pub fn render_panel(context: &PageContext, activities: &[Activity], outages: &Outages) -> Panel {
     let mut found: Vec<(&Activity, AttentionReason)> =
         activities.iter().filter_map(|activity| Some((activity, AttentionReason::of(context, activity)?))).collect();
-    found.sort_by_key(|(activity, _)| {
-        let due = activity.due().map_or(0, |due| due.0);
-        (activity.severity, activity.stage() != Stage::InProgress, due, activity.title.clone())
+    found.sort_by_cached_key(|(activity, concern)| {
+        let (stage, due) = (activity.stage(), activity.due().map_or(0, |due| due.0));
+        let is_calm = !concern.needs_action(stage);
+        (is_calm, activity.severity, stage != Stage::InProgress, due, activity.title.clone())
     });
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished);
     let listed: BTreeSet<ActivityId> = found.iter().map(|(activity, _)| activity.id).collect();
@@ -178,6 +214,9 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], outages: &Ou
     for (number, row) in hosts.chain(others).take(ROWS_MAX).enumerate() {
         let (id, sort) = (row.id.clone(), table::row_key(number));
         fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
+    }
+    if !fragments.is_empty() {
+        fragments.insert(0, Fragment { id: "attention-head".into(), sort: HEAD_SORT.into(), html: HEAD.into() });
     }
     let note = describe_others(more, &calm, outages);
     if !note.is_empty() {
@@ -215,12 +254,15 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         href: address::of_host(host),
         note: String::new(),
         concern: AttentionReason::HostOff,
-        obstacle: String::new(),
         when: "<b>now</b>".into(),
         impact: format!("{} down", count(machines.len(), "machine")),
         is_down: true,
         machines: words::join_many(names),
         meter: Readiness::default().render(),
+        inaction: Inaction {
+            text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
+            detail: "until moved, or the host is active".into(),
+        },
         csrf: "",
         operation: String::new(),
         buttons: Vec::new(),
@@ -234,7 +276,8 @@ fn describe_activity<'a>(
     concern: AttentionReason,
     outages: &Outages,
 ) -> AttentionRow<'a> {
-    let (buttons, obstacle) = list_buttons(context, activity, &concern);
+    let (buttons, can_cancel) = list_buttons(context, activity, &concern);
+    let inaction = describe_inaction(context, activity, &concern, can_cancel);
     let down = outages.down_by(activity.id);
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
@@ -245,12 +288,12 @@ fn describe_activity<'a>(
         href: activity.href(),
         note: describe_request(activity),
         concern,
-        obstacle,
         when: describe_time(activity),
         impact: describe_impact(activity, down),
         is_down: down > 0,
         machines: words::join_many(activity.live_names().into_iter().map(str::to_owned)),
         meter: activity.readiness().render(),
+        inaction,
         csrf: &context.visitor.session.csrf,
         operation: match activity.id {
             ActivityId::Operation(id) => id.to_string(),
@@ -302,14 +345,68 @@ fn describe_impact(activity: &Activity, down: usize) -> String {
     }
 }
 
-/// The buttons that the visitor may use, and why the operation cannot be canceled.
+/// What happens without an operator.
+fn describe_inaction(
+    context: &PageContext,
+    activity: &Activity,
+    concern: &AttentionReason,
+    can_cancel: bool,
+) -> Inaction {
+    let of = |text: String, detail: &str| Inaction { text, detail: detail.to_owned() };
+    match (concern, activity.stage(), activity.due()) {
+        (AttentionReason::Blocked(_), _, _) => of("waits".into(), "until this changes"),
+        (AttentionReason::Failed(_), _, _) if activity.is_running => describe_tolerance(context, activity),
+        (_, Stage::Scheduled, Some(due)) => {
+            let verb = if activity.kind == "Terminate" { "deleted" } else { "starts" };
+            let detail = match (concern, can_cancel) {
+                (AttentionReason::NoHandler(_), _) => "without notice",
+                (_, true) => "without approval",
+                (_, false) => "without approval; cannot be canceled",
+            };
+            match due <= context.now {
+                true => of(format!("{verb} as soon as possible"), detail),
+                false => of(format!("{verb} at {}", words::clock_time(due)), detail),
+            }
+        }
+        (AttentionReason::OverTime(_), _, _) => match find_report_deadline(context.region(), activity) {
+            Some(at) => of(format!("fails at {}", words::clock_time(at)), "if it has not ended by then"),
+            None => of("no end is known".into(), ""),
+        },
+        (_, _, _) => match activity.expected_end() {
+            Some(end) => of(format!("ends at {}", words::clock_time(end)), "nothing to do"),
+            None => of("ends by itself".into(), "nothing to do"),
+        },
+    }
+}
+
+/// When the first event in progress fails if its driver does not report.
+fn find_report_deadline(region: &Region, activity: &Activity) -> Option<Timestamp> {
+    let started = activity.events_in(Stage::InProgress).filter_map(|event| region.event(event.id));
+    started.map(|event| region.report_deadline(event)).min()
+}
+
+/// How many failures a rollout tolerates before it starts nothing more.
+fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
+    let rollout = match activity.id {
+        ActivityId::Rollout(id) => context.region().rollout(id),
+        ActivityId::Operation(_) => None,
+    };
+    let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
+        None => String::new(),
+        Some((_, UNLIMITED)) => "with any number of failures".into(),
+        Some((failures, max)) => format!("{failures} of {} tolerated", count(max as usize, "failed machine")),
+    };
+    Inaction { text: "goes on".into(), detail }
+}
+
+/// The buttons that the visitor may use, and whether the rules let the activity be canceled.
 fn list_buttons(
     context: &PageContext,
     activity: &Activity,
     concern: &AttentionReason,
-) -> (Vec<(&'static str, String)>, String) {
-    let ActivityId::Operation(id) = activity.id else { return (Vec::new(), String::new()) };
-    let Some(operation) = context.region().operation(id) else { return (Vec::new(), String::new()) };
+) -> (Vec<(&'static str, String)>, bool) {
+    let ActivityId::Operation(id) = activity.id else { return (Vec::new(), true) };
+    let Some(operation) = context.region().operation(id) else { return (Vec::new(), true) };
     let mut buttons = Vec::new();
     match concern {
         AttentionReason::NotReady(names) if context.visitor.may(Action::ApproveEvents) => {
@@ -326,14 +423,11 @@ fn list_buttons(
     }
     // Nothing is expected to be canceled while machines are down.
     if activity.stage() != Stage::Scheduled {
-        return (buttons, String::new());
+        return (buttons, true);
     }
-    match Preview::of(context).find_cancel_obstacle(operation) {
-        Some(_) => (buttons, "cannot be canceled".into()),
-        None if context.visitor.may(Action::Cancel) => {
-            buttons.push(("cancel", "Cancel…".into()));
-            (buttons, String::new())
-        }
-        None => (buttons, String::new()),
+    let can_cancel = Preview::of(context).find_cancel_obstacle(operation).is_none();
+    if can_cancel && context.visitor.may(Action::Cancel) {
+        buttons.push(("cancel", "Cancel…".into()));
     }
+    (buttons, can_cancel)
 }

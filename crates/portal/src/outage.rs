@@ -39,8 +39,14 @@ enum Source {
     Activity(CauseKind, ActivityId),
 }
 
-/// Machines with the first cause of each.
-type Machines = BTreeMap<MachineId, Source>;
+/// Why and when a machine goes down or is deleted. If there are several reasons, the least one counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Outage {
+    source: Source,
+    at: Timestamp,
+}
+
+type Machines = BTreeMap<MachineId, Outage>;
 
 #[derive(Default)]
 pub struct Outages {
@@ -52,12 +58,22 @@ pub struct Outages {
 }
 
 /// The machines of one cause, or of all causes of one kind.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CauseCount {
     pub machines: usize,
     /// For example `Restart of web`, or `7 restarts or redeploys`.
     pub cause: String,
     pub href: String,
+    /// When the first machine goes down or is deleted.
+    pub at: Timestamp,
+}
+
+/// Machines that go down or are deleted within a few minutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upcoming {
+    pub machines: usize,
+    pub first: Timestamp,
+    pub last: Timestamp,
 }
 
 impl Outages {
@@ -65,18 +81,19 @@ impl Outages {
         let mut outages = Outages { down: find_stopped(region), ..Outages::default() };
         for event in region.events() {
             let Some(operation) = event.operations.first().copied() else { continue };
-            let machines = match (&event.status, event.kind) {
+            let (machines, at) = match (&event.status, event.kind) {
                 // A recommendation takes no machine down.
                 (Status::Ended { .. }, _) | (_, EventKind::SpotRebalanceRecommendation) => continue,
                 (Status::Scheduled, _) if event.not_before > now + SOON => continue,
-                (Status::Scheduled | Status::Started { .. }, EventKind::Terminate) => &mut outages.deleted,
-                (Status::Scheduled, _) => &mut outages.soon,
-                (Status::Started { .. }, _) => &mut outages.down,
+                (Status::Scheduled, EventKind::Terminate) => (&mut outages.deleted, event.not_before),
+                (Status::Started { at }, EventKind::Terminate) => (&mut outages.deleted, *at),
+                (Status::Scheduled, _) => (&mut outages.soon, event.not_before),
+                (Status::Started { at }, _) => (&mut outages.down, *at),
             };
-            let source = source_of(region, operation);
+            let outage = Outage { source: source_of(region, operation), at };
             for resource in event.resources.iter() {
-                let known = machines.entry(resource.machine).or_insert_with(|| source.clone());
-                *known = source.clone().min(known.clone());
+                let known = machines.entry(resource.machine).or_insert_with(|| outage.clone());
+                *known = outage.clone().min(known.clone());
             }
         }
         let Outages { down, soon, deleted } = &mut outages;
@@ -88,24 +105,27 @@ impl Outages {
         self.down.len()
     }
 
-    pub fn soon(&self) -> usize {
-        self.soon.len()
+    /// Machines that go down within a few minutes. `None` if there are none.
+    pub fn soon(&self) -> Option<Upcoming> {
+        find_span(&self.soon)
     }
 
-    pub fn deleted(&self) -> usize {
-        self.deleted.len()
+    /// Machines that are being deleted, or will be within a few minutes. `None` if there are none.
+    pub fn deleted(&self) -> Option<Upcoming> {
+        find_span(&self.deleted)
     }
 
     /// The number of machines that this operation or rollout took down.
     pub fn down_by(&self, id: ActivityId) -> usize {
-        self.down.values().filter(|source| matches!(source, Source::Activity(_, cause) if *cause == id)).count()
+        let is_cause = |outage: &&Outage| matches!(outage.source, Source::Activity(_, cause) if cause == id);
+        self.down.values().filter(is_cause).count()
     }
 
     /// Hosts that are off, each with the machines that are down because of it.
     pub fn stopped_by_host(&self) -> BTreeMap<&Name, Vec<MachineId>> {
         let mut hosts: BTreeMap<&Name, Vec<MachineId>> = BTreeMap::new();
-        for (machine, source) in &self.down {
-            match source {
+        for (machine, outage) in &self.down {
+            match &outage.source {
                 Source::Host(host) => hosts.entry(host).or_default().push(*machine),
                 Source::Activity(_, _) => {}
             }
@@ -117,12 +137,11 @@ impl Outages {
         count_causes(region, &self.down)
     }
 
-    pub fn list_soon(&self, region: &Region) -> Vec<CauseCount> {
-        count_causes(region, &self.soon)
-    }
-
-    pub fn list_deleted(&self, region: &Region) -> Vec<CauseCount> {
-        count_causes(region, &self.deleted)
+    /// What takes machines down or deletes them next, in the order of time.
+    pub fn list_next(&self, region: &Region) -> Vec<CauseCount> {
+        let mut next = [count_causes(region, &self.soon), count_causes(region, &self.deleted)].concat();
+        next.sort_by_key(|cause| cause.at);
+        next
     }
 
     /// The group that most of the machines are in which go down soon or, if there are none, are down.
@@ -208,7 +227,8 @@ fn find_stopped(region: &Region) -> Machines {
     let mut stopped = Machines::new();
     for host in region.hosts().filter(|host| host.state == HostState::Failed) {
         let machines = region.machines_on(&host.name).filter(|machine| machine.power == Power::Stopped);
-        stopped.extend(machines.map(|machine| (machine.id, Source::Host(host.name.clone()))));
+        let outage = Outage { source: Source::Host(host.name.clone()), at: region.now() };
+        stopped.extend(machines.map(|machine| (machine.id, outage.clone())));
     }
     stopped
 }
@@ -222,34 +242,46 @@ fn source_of(region: &Region, operation: OperationId) -> Source {
     Source::Activity(kind, cause)
 }
 
+fn find_span(machines: &Machines) -> Option<Upcoming> {
+    let times = || machines.values().map(|outage| outage.at);
+    Some(Upcoming { machines: machines.len(), first: times().min()?, last: times().max()? })
+}
+
 /// One row per cause, or per kind of cause if there are too many to read.
 fn count_causes(region: &Region, machines: &Machines) -> Vec<CauseCount> {
-    let mut sources: BTreeMap<&Source, usize> = BTreeMap::new();
-    for source in machines.values() {
-        *sources.entry(source).or_default() += 1;
+    let mut sources: BTreeMap<&Source, (usize, Timestamp)> = BTreeMap::new();
+    for outage in machines.values() {
+        let (count, at) = sources.entry(&outage.source).or_insert((0, outage.at));
+        *count += 1;
+        *at = outage.at.min(*at);
     }
-    let mut kinds: BTreeMap<CauseKind, Vec<(&Source, usize)>> = BTreeMap::new();
-    for (source, machines) in &sources {
-        kinds.entry(source.kind()).or_default().push((source, *machines));
+    let mut kinds: BTreeMap<CauseKind, Vec<CauseCount>> = BTreeMap::new();
+    for (source, (machines, at)) in &sources {
+        kinds.entry(source.kind()).or_default().push(CauseCount {
+            machines: *machines,
+            cause: source.title(region),
+            href: source.href(),
+            at: *at,
+        });
     }
-    for sources in kinds.values_mut() {
-        sources.sort_by_cached_key(|(source, machines)| (Reverse(*machines), source.title(region)));
+    for causes in kinds.values_mut() {
+        causes.sort_by_cached_key(|cause| (Reverse(cause.machines), cause.cause.clone()));
     }
-    let each = |(source, machines): (&Source, usize)| CauseCount {
-        machines,
-        cause: source.title(region),
-        href: source.href(),
-    };
     if sources.len() <= CAUSES_MAX {
-        return kinds.into_values().flatten().map(each).collect();
+        return kinds.into_values().flatten().collect();
     }
-    let all = |(kind, sources): (CauseKind, Vec<(&Source, usize)>)| match sources[..] {
-        [one] => each(one),
-        _ => CauseCount {
-            machines: sources.iter().map(|(_, machines)| machines).sum(),
-            cause: kind.describe_many(sources.len()),
-            href: "/operations?show=running".into(),
-        },
-    };
-    kinds.into_iter().map(all).collect()
+    kinds.into_iter().filter_map(|(kind, causes)| combine_causes(kind, causes)).collect()
+}
+
+/// The causes of one kind as one.
+fn combine_causes(kind: CauseKind, mut causes: Vec<CauseCount>) -> Option<CauseCount> {
+    if causes.len() == 1 {
+        return causes.pop();
+    }
+    Some(CauseCount {
+        machines: causes.iter().map(|cause| cause.machines).sum(),
+        cause: kind.describe_many(causes.len()),
+        href: "/operations?show=running".into(),
+        at: causes.iter().map(|cause| cause.at).min()?,
+    })
 }

@@ -1,30 +1,40 @@
-//! The status sentence of the overview: how many machines are down, how many will be soon, where, and why; with side facts.
+//! The status of the overview: how many machines are down, go down soon or are deleted, and when; below it why, what happens next
+//! and which machines are not ready; with side facts.
 
 use askama::Template;
-use forewarn_core::{Contact, HostState};
+use forewarn_core::{Contact, HostState, Timestamp};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words::{self, count};
 
 use super::activity::Activity;
+use super::attention;
 use super::fleet::FleetGroup;
-use super::outage::{CauseCount, Outages};
+use super::outage::{CauseCount, Outages, Upcoming};
 use super::page_context::PageContext;
 use super::timeline::Stage;
+
+/// Entries per list; more cannot be read within seconds.
+const ENTRIES_MAX: usize = 5;
 
 #[derive(Template)]
 #[template(path = "status.html")]
 struct StatusSentence {
     down: usize,
-    soon: usize,
-    deleted: usize,
-    /// The group with most of these machines, with their number.
-    most: Option<(usize, words::ScopeName)>,
-    /// The next operation, if nothing happens soon: HTML.
-    next: String,
-    /// Machines by cause, each list with its label.
-    causes: Vec<(&'static str, Vec<CauseCount>)>,
+    /// HTML.
+    sentence: String,
+    /// The causes, what happens next, and the machines that are not ready, each list with its label.
+    lists: Vec<(&'static str, Vec<Entry>)>,
     counts: String,
     facts: Vec<SideFact>,
+}
+
+/// Machines with their cause, or the names of machines.
+struct Entry {
+    /// The start, as HTML, or empty.
+    at: String,
+    machines: usize,
+    text: String,
+    href: String,
 }
 
 /// A number beside the sentence, with a link to its details.
@@ -39,18 +49,15 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[Fl
     let region = context.region();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
-    let causes = vec![
-        ("Down now", outages.list_down(region)),
-        ("Within 10 minutes", outages.list_soon(region)),
-        ("Deletions", outages.list_deleted(region)),
+    let lists = vec![
+        ("Down now", list_entries(outages.list_down(region), |_| String::new())),
+        ("Next", list_next(context, activities, outages)),
+        ("Not ready", list_unready(context, activities)),
     ];
     let status = StatusSentence {
         down: outages.down(),
-        soon: outages.soon(),
-        deleted: outages.deleted(),
-        most: outages.find_most(region),
-        causes: causes.into_iter().filter(|(_, causes)| !causes.is_empty()).collect(),
-        next: describe_next(activities),
+        sentence: describe_state(context, activities, outages),
+        lists: lists.into_iter().filter(|(_, entries)| !entries.is_empty()).collect(),
         counts: [
             count(region.machines().len(), "machine"),
             format!("in {}", count(groups.len(), "group")),
@@ -67,18 +74,108 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[Fl
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
+/// Machines that are down, go down soon and are deleted, with times. HTML.
+fn describe_state(context: &PageContext, activities: &[Activity], outages: &Outages) -> String {
+    let go_down = |soon: &Upcoming| {
+        let verb = if soon.machines == 1 { "goes" } else { "go" };
+        format!("{verb} down {}", describe_span(context, soon))
+    };
+    let mut sentence = match (outages.down(), outages.soon()) {
+        (0, None) => "No machines are down".to_owned(),
+        (0, Some(soon)) => {
+            format!(r#"<span class="amber">{} {}</span>"#, count(soon.machines, "machine"), go_down(&soon))
+        }
+        (down, soon) => {
+            let more =
+                soon.map(|soon| format!(r#", <span class="amber">{} more {}</span>"#, soon.machines, go_down(&soon)));
+            format!(r#"<span class="red">{} down now</span>{}"#, count(down, "machine"), more.unwrap_or_default())
+        }
+    };
+    if let Some((number, group)) = outages.find_most(context.region()) {
+        sentence +=
+            &format!(r#", {number} of them in <a href="{}">{}</a>"#, group.href, words::escape_html(&group.name));
+    }
+    sentence += ".";
+    match outages.deleted() {
+        Some(deleted) => {
+            let verb = if deleted.machines == 1 { "is" } else { "are" };
+            let machines = count(deleted.machines, "machine");
+            sentence += &format!(
+                r#" <span class="red">{machines} {verb} deleted {}</span>."#,
+                describe_span(context, &deleted)
+            );
+        }
+        None if outages.down() == 0 && outages.soon().is_none() => sentence += &describe_next(activities),
+        None => {}
+    }
+    sentence
+}
+
+/// `at 02:54`, `from 02:54 to 03:00`, `now`.
+fn describe_span(context: &PageContext, upcoming: &Upcoming) -> String {
+    let minute = |at: Timestamp| at.as_secs() / 60;
+    let (first, last) = (words::clock_time(upcoming.first), words::clock_time(upcoming.last));
+    if upcoming.last <= context.now {
+        "now".into()
+    } else if upcoming.first <= context.now {
+        format!("by {last}")
+    } else if minute(upcoming.first) == minute(upcoming.last) {
+        format!("at {first}")
+    } else {
+        format!("from {first} to {last}")
+    }
+}
+
 fn describe_next(activities: &[Activity]) -> String {
-    let scheduled = activities.iter().filter_map(|activity| Some((activity.due()?, activity)));
-    match scheduled.min_by_key(|(due, _)| *due) {
+    match find_next(activities) {
         Some((due, activity)) => format!(
-            r#"Next: <a href="{}">{}</a> <span class="count" data-until="{}">at {}</span>."#,
+            r#" Next: <a href="{}">{}</a> <span class="count" data-until="{}">at {}</span>."#,
             activity.href(),
             words::escape_html(&activity.title),
             due.0,
             words::utc(due)
         ),
-        None => "No events are scheduled.".into(),
+        None => " No events are scheduled.".into(),
     }
+}
+
+fn find_next(activities: &[Activity]) -> Option<(Timestamp, &Activity)> {
+    let scheduled = activities.iter().filter_map(|activity| Some((activity.due()?, activity)));
+    scheduled.min_by_key(|(due, _)| *due)
+}
+
+fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> String) -> Vec<Entry> {
+    let entry = |cause: CauseCount| Entry {
+        at: render_time(&cause),
+        machines: cause.machines,
+        text: cause.cause,
+        href: cause.href,
+    };
+    causes.into_iter().map(entry).collect()
+}
+
+/// What happens within a few minutes or, if nothing does while machines are down, the next operation.
+fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) -> Vec<Entry> {
+    let mut next = outages.list_next(context.region());
+    if next.is_empty() && outages.down() > 0 {
+        next.extend(find_next(activities).map(|(at, activity)| CauseCount {
+            machines: activity.readiness().all(),
+            cause: activity.title.clone(),
+            href: activity.href(),
+            at,
+        }));
+    }
+    list_entries(next, |cause| words::clock_time(cause.at))
+}
+
+/// The machines that are not ready for what happens within a few minutes, by operation.
+fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<Entry> {
+    let unready = activities.iter().filter_map(|activity| {
+        let names = attention::find_unready(context, activity);
+        let text = words::join_names(&names);
+        (!names.is_empty()).then(|| Entry { at: String::new(), machines: names.len(), text, href: activity.href() })
+    });
+    unready.take(ENTRIES_MAX).collect()
 }
 
 fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {

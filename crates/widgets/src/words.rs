@@ -31,6 +31,13 @@ pub fn time(at: Timestamp) -> String {
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
 }
 
+/// A time of today, to the minute.
+pub fn clock_time(at: Timestamp) -> String {
+    let iso = Time(at.as_secs() * 1000).to_string();
+    let minutes = iso.get(11..16).unwrap_or_default();
+    format!(r#"<time data-minutes datetime="{iso}" data-ms="{}">{minutes} UTC</time>"#, at.0)
+}
+
 /// An expected time, to the minute.
 pub fn about(at: Timestamp) -> String {
     format!("about {}", time(at).replacen("<time ", "<time data-minutes ", 1))

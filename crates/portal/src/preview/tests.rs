@@ -14,7 +14,7 @@ use forewarn_widgets::html::RenderMode;
 use super::{MachineAction, Preview};
 use crate::activity::find_cause;
 use crate::conflict::find_dips;
-use crate::outage::{Outages, count_down};
+use crate::outage::{Outages, Upcoming, count_down};
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
 
@@ -526,7 +526,8 @@ fn a_machine_that_is_being_deleted_is_not_down() {
         let world = World::after(script);
         let outages = Outages::of(&world.region, world.now);
         assert_eq!(count_down(&world.region), outages.down());
-        (outages.down(), outages.soon(), outages.deleted())
+        let machines = |upcoming: Option<Upcoming>| upcoming.map_or(0, |upcoming| upcoming.machines);
+        (outages.down(), machines(outages.soon()), machines(outages.deleted()))
     };
     let set = "set web 2 notify 5; listen web_0; delete web_1";
     assert_eq!(count(set), (0, 0, 1));
@@ -542,7 +543,8 @@ fn a_recommendation_takes_no_machine_down() {
         let world = World::after(script);
         let outages = Outages::of(&world.region, world.now);
         assert_eq!(count_down(&world.region), outages.down());
-        (outages.down(), outages.soon(), outages.deleted())
+        let machines = |upcoming: Option<Upcoming>| upcoming.map_or(0, |upcoming| upcoming.machines);
+        (outages.down(), machines(outages.soon()), machines(outages.deleted()))
     };
     assert_eq!(count("spot vm delete; listen vm; rebalance vm; wait 6"), (0, 0, 0), "scheduled");
     assert_eq!(count("spot vm delete; listen vm; rebalance vm; approve vm"), (0, 0, 0), "started");

@@ -28,13 +28,19 @@ async function console_() {
   return { server, operation, rollout };
 }
 
-// The causes on the overview add up to the numbers of its sentence.
+// The causes on the overview add up to the numbers of its sentence, which says when.
 async function countsAddUp(page) {
-  const sums = await page.$$eval("#status .by > div", (lists) => lists.map((list) => [...list.querySelectorAll("dd b")].reduce((sum, one) => sum + Number(one.textContent), 0)));
-  const [down, soon, deleted] = sums;
-  await shows(page, "#status .say", `${down} machines down now, ${soon} more within 10 minutes`);
-  await shows(page, "#status .say", `${deleted} deletions.`);
+  const lists = await page.$$eval("#status .by > div", (lists) =>
+    lists.map((list) => [list.querySelector("dt").textContent, [...list.querySelectorAll("dd")].map((entry) => [entry.textContent, Number(entry.querySelector("b").textContent)])]),
+  );
+  const { "Down now": down, Next: next, "Not ready": unready } = Object.fromEntries(lists);
+  const sum = (entries) => entries.reduce((sum, [, machines]) => sum + machines, 0);
+  const deleted = next.filter(([text]) => text.includes("Deletion"));
+  await shows(page, "#status .say", `${sum(down)} machines down now, ${sum(next) - sum(deleted)} more go down at 03:00`);
+  await shows(page, "#status .say", `${sum(deleted)} machines are deleted at 02:54.`);
   await shows(page, "#status .by", "Hardware failure on host r02-n06");
+  assert.ok(sum(unready) > 0 && sum(unready) <= sum(next), JSON.stringify(lists));
+  await shows(page, "#attention-host-r03-n04", "no operation: needs action");
 }
 
 export async function everyPageOfTheConsoleIsReadableInEveryTheme() {
