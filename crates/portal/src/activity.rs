@@ -71,6 +71,23 @@ pub async fn collect(context: &PageContext, since: Timestamp) -> Vec<Activity> {
     group_by_cause(context.region(), past.collect())
 }
 
+/// The activities with wanted events, without their other events, and the rollout that owns the subject of the page.
+pub async fn collect_some(
+    context: &PageContext,
+    since: Timestamp,
+    owner: Option<RolloutId>,
+    is_wanted: impl Fn(&EventTimeline) -> bool,
+) -> Vec<Activity> {
+    let mut activities = collect(context, since).await;
+    for activity in &mut activities {
+        activity.events.retain(|event| is_wanted(event));
+    }
+    let owner = owner.map(ActivityId::Rollout);
+    activities.retain(|activity| !activity.events.is_empty() || Some(activity.id) == owner);
+    activities.sort_by_cached_key(Activity::sort_key);
+    activities
+}
+
 /// All activities that run.
 pub fn collect_running(region: &Region) -> Vec<Activity> {
     group_by_cause(region, Vec::new())

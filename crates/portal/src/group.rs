@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use forewarn_core::{EventKind, Group, GroupId, GroupKind, Status, Timestamp};
+use forewarn_core::{EventKind, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -14,9 +14,11 @@ use forewarn_widgets::{address, words};
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::fleet::{self, FleetGroup};
 use super::operation::Sentence;
+use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
-use super::{group_machines, group_table, handler, history, plan, policy, scale_set, timeline};
+use super::timeline::EventTimeline;
+use super::{activity, group_machines, group_table, handler, history, plan, policy, scale_set};
 use forewarn_api::{GroupType, delete_action};
 
 /// Times of the next events that the status names.
@@ -46,17 +48,15 @@ pub async fn render(
     let here = address::of_group(id);
     let scopes = group.scopes.clone();
     let numbers: Vec<u64> = scopes.iter().map(|scope| scope.0).collect();
-    let events = timeline::find_events(
-        context,
-        |_, event| scopes.contains(&event.scope),
-        |row| row.scope.is_some_and(|scope| numbers.contains(&scope)),
-    )
-    .await;
+    let view = LaneView::of(context, query, &here).of_one_group();
+    let owner = region.live_rollouts().find(|rollout| owns_group(rollout, id)).map(|rollout| rollout.id);
+    let is_of_scope = |event: &EventTimeline| event.scope_id.is_some_and(|scope| scopes.contains(&scope));
+    let activities = activity::collect_some(context, view.window.begin(), owner, is_of_scope).await;
     let fleet = fleet::of_group(context, group);
     let mut panels = vec![
         Panel::with_content("status", "Status", &describe_state(context, group, &fleet)).without_frame(),
         render_actions(context, group, &here).without_frame(),
-        timeline::render_panel(context, &events),
+        operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_machines::render_panel(context, group, query, &here),
         Panel::with_content("facts", "Details", &list_facts(context, group)),
     ];
@@ -72,6 +72,13 @@ pub async fn render(
     };
     panels.push(history::render_filtered_panel(context, is_of_group).await);
     Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(context, group, &fleet)))
+}
+
+fn owns_group(rollout: &Rollout, id: GroupId) -> bool {
+    match &rollout.targets {
+        RolloutTargets::Groups(groups) => groups.contains(&id),
+        RolloutTargets::Hosts(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_) => false,
+    }
 }
 
 fn render_lead(context: &PageContext, group: &Group, fleet: &FleetGroup) -> String {

@@ -9,18 +9,21 @@ use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
+use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::state::MachineState;
 use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{ActivityId, name_rollout};
+use super::activity::{self, ActivityId, name_rollout};
 use super::fleet::next_event;
 use super::maintenance::render_operations;
 use super::operation::Sentence;
+use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
-use super::{history, host_selection, plan, timeline};
+use super::timeline::EventTimeline;
+use super::{history, host_selection, plan};
 use forewarn_api::Action;
 
 /// Machines per page.
@@ -36,7 +39,7 @@ struct HostScope {
     chips: Vec<(u32, Chip)>,
 }
 
-pub async fn render(context: &PageContext, name: &str) -> Result<PageContent, NotFound> {
+pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Result<PageContent, NotFound> {
     let region = context.region();
     let host =
         region.host(name).ok_or_else(|| NotFound(format!("Host '{name}' does not exist or has been removed.")))?;
@@ -44,20 +47,22 @@ pub async fn render(context: &PageContext, name: &str) -> Result<PageContent, No
     let is_on = |machine: &Machine| machine.host.as_ref() == Some(&host.name);
     let names: Vec<(Option<u64>, &str)> =
         region.machines_on(&host.name).map(|machine| (Some(machine.scope.0), &*machine.name)).collect();
-    let of_host = |event: &forewarn_core::Event| {
-        event.resources.iter().any(|resource| region.machine(resource.machine).is_some_and(|machine| is_on(machine)))
+    let is_of_host = |event: &EventTimeline| {
+        event.machines.iter().any(|id| region.machine(*id).is_some_and(|machine| is_on(machine)))
     };
     let is_named = |row: &forewarn_store::HistoryRow| {
         row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
     };
-    let events = timeline::find_events(context, |_, event| of_host(event), is_named).await;
+    let view = LaneView::of(context, query, &here);
+    let owner = region.rollout_of_host(&host.name).map(|rollout| rollout.id);
+    let activities = activity::collect_some(context, view.window.begin(), owner, is_of_host).await;
     let operations = region.operations().filter(|operation| targets_host(operation, host));
     let panels = vec![
         Panel::with_content("status", "Status", &describe_state(context, host)).without_frame(),
         render_actions(context, host, &here).without_frame(),
         render_machines(context, host),
         render_operations(context, "Operations", operations).or_empty_text("No recent operations."),
-        timeline::render_panel(context, &events),
+        operation_lanes::render_operation_lanes(context, &activities, query, view),
         Panel::with_content("facts", "Details", &list_facts(context, host)),
         history::render_filtered_panel(context, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
     ];

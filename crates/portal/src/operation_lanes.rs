@@ -1,4 +1,4 @@
-//! The timeline of the overview: one lane per operation or rollout, which expands to its groups, and these to their machines.
+//! The timeline by cause: one lane per operation or rollout, which expands to its groups, and these to their machines.
 //! The notice is filled as machines get ready; the impact is opaque and on top. The span, the filter and the folds are in the
 //! address, so that a view can be shared and works without JavaScript.
 
@@ -82,20 +82,28 @@ impl StageFilter {
     }
 }
 
-/// The part of time that is shown, from the address.
+/// The part of time that is shown, from the address, and the page that shows it.
 #[derive(Clone, Copy)]
-pub struct LaneView {
+pub struct LaneView<'a> {
+    path: &'a str,
     span_minutes: i64,
     quarters: i64,
     pub window: Window,
+    /// Whether lanes expand to machines at once, because the page is about one group.
+    has_one_group: bool,
 }
 
-impl LaneView {
-    pub fn of(context: &PageContext, query: &PageQuery) -> LaneView {
+impl<'a> LaneView<'a> {
+    pub fn of(context: &PageContext, query: &PageQuery, path: &'a str) -> LaneView<'a> {
         let asked: i64 = query.text("span").parse().unwrap_or(SPAN_DEFAULT);
         let span_minutes = SPANS.iter().find(|(minutes, _)| *minutes == asked).map_or(SPAN_DEFAULT, |(span, _)| *span);
         let quarters = query.text("move").parse().unwrap_or(0i64).clamp(-MOVED_MAX, MOVED_MAX);
-        LaneView { span_minutes, quarters, window: Window::spanning(context.now, span_minutes * 60_000, quarters) }
+        let window = Window::spanning(context.now, span_minutes * 60_000, quarters);
+        LaneView { path, span_minutes, quarters, window, has_one_group: false }
+    }
+
+    pub fn of_one_group(self) -> LaneView<'a> {
+        LaneView { has_one_group: true, ..self }
     }
 }
 
@@ -122,6 +130,8 @@ struct OperationLane<'a> {
     href: &'a str,
     /// The address that expands or collapses the lane; empty if there is nothing below.
     fold: String,
+    /// What is below the lane: `Groups` or `Machines`.
+    below: &'static str,
     is_open: bool,
     count: String,
     class: &'static str,
@@ -180,7 +190,7 @@ pub fn render_operation_lanes(
     context: &PageContext,
     activities: &[Activity],
     query: &PageQuery,
-    view: LaneView,
+    view: LaneView<'_>,
 ) -> Panel {
     let filter = StageFilter::parse(query.text("show"));
     let is_in_view = |activity: &&Activity| {
@@ -212,14 +222,14 @@ pub fn render_operation_lanes(
     }
 }
 
-fn controls(query: &PageQuery, view: LaneView, filter: StageFilter) -> LaneControls {
-    let to = |name: &str, value: String| query.with(name, &value).address("/");
+fn controls(query: &PageQuery, view: LaneView<'_>, filter: StageFilter) -> LaneControls {
+    let to = |name: &str, value: String| query.with(name, &value).address(view.path);
     let span = |minutes: i64| {
         let word = if minutes == SPAN_DEFAULT { String::new() } else { minutes.to_string() };
-        query.with("move", "").with("span", &word).address("/")
+        query.with("move", "").with("span", &word).address(view.path)
     };
     let moved = |by: i64| match view.quarters + by {
-        0 => query.with("move", "").address("/"),
+        0 => query.with("move", "").address(view.path),
         quarters => to("move", quarters.to_string()),
     };
     let place = SPANS.iter().position(|(minutes, _)| *minutes == view.span_minutes).unwrap_or(1);
@@ -227,7 +237,7 @@ fn controls(query: &PageQuery, view: LaneView, filter: StageFilter) -> LaneContr
         filters: StageFilter::EACH.map(|each| (to("show", each.word().into()), each.label(), each == filter)).into(),
         spans: SPANS.map(|(minutes, label)| (span(minutes), label, minutes == view.span_minutes)).into(),
         earlier: moved(-1),
-        now: query.with("move", "").address("/"),
+        now: query.with("move", "").address(view.path),
         later: moved(1),
         zoom_in: span(SPANS[place.saturating_sub(1)].0),
         zoom_out: span(SPANS[(place + 1).min(SPANS.len() - 1)].0),
@@ -238,7 +248,7 @@ fn controls(query: &PageQuery, view: LaneView, filter: StageFilter) -> LaneContr
 struct Lanes<'a> {
     context: &'a PageContext,
     query: &'a PageQuery,
-    view: LaneView,
+    view: LaneView<'a>,
     activity: &'a Activity,
     sort: String,
 }
@@ -249,6 +259,7 @@ impl Lanes<'_> {
         let key = activity.id.key();
         let is_open = self.query.has_word("open", &key);
         let scopes = activity.scopes();
+        let is_flat = self.view.has_one_group && scopes.len() == 1;
         let events: Vec<&Arc<EventTimeline>> = activity.events.iter().collect();
         lanes.push(self.render_lane(LaneText {
             id: key.clone(),
@@ -257,6 +268,7 @@ impl Lanes<'_> {
             name: activity.title.clone(),
             href: activity.href(),
             fold: if scopes.is_empty() { String::new() } else { self.fold(&key) },
+            below: if is_flat { "Machines" } else { "Groups" },
             is_open,
             count: activity.machine_count().to_string(),
             label: self.label(),
@@ -265,13 +277,16 @@ impl Lanes<'_> {
         if !is_open {
             return;
         }
+        if is_flat {
+            return self.render_machines(&key, &self.sort, 1, &events, lanes);
+        }
         for (number, (scope, events)) in scopes.into_iter().take(LANES_BELOW_MAX).enumerate() {
             self.render_scope(scope, &events, number, lanes);
         }
     }
 
     fn fold(&self, key: &str) -> String {
-        self.query.toggle_word("open", key).address("/")
+        self.query.toggle_word("open", key).address(self.view.path)
     }
 
     fn render_scope(
@@ -298,16 +313,41 @@ impl Lanes<'_> {
             name: if name.is_empty() { "Deleted group".into() } else { name },
             href,
             fold: self.fold(&key),
+            below: "Machines",
             is_open,
             count: found.describe(),
             label: None,
             events,
         }));
         if is_open {
-            let machines = events.iter().flat_map(|event| self.machines_of(region, event));
-            for (number, (name, href, event)) in machines.take(LANES_BELOW_MAX).enumerate() {
-                lanes.push(self.render_machine(&key, &sort, number, (name, href), event));
-            }
+            self.render_machines(&key, &sort, 2, events, lanes);
+        }
+    }
+
+    fn render_machines(
+        &self,
+        key: &str,
+        sort: &str,
+        level: u8,
+        events: &[&Arc<EventTimeline>],
+        lanes: &mut Vec<Fragment>,
+    ) {
+        let machines = events.iter().flat_map(|event| self.machines_of(self.context.region(), event));
+        for (number, (name, href, event)) in machines.take(LANES_BELOW_MAX).enumerate() {
+            let text = LaneText {
+                id: format!("{key}-m{number}"),
+                sort: format!("{sort}-1-{number:04}"),
+                level,
+                name,
+                href: if href.is_empty() { format!("/events/{}", words::event_name(event.id)) } else { href },
+                fold: String::new(),
+                below: "",
+                is_open: false,
+                count: describe_machine(event),
+                label: None,
+                events: &[event],
+            };
+            lanes.push(self.render_lane(text));
         }
     }
 
@@ -321,35 +361,6 @@ impl Lanes<'_> {
             machine.map_or_else(String::new, |machine| address::of_machine(machine))
         };
         event.names.iter().enumerate().map(|(number, name)| (name.clone(), href(number), event)).collect()
-    }
-
-    fn render_machine(
-        &self,
-        key: &str,
-        sort: &str,
-        number: usize,
-        (name, href): (String, String),
-        event: &Arc<EventTimeline>,
-    ) -> Fragment {
-        let state = match (event.stage(), event.is_shown, &event.approved) {
-            (Stage::Finished, _, _) => event.status.to_lowercase(),
-            (Stage::InProgress, _, _) => "in progress".into(),
-            (Stage::Scheduled, false, _) => "no handler".into(),
-            (Stage::Scheduled, true, Some(_)) => "ready".into(),
-            (Stage::Scheduled, true, None) => "not ready".into(),
-        };
-        self.render_lane(LaneText {
-            id: format!("{key}-m{number}"),
-            sort: format!("{sort}-1-{number:04}"),
-            level: 2,
-            name,
-            href: if href.is_empty() { format!("/events/{}", words::event_name(event.id)) } else { href },
-            fold: String::new(),
-            is_open: false,
-            count: state,
-            label: None,
-            events: &[event],
-        })
     }
 
     fn render_lane(&self, text: LaneText<'_>) -> Fragment {
@@ -371,6 +382,7 @@ impl Lanes<'_> {
             href: &text.href,
             description: describe(&text.name, &bars, text.label_text()),
             fold: text.fold.clone(),
+            below: text.below,
             is_open: text.is_open,
             count: text.count.clone(),
             class,
@@ -478,6 +490,7 @@ struct LaneText<'a> {
     name: String,
     href: String,
     fold: String,
+    below: &'static str,
     is_open: bool,
     count: String,
     label: Option<(String, i64)>,
@@ -487,6 +500,17 @@ struct LaneText<'a> {
 impl LaneText<'_> {
     fn label_text(&self) -> &str {
         self.label.as_ref().map_or("", |(text, _)| text)
+    }
+}
+
+/// The state of a machine in one of its events.
+fn describe_machine(event: &EventTimeline) -> String {
+    match (event.stage(), event.is_shown, &event.approved) {
+        (Stage::Finished, _, _) => event.status.to_lowercase(),
+        (Stage::InProgress, _, _) => "in progress".into(),
+        (Stage::Scheduled, false, _) => "no handler".into(),
+        (Stage::Scheduled, true, Some(_)) => "ready".into(),
+        (Stage::Scheduled, true, None) => "not ready".into(),
     }
 }
 

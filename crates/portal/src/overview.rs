@@ -22,7 +22,7 @@ struct GetStarted {
 }
 
 pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
-    let view = LaneView::of(context, query);
+    let view = LaneView::of(context, query, "/");
     let activities = activity::collect(context, view.window.begin()).await;
     let groups = fleet::list_groups(context);
     let outages = Outages::of(context.region(), context.now);

@@ -69,7 +69,7 @@ pub enum Page {
     ScaleSets,
     AddScaleSet,
     Hosts(PageQuery),
-    Host(String),
+    Host(String, PageQuery),
     /// With initial values for the form.
     Maintenance(HashMap<String, String>),
     /// With initial values for the form.
@@ -106,7 +106,7 @@ impl Page {
             ["scale-sets"] => Some(Page::ScaleSets),
             ["scale-sets", "add"] => Some(Page::AddScaleSet),
             ["hosts"] => Some(Page::Hosts(fields)),
-            ["hosts", name] => Some(Page::Host(address::decode_segment(name)?)),
+            ["hosts", name] => Some(Page::Host(address::decode_segment(name)?, fields)),
             ["maintenance"] => Some(Page::Maintenance(query)),
             ["test-kit"] => Some(Page::TestKit(query)),
             _ => None,
@@ -133,7 +133,7 @@ impl Page {
             | Page::ScaleSets
             | Page::AddScaleSet
             | Page::Hosts(_)
-            | Page::Host(_)
+            | Page::Host(_, _)
             | Page::Maintenance(_) => false,
         }
     }
@@ -158,7 +158,7 @@ impl Page {
             Page::ScaleSets => Ok(group::render_scale_sets(context)),
             Page::AddScaleSet => Ok(scale_set_wizard::render(context)),
             Page::Hosts(query) => Ok(hosts::render(context, query, "", &FieldErrors::default())),
-            Page::Host(name) => host::render(context, name).await,
+            Page::Host(name, query) => host::render(context, name, query).await,
             Page::Maintenance(query) => Ok(maintenance::render(context, &PlanFields::from_query(query))),
             Page::TestKit(query) => Ok(test_kit::render(context, &TestKitFields::from_query(query))),
         }

@@ -315,3 +315,20 @@ fn pages_of_a_group_a_machine_and_a_host_begin_with_their_state() {
     assert_has(&state(&machine), &["Rebooting"]);
     assert_has(&state("/hosts/n-1"), &["1 down"]);
 }
+
+#[test]
+fn pages_of_a_group_and_a_host_have_one_lane_per_operation() {
+    let server = hosts();
+    let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
+    let plan = json!({ "target": { "host": "n-1" }, "type": "Reboot" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    for (path, below) in [(format!("/groups/{group}"), "Machines"), ("/hosts/n-1".to_owned(), "Groups")] {
+        let lane = between(&browser.page(&path), &format!("id=\"op-{id}\""), "</svg>");
+        let links = [format!("href=\"/operations/{id}\""), format!("href=\"{path}?open=op-{id}\"")];
+        assert_has(&lane, &[&links[0], &links[1], &format!("{below} of Reboot of host n-1")]);
+        let page = browser.page(&format!("{path}?open=op-{id}"));
+        assert_eq!(page.matches("class=\"lane op l1").count(), 1, "{page}");
+    }
+    assert!(!browser.page("/hosts/n-2").contains("class=\"lane"));
+}
