@@ -9,7 +9,8 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::nearest::describe_unknown;
-use crate::{Nullable, Time, Word, object};
+use crate::span::format_span;
+use crate::{Nullable, Time, Word, count_of, object};
 
 /// The longest delay of a fault.
 pub const FAULT_DELAY_MAX: Duration = Duration::from_secs(300);
@@ -114,6 +115,38 @@ pub struct Fault {
     pub matched: u64,
     /// Requests that it affected.
     pub affected: u64,
+}
+
+impl Fault {
+    /// The kind with its parameters, and the requests that it applies to: `Delay 2s, GET only, 50% of requests`.
+    pub fn describe(&self) -> String {
+        let kind = self.fault.as_str();
+        let mut words = vec![match self.fault {
+            FaultKind::Status { status, retry_after_seconds: Some(secs) } => {
+                format!("{kind} {status}, Retry-After {secs}s")
+            }
+            FaultKind::Status { status, retry_after_seconds: None } => format!("{kind} {status}"),
+            FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => format!("{kind} {}", format_span(delay)),
+            FaultKind::Reset
+            | FaultKind::Truncated
+            | FaultKind::Malformed
+            | FaultKind::IncarnationRestart
+            | FaultKind::EventsVanish
+            | FaultKind::UnknownType => kind.to_owned(),
+        }];
+        words.extend(self.method.map(|method| format!("{} only", method.as_str())));
+        words.extend(self.documents_only.then(|| "documents only".to_owned()));
+        words.extend(self.percent.map(|percent| format!("{percent}% of requests")));
+        words.join(", ")
+    }
+
+    /// The remaining requests and time: `2 requests left, until 12:00`. `until` is the end as the caller writes times.
+    pub fn describe_remaining(&self, until: Option<String>) -> String {
+        let left = self.count.map(|count| count_of(count.saturating_sub(self.affected) as usize, "request"));
+        let mut words: Vec<String> = left.map(|left| format!("{left} left")).into_iter().collect();
+        words.extend(until.map(|until| format!("until {until}")));
+        if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]

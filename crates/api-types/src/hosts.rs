@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventType, HostPhase, Id, Nullable, Number, ResourceName, Text, Time, WaitFor};
+use crate::{EventType, HostPhase, Id, Nullable, Number, ResourceName, RolloutOwner, Text, Time, WaitFor};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -102,6 +102,9 @@ pub struct NewDrain {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DrainPreview {
     pub machines: Vec<DrainMove>,
+    /// Running rollouts that own the host, or groups of its machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutOwner>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, Time, WaitFor};
+use crate::{
+    Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, RolloutOwner, Time, WaitFor,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -102,6 +104,9 @@ pub struct OperationGroup {
 pub struct DryRun {
     pub operation: Operation,
     pub events: Vec<Event>,
+    /// Running rollouts that own hosts or groups of the affected machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutOwner>,
 }
 
 /// An event of an operation.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday, join_first,
+    Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday, count_of,
+    join_first,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -229,6 +230,9 @@ pub struct RolloutStep {
     pub waiting_machines: Vec<String>,
 }
 
+/// Machines that a reason names in one line of text.
+const NAMED_MAX: usize = 2;
+
 /// The reason why a rollout, drain or other operation waits, with its details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -292,42 +296,50 @@ impl WaitFor {
         self
     }
 
-    /// The first machines by name: `web_1, web_2 and 6 more`.
-    fn list_machines(&self) -> String {
-        /// Names in one line of text.
-        const NAMED_MAX: usize = 3;
-        let count = self.machine_count.map_or(self.machines.len(), |count| count as usize);
-        join_first(&self.machines, count, NAMED_MAX)
+    /// The reason, as the object of "waits for". The caller decides how times and names are written.
+    pub fn describe(&self, write_time: impl Fn(Time) -> String, write_name: impl Fn(&str) -> String) -> String {
+        let name = |text: &Option<String>| write_name(text.as_deref().unwrap_or_default());
+        let until = || self.until.map_or_else(String::new, &write_time);
+        let machines = || self.list_machines(&write_name);
+        match self.reason {
+            WaitReason::Window => format!("the window at {}", until()),
+            WaitReason::Start => format!("its start: the first step is announced at {}", until()),
+            WaitReason::Pause => format!("the end of the pause at {}", until()),
+            WaitReason::Availability => {
+                let (down, max) = (self.unavailable.unwrap_or(0), self.max_unavailable.unwrap_or(0));
+                format!("machines of {}: {down} are unavailable, and at most {max} may be", name(&self.group))
+            }
+            WaitReason::Capacity => format!("a host with room for {}", name(&self.machine)),
+            WaitReason::Approvals => match (self.approvals_missing, self.approvals_total) {
+                (Some(missing), Some(total)) => format!("{}: {}", count_approvals(missing, total), machines()),
+                (_, _) => "approvals, or the end of the notice period".to_owned(),
+            },
+            WaitReason::Host => format!("host {}", name(&self.host)),
+            WaitReason::Notice => format!("the planned time {} (no handler): {}", until(), machines()),
+            WaitReason::Event => format!("another event on {}", machines()),
+            WaitReason::Paused => "its rollout, which is paused".to_owned(),
+            WaitReason::Unknown(word) => write_name(word.as_str()),
+        }
     }
 
-    fn write_approvals(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Some(missing), Some(total)) = (self.approvals_missing, self.approvals_total) else {
-            return f.write_str("approvals, or the end of the notice period");
-        };
-        write!(f, "{missing} of {total} approvals: {}", self.list_machines())?;
-        self.until.map_or(Ok(()), |time| write!(f, "; the notice period ends at {time}"))
+    /// The first machines by name: `web_1, web_2 and 6 more`.
+    fn list_machines(&self, write_name: impl Fn(&str) -> String) -> String {
+        let count = self.machine_count.map_or(self.machines.len(), |count| count as usize);
+        join_first(self.machines.iter().map(|machine| write_name(machine)), count, NAMED_MAX)
     }
+}
+
+/// `8 of 20 approvals missing`.
+fn count_approvals(missing: u32, total: u32) -> String {
+    format!("{missing} of {} missing", count_of(total as usize, "approval"))
 }
 
 impl std::fmt::Display for WaitFor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let or = |text: &Option<String>| text.clone().unwrap_or_default();
-        let until = self.until.map_or_else(String::new, |time| time.to_string());
-        match self.reason {
-            WaitReason::Window => write!(f, "the maintenance window that opens at {until}"),
-            WaitReason::Start => write!(f, "its start: the first step is announced at {until}"),
-            WaitReason::Pause => write!(f, "the end of the pause at {until}"),
-            WaitReason::Availability => {
-                let (down, max) = (self.unavailable.unwrap_or(0), self.max_unavailable.unwrap_or(0));
-                write!(f, "machines of {}: {down} are unavailable, and at most {max} may be", or(&self.group))
-            }
-            WaitReason::Capacity => write!(f, "a host with room for {}", or(&self.machine)),
-            WaitReason::Approvals => self.write_approvals(f),
-            WaitReason::Host => write!(f, "host {}", or(&self.host)),
-            WaitReason::Notice => write!(f, "the planned time {until} of {}", self.list_machines()),
-            WaitReason::Event => write!(f, "another event on {}", self.list_machines()),
-            WaitReason::Paused => write!(f, "its rollout, which is paused"),
-            WaitReason::Unknown(word) => f.write_str(word.as_str()),
+        f.write_str(&self.describe(|time| time.to_string(), str::to_owned))?;
+        match (self.reason, self.until) {
+            (WaitReason::Approvals, Some(time)) => write!(f, "; the notice period ends at {time}"),
+            (_, _) => Ok(()),
         }
     }
 }
@@ -354,7 +366,74 @@ pub struct RolloutPreview {
     pub waits: Vec<ExpectedWait>,
     /// Other operations with events on the targets.
     pub conflicts: Vec<Id>,
+    /// Those of them that have not been forgotten, with their titles.
+    #[serde(default)]
+    pub conflicting_operations: Vec<ConflictingOperation>,
     pub groups: Vec<GroupAvailability>,
+}
+
+/// A pending operation on the targets of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConflictingOperation {
+    pub id: Id,
+    /// What it does to what.
+    pub title: String,
+    pub requested_by: String,
+}
+
+/// A running rollout that owns the host or group of a machine which another operation affects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutOwner {
+    /// ID of the rollout.
+    pub rollout: Id,
+    /// Its description, or what it does to what.
+    pub title: String,
+    /// Host, group or machine that it owns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// State of the step that contains the machine.
+    pub state: RolloutStepPhase,
+}
+
+impl RolloutOwner {
+    /// Maximum number of owners that a preview lists.
+    pub const LISTED_MAX: usize = 20;
+
+    /// The host, group or machine: `Host n-2`.
+    pub fn subject(&self) -> String {
+        match (&self.host, &self.group, &self.machine) {
+            (Some(host), _, _) => format!("Host {host}"),
+            (None, Some(group), _) => format!("Group {group}"),
+            (None, None, Some(machine)) => machine.clone(),
+            (None, None, None) => "It".to_owned(),
+        }
+    }
+
+    /// How far the rollout has got with it: `reaches it later`.
+    pub fn progress(&self) -> &'static str {
+        match self.state {
+            RolloutStepPhase::Pending => "reaches it later",
+            RolloutStepPhase::InProgress => "has reached it",
+            RolloutStepPhase::Succeeded
+            | RolloutStepPhase::Failed
+            | RolloutStepPhase::Skipped
+            | RolloutStepPhase::Canceled
+            | RolloutStepPhase::Unknown(_) => "is done with it",
+        }
+    }
+}
+
+impl std::fmt::Display for RolloutOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (subject, progress) = (self.subject(), self.progress());
+        write!(f, "{subject} belongs to the rollout '{}' ({}), which {progress}.", self.title, self.rollout)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 use crate::{
     Details, Event, EventId, Group, MachineEvictionPolicy, MachinePriority, NewGroup, Nullable, Operation,
-    OrchestrationMode, Policy, ResourceName, Tags, TerminateNotification, UpgradePolicy, nullable_object, object,
+    OrchestrationMode, Policy, ResourceName, RolloutOwner, Tags, TerminateNotification, UpgradePolicy, nullable_object,
+    object,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -161,6 +162,9 @@ pub struct ScaleSetChanged {
     /// In a dry run, the events that would be created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
+    /// In a dry run, the running rollouts that own hosts or the group of the instances to delete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutOwner>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

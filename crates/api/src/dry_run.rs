@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::MatchedPath;
 use axum::response::Response;
 use forewarn_api_types::{DryRun, Operation};
-use forewarn_core::{Command, Rejection, Snapshot};
+use forewarn_core::{Command, Guid, MachineId, Region, Rejection, Snapshot};
 use forewarn_engine::{CommittedBundle, Engine};
 use http::request::Parts;
 use http::{Method, Uri};
 
-use super::render::render_events_of;
+use super::render::{render_events_of, render_owners};
 use super::{Actions, extract};
 
 /// Everything that creates events, except drains and rollouts, which have previews of their own.
@@ -73,11 +73,21 @@ impl Actions {
         match &self.2 {
             Execution::Real => extract::respond_accepted(operation),
             Execution::Dry(trial) => {
-                let events = trial.0.get().map(|after| render_events_of(&after.region, &operation));
-                extract::respond_ok(DryRun { operation, events: events.unwrap_or_default() })
+                let after = trial.0.get().map(|after| &after.region);
+                let events = after.map_or_else(Vec::new, |after| render_events_of(after, &operation));
+                // The region before the operation, because maintenance of a group becomes a rollout itself.
+                let machines = after.map_or_else(Vec::new, |after| list_machines(after, &operation));
+                let rollouts = render_owners(&self.engine().snapshot().region, machines);
+                extract::respond_ok(DryRun { operation, events, rollouts })
             }
         }
     }
+}
+
+/// The machines that an operation affects.
+fn list_machines(region: &Region, operation: &Operation) -> Vec<MachineId> {
+    let events = operation.events.iter().filter_map(|part| region.event(Guid(part.id.0)));
+    events.flat_map(|event| event.resources.iter().map(|resource| resource.machine)).collect()
 }
 
 /// Takes the parameter out of a request to a route that supports it.

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use forewarn_api::{describe_request, render_wait};
-use forewarn_api_types::{WaitFor, WaitReason};
+use forewarn_api::{describe_request, name_operation, name_rollout, name_step, render_wait};
+use forewarn_api_types::{WaitFor, WaitReason, join_names};
 use forewarn_core::{
-    EventKind, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout,
-    RolloutAction, RolloutId, RolloutState, RolloutTargets, ScopeId, StepState, StepTarget, Target, Timestamp,
+    EventKind, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout, RolloutAction,
+    RolloutId, RolloutState, ScopeId, StepState, Timestamp,
 };
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
@@ -140,7 +140,7 @@ pub fn find_cause(region: &Region, operation: OperationId) -> ActivityId {
 /// The title of an operation or rollout that the region has.
 pub fn find_title(region: &Region, id: ActivityId) -> String {
     let title = match id {
-        ActivityId::Operation(id) => region.operation(id).map(|operation| title_of(region, operation)),
+        ActivityId::Operation(id) => region.operation(id).map(|operation| name_operation(region, operation)),
         ActivityId::Rollout(id) => region.rollout(id).map(|rollout| title_of_rollout(region, rollout)),
     };
     title.unwrap_or_else(|| "an operation that has ended".into())
@@ -169,7 +169,7 @@ impl Activity {
         let kind = events.first().map_or("Reboot", |event| static_kind(&event.kind));
         let names = events.iter().flat_map(|event| event.names.iter().cloned());
         Activity {
-            title: format!("{kind} of {}", words::join_many(names)),
+            title: format!("{kind} of {}", join_names(names)),
             asked: events.iter().map(|event| event.appeared).min().unwrap_or(Timestamp(0)),
             ..Activity::blank(id, kind, Severity::of_word(kind))
         }
@@ -179,7 +179,7 @@ impl Activity {
         let kind = kind_of(operation);
         let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());
         Activity {
-            title: title_of(region, operation),
+            title: name_operation(region, operation),
             requested_by: operation.by.to_string(),
             asked: operation.asked,
             note: describe_request(region, operation).unwrap_or_default(),
@@ -355,89 +355,4 @@ fn static_kind(kind: &str) -> &'static str {
         EventKind::SpotRebalanceRecommendation,
     ];
     all.into_iter().find(|known| known.as_str() == kind).map_or("Event", words::event_kind)
-}
-
-/// The description of a rollout, or what it does to what.
-pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
-    if let Some(description) = rollout.plan.description.as_deref().filter(|text| !text.is_empty()) {
-        return description.to_owned();
-    }
-    let (kind, _) = kind_of_rollout(rollout);
-    let several = |names: BTreeSet<String>| format!("{kind} of {}", words::join_many(names.into_iter()));
-    match &rollout.targets {
-        RolloutTargets::Hosts(hosts) => match &hosts[..] {
-            [host] => format!("{kind} of host {host}"),
-            _ => format!("{kind} of {} hosts", hosts.len()),
-        },
-        RolloutTargets::Groups(groups) => several(groups.iter().map(|group| name_group(region, *group)).collect()),
-        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
-            several(machines.iter().map(|machine| name_machine(region, *machine)).collect())
-        }
-    }
-}
-
-pub fn name_step(region: &Region, target: &StepTarget) -> String {
-    match target {
-        StepTarget::Host(host) => host.to_string(),
-        StepTarget::Domain { group, domain } => format!("{}, update domain {domain}", name_group(region, *group)),
-        StepTarget::Machine(id) => name_machine(region, *id),
-        StepTarget::Machines { domain, .. } => format!("update domain {domain}"),
-    }
-}
-
-fn name_machine(region: &Region, id: MachineId) -> String {
-    region.machine(id).map_or_else(|| "a deleted machine".into(), |machine| machine.name.to_string())
-}
-
-fn name_group(region: &Region, id: forewarn_core::GroupId) -> String {
-    region.group(id).map_or_else(|| "a deleted group".into(), |group| group.name.to_string())
-}
-
-/// A title that names the cause: `Hardware failure on host r02-n06`, `Restart of 6 instances of api`.
-pub fn title_of(region: &Region, operation: &Operation) -> String {
-    let machines = |verb: &str, ids: &[MachineId]| format!("{verb} of {}", name_machines(region, operation, ids));
-    match &operation.request {
-        Request::Restart { machines: ids } => machines("Restart", ids),
-        Request::Redeploy { machines: ids } => machines("Redeploy", ids),
-        Request::PerformMaintenance { machines: ids } => machines("Self-service maintenance", ids),
-        Request::Evict { machine } => machines("Eviction", &[*machine]),
-        Request::RecommendRebalance { machine } => machines("Rebalance recommendation", &[*machine]),
-        Request::Delete { group: Some(group), .. } => format!("Deletion of {}", name_group(region, *group)),
-        Request::Delete { machines: ids, group: None } => machines("Deletion", ids),
-        Request::Maintain { target, plan } => {
-            format!("{} of {}", plan.kind.as_str(), name_target(region, operation, target))
-        }
-        Request::Drain(plan) => format!("Drain of host {}", plan.host),
-        Request::Fail { target: target @ (Target::Host(_) | Target::Group(_)), .. } => {
-            format!("Hardware failure on {}", name_target(region, operation, target))
-        }
-        Request::Fail { target, .. } => format!("Hardware failure of {}", name_target(region, operation, target)),
-    }
-}
-
-fn name_target(region: &Region, operation: &Operation, target: &Target) -> String {
-    match target {
-        Target::Machines(ids) => name_machines(region, operation, ids),
-        Target::Host(host) => format!("host {host}"),
-        Target::Group(id) => name_group(region, *id),
-    }
-}
-
-/// The names of a few machines, or the number of instances of a group.
-fn name_machines(region: &Region, operation: &Operation, ids: &[MachineId]) -> String {
-    let known: Vec<&Arc<Machine>> = ids.iter().filter_map(|id| region.machine(*id)).collect();
-    if known.is_empty() {
-        // Deleted machines keep their names in the events.
-        let events = operation.parts.iter().filter_map(|part| region.event(part.event));
-        let names: Vec<String> =
-            events.flat_map(|event| event.resources.iter().map(|one| one.name.to_string())).collect();
-        return if names.is_empty() { "deleted machines".into() } else { words::join_names(&names) };
-    }
-    let groups: BTreeSet<_> = known.iter().map(|machine| machine.membership.group()).collect();
-    match groups.iter().next() {
-        Some(Some(group)) if known.len() > 2 && groups.len() == 1 => {
-            format!("{} machines of {}", known.len(), name_group(region, *group))
-        }
-        _ => words::join_many(known.iter().map(|machine| machine.name.to_string())),
-    }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api::Action;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{MachineId, Name, Region, Timestamp, UNLIMITED};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
@@ -100,7 +100,7 @@ impl AttentionReason {
             return Some(AttentionReason::NoNotice);
         }
         if !activity.failures.is_empty() {
-            return Some(AttentionReason::Failed(words::join_names(&activity.failures)));
+            return Some(AttentionReason::Failed(join_names(&activity.failures)));
         }
         let is_soon = is_soon(context, activity);
         if let Some(dip) = find_dip(context, activity, is_soon) {
@@ -139,12 +139,12 @@ impl AttentionReason {
             AttentionReason::Failed(names) => format!("failed: {names}"),
             AttentionReason::NotReady(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
-                format!("{} {verb} not ready: {}", count(names.len(), "machine"), words::join_names(names))
+                format!("{} {verb} not ready: {}", count_of(names.len(), "machine"), join_names(names))
             }
             AttentionReason::NoHandler(names) => {
                 let verbs = if names.len() == 1 { ("has", "was") } else { ("have", "were") };
-                let machines = count(names.len(), "machine");
-                format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, words::join_names(names))
+                let machines = count_of(names.len(), "machine");
+                format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, join_names(names))
             }
             AttentionReason::BelowFloor(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
@@ -237,7 +237,7 @@ fn describe_others(more: usize, calm: &[&Activity], outages: &Outages) -> String
         (more, _) => format!("{more} more need attention"),
     };
     match calm.iter().map(|activity| outages.down_by(activity.id)).sum::<usize>() {
-        down if down > 0 && more == 0 => format!("{note}, {} down", count(down, "machine")),
+        down if down > 0 && more == 0 => format!("{note}, {} down", count_of(down, "machine")),
         _ => note,
     }
 }
@@ -255,9 +255,9 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         note: String::new(),
         concern: AttentionReason::HostOff,
         when: "<b>now</b>".into(),
-        impact: format!("{} down", count(machines.len(), "machine")),
+        impact: format!("{} down", count_of(machines.len(), "machine")),
         is_down: true,
-        machines: words::join_many(names),
+        machines: join_names(names),
         meter: Readiness::default().render(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
@@ -291,7 +291,7 @@ fn describe_activity<'a>(
         when: describe_time(activity),
         impact: describe_impact(activity, down),
         is_down: down > 0,
-        machines: words::join_many(activity.live_names().into_iter().map(str::to_owned)),
+        machines: join_names(activity.live_names().into_iter().map(str::to_owned)),
         meter: activity.readiness().render(),
         inaction,
         csrf: &context.visitor.session.csrf,
@@ -338,10 +338,10 @@ fn describe_time(activity: &Activity) -> String {
 fn describe_impact(activity: &Activity, down: usize) -> String {
     let all = activity.live_names().len();
     match (activity.kind, down, all.saturating_sub(down)) {
-        ("Terminate", _, _) => format!("{} to delete", count(all, "machine")),
-        (_, 0, _) => count(all, "machine"),
-        (_, _, 0) => format!("{} down", count(down, "machine")),
-        (_, _, next) => format!("{} down, {next} next", count(down, "machine")),
+        ("Terminate", _, _) => format!("{} to delete", count_of(all, "machine")),
+        (_, 0, _) => count_of(all, "machine"),
+        (_, _, 0) => format!("{} down", count_of(down, "machine")),
+        (_, _, next) => format!("{} down, {next} next", count_of(down, "machine")),
     }
 }
 
@@ -394,7 +394,7 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
         None => String::new(),
         Some((_, UNLIMITED)) => "with any number of failures".into(),
-        Some((failures, max)) => format!("{failures} of {} tolerated", count(max as usize, "failed machine")),
+        Some((failures, max)) => format!("{failures} of {} tolerated", count_of(max as usize, "failed machine")),
     };
     Inaction { text: "goes on".into(), detail }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use askama::Template;
+use forewarn_api::name_rollout;
 use forewarn_api_types::Time;
 use forewarn_core::{Span, Timestamp, current_or_next};
 use forewarn_widgets::fragment::Fragment;
@@ -83,7 +84,7 @@ fn list_entries(context: &PageContext) -> Vec<Entry> {
                 entries.push(Entry {
                     at: span.start.0,
                     time: format!("{} to {}", words::time(span.start), words::time(span.end)),
-                    title: format!("Window of {}", activity::name_rollout(region, rollout)),
+                    title: format!("Window of {}", name_rollout(region, rollout)),
                     href: activity::ActivityId::Rollout(rollout.id).href(),
                     kind,
                     severity: severity.class(),

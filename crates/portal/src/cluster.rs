@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api_types::{ClusterNode, ClusterReport, EtcdMember, HostAgent};
+use forewarn_api_types::{ClusterNode, ClusterReport, EtcdMember, HostAgent, count_of};
 use forewarn_core::{Contact, Host, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::table::{self, Column, SortOrder};
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::operation::Sentence;
@@ -111,7 +110,7 @@ fn describe_leader(report: &ClusterReport) -> String {
     };
     let mut parts = vec![leader];
     if !report.nodes.is_empty() {
-        parts.push(count(report.nodes.len(), "server"));
+        parts.push(count_of(report.nodes.len(), "server"));
     }
     let behind = report.nodes.iter().filter(|node| node.behind > 0).count();
     if behind > 0 {
@@ -119,7 +118,7 @@ fn describe_leader(report: &ClusterReport) -> String {
     }
     let failing = report.etcd.iter().filter(|member| !member.errors.is_empty()).count();
     if failing > 0 {
-        let members = count(report.etcd.len(), "etcd member");
+        let members = count_of(report.etcd.len(), "etcd member");
         parts.push(format!(r#"<span class="red">{failing} of {members} failing</span>"#));
     }
     parts.join(r#" <span class="qq">·</span> "#)

@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forewarn_api::{find_owner, render_owner};
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    Event, EventKind, GroupId, Machine, OperationId, Power, Region, Rollout, RolloutStep, Status, StepState,
-    StepTarget, Timestamp,
+    Event, EventKind, GroupId, Machine, OperationId, Power, Region, RolloutStep, Status, StepState, Timestamp,
 };
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
-use forewarn_widgets::words::{self, count};
+use forewarn_widgets::words;
 
-use super::activity::{ActivityId, find_cause, find_title, name_rollout};
+use super::activity::{ActivityId, find_cause, find_title};
 use super::fleet::{GroupKey, key_of};
 
 /// The assumed impact of an event that announces no duration.
@@ -40,39 +41,16 @@ impl GroupDip {
     }
 }
 
-/// The rollout that owns the host or group of a machine, with its step.
-pub fn find_owner<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Arc<Rollout>, &'r RolloutStep)> {
-    let is_of_machine = |step: &&RolloutStep| match &step.target {
-        StepTarget::Host(host) => machine.host.as_ref() == Some(host),
-        StepTarget::Domain { group, domain } => {
-            machine.membership.group() == Some(*group) && machine.update_domain == *domain
-        }
-        StepTarget::Machine(id) => machine.id == *id,
-        StepTarget::Machines { machines, .. } => machines.contains(&machine.id),
-    };
-    region.live_rollouts().find_map(|rollout| Some((rollout, rollout.steps.iter().find(is_of_machine)?)))
-}
-
 /// A sentence that names the rollout that owns the host or group of a machine. HTML.
 pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
-    let (rollout, step) = find_owner(region, machine)?;
-    let link = format!(
-        r#"<a href="{}">{}</a>"#,
-        ActivityId::Rollout(rollout.id).href(),
-        words::escape_html(name_rollout(region, rollout))
-    );
-    let target = match &step.target {
-        StepTarget::Host(host) => format!("Its host {}", words::escape_html(host)),
-        StepTarget::Domain { .. } => "Its group".into(),
-        StepTarget::Machine(_) | StepTarget::Machines { .. } => "It".into(),
-    };
-    Some(match step.state {
-        StepState::Pending => format!("{target} belongs to the rollout {link}, which reaches it later."),
-        StepState::InProgress => format!("{target} belongs to the rollout {link}, which has reached it."),
-        StepState::Succeeded | StepState::Failed | StepState::Skipped | StepState::Canceled => {
-            format!("{target} belongs to the rollout {link}, which is done with it.")
-        }
-    })
+    let owner = render_owner(region, machine)?;
+    Some(format!(
+        r#"{} belongs to the rollout <a href="/rollouts/{}">{}</a>, which {}."#,
+        words::escape_html(owner.subject()),
+        owner.rollout,
+        words::escape_html(&owner.title),
+        owner.progress()
+    ))
 }
 
 /// A warning that names other operations on the machines of a rollout. Empty if there are none.
@@ -87,7 +65,7 @@ pub fn warn_of_operations(region: &Region, operations: &[OperationId]) -> String
     }
     Callout {
         class: "c-red",
-        title: format!("{} on the same machines", count(causes.len(), "other operation")),
+        title: format!("{} on the same machines", count_of(causes.len(), "other operation")),
         text: name_causes(region, &causes),
     }
     .render()
@@ -114,7 +92,7 @@ pub fn warn_about(region: &Region, own: ActivityId, events: &[&Arc<Event>], dips
     let names: Vec<String> = below.iter().map(|dip| describe_dip(dip)).collect();
     let title = match (names.is_empty(), causes.is_empty()) {
         (true, true) => return String::new(),
-        (false, _) => words::join_names(&names),
+        (false, _) => join_names(&names),
         (true, false) => "Other operations affect the same machines".into(),
     };
     let text = if causes.is_empty() {
@@ -147,7 +125,7 @@ pub fn describe_dip(dip: &GroupDip) -> String {
 fn name_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> String {
     let link =
         |id: &ActivityId| format!(r#"<a href="{}">{}</a>"#, id.href(), words::escape_html(find_title(region, *id)));
-    words::join_names(&causes.iter().map(link).collect::<Vec<_>>())
+    join_names(&causes.iter().map(link).collect::<Vec<_>>())
 }
 
 /// The groups of these events, which belong to one cause, while they have their impact.

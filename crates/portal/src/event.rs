@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forewarn_api_types::join_names;
 use forewarn_core::{Event, EventId, Operation, Status};
 use forewarn_store::HistoryQuery;
 use forewarn_widgets::facts::Facts;
@@ -12,7 +13,7 @@ use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::{activity, history, operation, timeline};
-use forewarn_api::Action;
+use forewarn_api::{Action, name_operation};
 
 pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, NotFound> {
     let region = context.region();
@@ -35,7 +36,7 @@ pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, N
     let title = if names.is_empty() {
         format!("Event {}", words::event_name(id))
     } else {
-        format!("{kind} of {}", words::join_names(&names))
+        format!("{kind} of {}", join_names(&names))
     };
     Ok(PageContent {
         title,
@@ -96,7 +97,7 @@ fn list_facts(context: &PageContext, event: &Event) -> Facts {
     let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
     let hosts: std::collections::BTreeSet<_> = machines.filter_map(|machine| machine.host.clone()).collect();
     if !hosts.is_empty() {
-        facts.push(("Host", words::join_many(hosts.iter().map(|host| words::host_link(host)))));
+        facts.push(("Host", join_names(hosts.iter().map(|host| words::host_link(host)))));
     }
     facts.retain(|(_, value)| !value.is_empty());
     Facts { facts }
@@ -107,15 +108,15 @@ fn find_operations<'s>(context: &'s PageContext, event: &Event) -> impl Iterator
 }
 
 fn requesters(context: &PageContext, event: &Event) -> String {
-    words::join_many(
+    join_names(
         find_operations(context, event)
             .map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))),
     )
 }
 
 fn operation_links(context: &PageContext, event: &Event) -> String {
-    words::join_many(find_operations(context, event).map(|one| {
-        let title = words::escape_html(activity::title_of(context.region(), one));
+    join_names(find_operations(context, event).map(|one| {
+        let title = words::escape_html(name_operation(context.region(), one));
         format!(r#"<a href="{}">{title}</a>"#, activity::ActivityId::Operation(one.id).href())
     }))
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
+use forewarn_api_types::count_of;
 use forewarn_core::{EventKind, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
@@ -85,10 +85,10 @@ fn render_lead(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Stri
     let region = context.region();
     let hosts: std::collections::BTreeSet<_> =
         region.group_members(group).filter_map(|machine| machine.host.as_ref()).collect();
-    let on_hosts = if hosts.is_empty() { String::new() } else { format!(" on {}", count(hosts.len(), "host")) };
+    let on_hosts = if hosts.is_empty() { String::new() } else { format!(" on {}", count_of(hosts.len(), "host")) };
     let facts = [
         words::group_kind(group).to_owned(),
-        format!("<b>{}</b>{on_hosts}", count(fleet.machines, "machine")),
+        format!("<b>{}</b>{on_hosts}", count_of(fleet.machines, "machine")),
         format!("Handlers polling: <b>{}</b>", handler::describe_group(context, group)),
         format!("Floor <b>{}</b>", fleet.floor()),
     ];

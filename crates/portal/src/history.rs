@@ -2,14 +2,17 @@
 //! that the history of a group is filtered from the most recent rows.
 
 use askama::Template;
-use forewarn_core::{Machine, Region};
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_api::name_operation;
+use forewarn_api_types::join_names;
+use forewarn_core::{Machine, OperationResult, Outcome, Region};
+use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow, RolloutFact};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words;
 
-use super::activity::title_of;
+use super::activity::ActivityId;
 use super::page_context::PageContext;
+use super::timeline::approver_name;
 
 /// Rows per page.
 const ROWS_SHOWN: usize = 50;
@@ -77,61 +80,88 @@ fn render_rows<'r>(context: &PageContext, rows: impl Iterator<Item = &'r History
 }
 
 fn render_row(region: &Region, row: &HistoryRow) -> Fragment {
-    let actor = row.actor.as_deref().map_or_else(String::new, |actor| format!(" by {actor}"));
-    let machines = words::join_names(&row.machines);
-    let outcome = row.outcome.as_deref().unwrap_or_default();
-    // The region knows events and operations until an hour after their end.
-    let event = row.event.and_then(|id| region.event(id)).map(|event| words::event_kind(event.kind));
-    let of_event = event.map_or_else(|| machines.clone(), |kind| format!("{kind} of {machines}"));
-    let operation = row.operation.and_then(|id| region.operation(id));
-    let what = match row.kind.as_str() {
-        "appeared" => format!("{outcome} appeared for {machines}"),
-        "approved" if machines.is_empty() => format!("approved{actor}"),
-        "approved" => format!("{of_event} approved{actor}"),
-        "started" => format!("{} started on {machines}", event.unwrap_or("event")),
-        "ended" if machines.is_empty() => format!("ended: {}{actor}", outcome.replace('-', " ")),
-        "ended" => format!("{of_event} ended: {}{actor}", outcome.replace('-', " ")),
-        "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
-        "operation-ended" => match operation {
-            Some(operation) => format!("{}: {outcome}", title_of(region, operation)),
-            None => format!("operation {outcome}"),
-        },
-        "rollout" => describe_rollout(row, outcome),
-        "scope-on" => "handler connected".into(),
-        "scope-off" => "handler disconnected".into(),
-        "host" => format!("host {} is {}", row.target.as_deref().unwrap_or_default(), outcome.to_lowercase()),
-        other => format!("{} {machines}", other.replace('-', " ")),
-    };
+    let fact = row.fact();
     let sort = format!("{:016}", u64::MAX - row.number);
     let id = format!("row-{}", row.number);
     let line = HistoryLine {
         id: id.clone(),
         sort: sort.clone(),
         at: words::time(row.at),
-        kind: row.kind.replace("scope-on", "handler").replace("scope-off", "handler").replace('-', " "),
-        what,
-        href: match (row.event, row.operation, row.kind.as_str()) {
+        kind: match fact {
+            Some(HistoryFact::ScopeOn | HistoryFact::ScopeOff) => "handler".into(),
+            _ => row.kind.replace('-', " "),
+        },
+        what: fact.as_ref().map_or_else(|| join_names(&row.machines), |fact| describe_fact(region, row, fact)),
+        href: match (row.event, row.operation, fact) {
             (Some(event), _, _) => format!("/events/{}", words::event_name(event)),
-            (None, _, "rollout") => format!("/rollouts/{}", row.target.as_deref().unwrap_or_default()),
-            (None, Some(operation), _) => format!("/operations/{operation}"),
+            (None, _, Some(HistoryFact::RolloutChanged(RolloutFact { rollout: Some(id), .. }))) => {
+                ActivityId::Rollout(id).href()
+            }
+            (None, Some(operation), _) => ActivityId::Operation(operation).href(),
             (None, None, _) => String::new(),
         },
     };
     Fragment::render(id, sort, &line)
 }
 
-/// `rollout: step started, host r05-n01`
-fn describe_rollout(row: &HistoryRow, change: &str) -> String {
-    let detail: serde_json::Value = serde_json::from_str(&row.detail).unwrap_or_default();
-    let step = match (detail["host"].as_str(), detail["domain"].as_u64()) {
+/// A row as a phrase: `Reboot of web_1 approved by machine web_1`.
+fn describe_fact(region: &Region, row: &HistoryRow, fact: &HistoryFact) -> String {
+    let machines = join_names(&row.machines);
+    let kind = row.event_kind().map_or("event", words::event_kind);
+    let event = if machines.is_empty() { kind.to_owned() } else { format!("{kind} of {machines}") };
+    match fact {
+        HistoryFact::Appeared(_) => format!("{kind} appeared for {machines}"),
+        HistoryFact::Approved { by } => format!("{event} approved by {}", approver_name(by)),
+        HistoryFact::Started => format!("{kind} started on {machines}"),
+        HistoryFact::Ended(outcome) => format!("{event} ended: {}", describe_end(outcome)),
+        HistoryFact::OperationEnded(ended) => {
+            let operation = row.operation.and_then(|id| region.operation(id));
+            // The region knows an operation until an hour after its end.
+            let title = operation.map_or_else(|| "operation".into(), |operation| name_operation(region, operation));
+            match &ended.result {
+                OperationResult::Succeeded => format!("{title}: succeeded"),
+                OperationResult::Failed(outcome) => format!("{title}: {}", describe_end(outcome)),
+                OperationResult::Canceled { by } => format!("{title}: canceled by {by}"),
+            }
+        }
+        HistoryFact::MachineAdded(_) => format!("machine added {machines}"),
+        HistoryFact::MachineRemoved(_) => format!("machine removed {machines}"),
+        HistoryFact::ScopeOn => "handler connected".into(),
+        HistoryFact::ScopeOff => "handler disconnected".into(),
+        HistoryFact::RolloutChanged(rollout) => describe_rollout(rollout),
+        HistoryFact::HostChanged(host) => match (host.reachable, host.state) {
+            (false, _) => format!("host {} is unreachable", host.host),
+            (true, Some(state)) => format!("host {} is {}", host.host, state.as_str().to_lowercase()),
+            (true, None) => format!("host {} changed", host.host),
+        },
+        HistoryFact::Audit { actor, action, target, .. } => format!("{action} of {target} by {actor}"),
+    }
+}
+
+/// `completed`, `failed: no power`, `canceled by owner`.
+fn describe_end(outcome: &Outcome) -> String {
+    let word = words::outcome_word(outcome).to_lowercase();
+    match outcome {
+        Outcome::Failed(why) if !why.is_empty() => format!("{word}: {why}"),
+        Outcome::Canceled { by } => format!("{word} by {by}"),
+        Outcome::Completed
+        | Outcome::Failed(_)
+        | Outcome::TimedOut
+        | Outcome::Superseded
+        | Outcome::NoEffect
+        | Outcome::ResourceGone => word,
+    }
+}
+
+/// `rollout: step ended, host r05-n01: failed`
+fn describe_rollout(fact: &RolloutFact) -> String {
+    let step = match (&fact.host, fact.domain) {
         (Some(host), _) => format!(", host {host}"),
         (None, Some(domain)) => format!(", update domain {domain}"),
         (None, None) => String::new(),
     };
-    let result = detail["step_state"]
-        .as_str()
-        .filter(|_| change == "step-ended")
-        .map_or_else(String::new, |state| format!(": {state}"));
-    let wait = detail["waits_for"].as_str().map_or_else(String::new, |reason| format!(" for {reason}"));
-    format!("rollout: {}{step}{result}{wait}", change.replace('-', " "))
+    let result = fact.step_state.filter(|_| fact.change == "step-ended");
+    let result = result.map_or_else(String::new, |state| format!(": {}", state.as_str().to_lowercase()));
+    let wait = fact.waits_for.as_ref().map_or_else(String::new, |reason| format!(" for {reason}"));
+    format!("rollout: {}{step}{result}{wait}", fact.change.replace('-', " "))
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
+use forewarn_api_types::count_of;
 use forewarn_core::{Contact, EventKind, Host, HostState, Machine, Operation, Request, ScopeId, Target};
 use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
@@ -11,11 +12,10 @@ use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::state::MachineState;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{self, ActivityId, name_rollout};
+use super::activity::{self, ActivityId};
 use super::fleet::next_event;
 use super::maintenance::render_operations;
 use super::operation::Sentence;
@@ -24,7 +24,7 @@ use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::{history, host_selection, plan};
-use forewarn_api::Action;
+use forewarn_api::{Action, name_rollout};
 
 /// Machines per page.
 const MACHINES_MAX: usize = 1000;
@@ -82,7 +82,7 @@ fn describe_state(context: &PageContext, host: &Host) -> Sentence {
     };
     let mut parts = vec![
         format!(r#"<span class="{class}">{}</span>"#, host_selection::state_word(host)),
-        count(machines.len(), "machine"),
+        count_of(machines.len(), "machine"),
     ];
     let is_down = |machine: &&&std::sync::Arc<Machine>| {
         !matches!(MachineState::of(region, machine), MachineState::Running | MachineState::Paused)

@@ -3,10 +3,9 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api as api;
 use forewarn_api::Actions;
-use forewarn_api_types::NewDrain;
+use forewarn_api_types::{NewDrain, count_of, join_names};
 use forewarn_core::{DrainPlan, Host, HostState, Name};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{waits, words};
 
 use super::action::ButtonStyle;
@@ -78,11 +77,7 @@ pub fn preview_drain(context: &PageContext, host: &str) -> String {
         let names = kind(event);
         if !names.is_empty() {
             let verb = if names.len() == 1 { "is" } else { "are" };
-            sentences.push(format!(
-                "{} {verb} {effect}: {}.",
-                count(names.len(), "machine"),
-                words::join_names(&names)
-            ));
+            sentences.push(format!("{} {verb} {effect}: {}.", count_of(names.len(), "machine"), join_names(&names)));
         }
     }
     let stuck: Vec<String> = moves.iter().filter(|one| one.kind.is_none()).map(|one| name(one.machine)).collect();
@@ -90,7 +85,7 @@ pub fn preview_drain(context: &PageContext, host: &str) -> String {
         let wait = moves.iter().find_map(|one| one.waits_for.as_ref());
         let reason = wait
             .map_or_else(|| "no other host can take them".into(), |wait| waits::render_wait(&api::render_wait(wait)));
-        sentences.push(format!("Not possible yet for {}: {reason}.", words::join_names(&stuck)));
+        sentences.push(format!("Not possible yet for {}: {reason}.", join_names(&stuck)));
     }
     let unnotified = moves.iter().filter_map(|one| region.machine(one.machine));
     let unnotified: Vec<String> = unnotified
@@ -98,7 +93,7 @@ pub fn preview_drain(context: &PageContext, host: &str) -> String {
         .map(|machine| words::escape_html(&machine.name))
         .collect();
     if !unnotified.is_empty() {
-        sentences.push(format!("No handler, not notified: {}.", words::join_names(&unnotified)));
+        sentences.push(format!("No handler, not notified: {}.", join_names(&unnotified)));
     }
     if sentences.is_empty() {
         return "It has no machines and is drained at once.".into();
@@ -131,8 +126,8 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
         action.perform(&actions, host).await?;
     }
     let text = match action {
-        HostAction::Drain => format!("Draining {}.", count(hosts.len(), "host")),
-        HostAction::Activate => format!("Activated {}.", count(hosts.len(), "host")),
+        HostAction::Drain => format!("Draining {}.", count_of(hosts.len(), "host")),
+        HostAction::Activate => format!("Activated {}.", count_of(hosts.len(), "host")),
     };
     let flash = Flash::new(text).with_link("/operations", "Open operations");
     context.portal.shared.flashes.set(&form.visitor.cookie, flash);
@@ -154,7 +149,7 @@ fn confirm<'a>(context: &'a PageContext, form: &'a Form, action: HostAction, hos
         HostAction::Activate => ("Activate", "Activate"),
     };
     Confirmation {
-        title: format!("{verb} {}?", words::join_many(hosts.iter().map(|host| (*host).to_owned()))),
+        title: format!("{verb} {}?", join_names(hosts.iter().map(|host| (*host).to_owned()))),
         previews: hosts.iter().map(preview).collect(),
         action: "/portal/hosts",
         fields: [("act", form.text("act"))].into_iter().chain(hosts.iter().map(|host| ("host", *host))).collect(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api_types::count_of;
 use forewarn_core::{Host, HostState, Name, Region, Status};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
@@ -16,17 +17,16 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, words};
 use http::StatusCode;
 
-use super::activity::{self, ActivityId};
+use super::activity::ActivityId;
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
 use super::page_context::PageContext;
 use super::visitor::Form;
 use super::{Portal, frame, group_table, host_selection};
-use forewarn_api::Action;
+use forewarn_api::{Action, name_rollout};
 
 const HERE: &str = "/hosts";
 
@@ -145,15 +145,15 @@ fn render_head(context: &PageContext, order: SortOrder<'_>, query: &PageQuery) -
 fn describe_fleet(region: &Region) -> String {
     let pools: std::collections::BTreeSet<&Name> = region.hosts().map(|host| &host.pool).collect();
     let mut facts = vec![
-        count(region.hosts().count(), "host"),
-        count(region.machines().filter(|machine| machine.host.is_some()).count(), "machine"),
-        count(pools.len(), "pool"),
+        count_of(region.hosts().count(), "host"),
+        count_of(region.machines().filter(|machine| machine.host.is_some()).count(), "machine"),
+        count_of(pools.len(), "pool"),
     ];
     for rollout in region.live_rollouts() {
         facts.push(format!(
             r#"rollout in progress: <a href="{}">{}</a>"#,
             ActivityId::Rollout(rollout.id).href(),
-            words::escape_html(activity::name_rollout(region, rollout))
+            words::escape_html(name_rollout(region, rollout))
         ));
     }
     let facts: Vec<String> = facts.into_iter().map(|fact| format!("<span>{fact}</span>")).collect();
@@ -323,7 +323,7 @@ fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
         format!(
             r#" <a class="q" href="{}">{}</a>"#,
             ActivityId::Rollout(rollout.id).href(),
-            words::escape_html(activity::name_rollout(region, rollout))
+            words::escape_html(name_rollout(region, rollout))
         )
     });
     let rollout = rollout.unwrap_or_default();

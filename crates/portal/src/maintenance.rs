@@ -6,6 +6,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api_types::join_names;
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
@@ -14,7 +15,6 @@ use forewarn_widgets::{html, words};
 use http::StatusCode;
 
 use super::action::{Button, ButtonStyle};
-use super::activity::title_of;
 use super::flash::Flash;
 use super::fleet::machines_of;
 use super::page_context::PageContext;
@@ -22,7 +22,7 @@ use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use super::{Portal, frame};
-use forewarn_api::Action;
+use forewarn_api::{Action, name_operation};
 
 const HERE: &str = "/maintenance";
 
@@ -135,7 +135,7 @@ fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragmen
     let progress = OperationProgress {
         id: operation.id.to_string(),
         sort: sort.clone(),
-        title: title_of(region, operation),
+        title: name_operation(region, operation),
         href: format!("/operations/{}", operation.id),
         requested: format!("{} {}", words::escape_html(&operation.by), words::time(operation.asked)),
         state: describe_state(region, operation, all),
@@ -212,7 +212,7 @@ fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -
     }
     let row = |(domain, machines): (u32, Vec<&Machine>)| ProgressRow {
         domain: Some(domain),
-        machines: words::join_many(machines.iter().map(|machine| words::escape_html(&machine.name))),
+        machines: join_names(machines.iter().map(|machine| words::escape_html(&machine.name))),
         state: state(domain),
     };
     domains.into_iter().map(row).collect()

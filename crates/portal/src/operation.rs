@@ -7,6 +7,7 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::{Action, render_whole_operation};
 use forewarn_api_types::Operation as OperationSummary;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     Event, EventId, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request,
     ScopeId, ScopeOwner, Status,
@@ -18,7 +19,6 @@ use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::table::{self, Column, SortOrder};
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
@@ -251,7 +251,7 @@ fn describe_state(
             let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
             if down > 0 {
                 let verb = if is_deletion(operation) { "being deleted" } else { "down" };
-                parts.push(format!(r#"<span class="red">{} {verb}</span>"#, count(down, "machine")));
+                parts.push(format!(r#"<span class="red">{} {verb}</span>"#, count_of(down, "machine")));
             }
             if let Some(due) = due {
                 parts.push(format!(
@@ -414,7 +414,7 @@ fn render_groups(context: &PageContext, events: &[&Arc<Event>], dips: &[GroupDip
             group: scope_name(region, *scope),
             machines: machines_in(&of_scope, |_| true),
             meter: Readiness::of(of_scope.iter().map(|event| &***event)).render(),
-            approved_by: words::join_names(&names),
+            approved_by: join_names(&names),
             dip: find_group(region, *scope).and_then(|group| dips.iter().find(|dip| dip.id == group)),
             events: of_scope.iter().take(EVENTS_MAX).map(|event| link_event(event)).collect(),
             more: of_scope.len().saturating_sub(EVENTS_MAX),
@@ -437,7 +437,7 @@ fn find_group(region: &Region, scope: ScopeId) -> Option<GroupId> {
 fn link_event(event: &Event) -> EventLink {
     EventLink {
         href: format!("/events/{}", words::event_name(event.id)),
-        machines: words::join_many(event.resources.iter().map(|resource| resource.name.to_string())),
+        machines: join_names(event.resources.iter().map(|resource| resource.name.to_string())),
         status: words::status(event),
         class: match event.status {
             Status::Scheduled => "scheduled",
@@ -461,10 +461,10 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));
     let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
     if !read.is_empty() {
-        facts.push(("Shown to machines", words::join_names(&read)));
+        facts.push(("Shown to machines", join_names(&read)));
     }
     if !links.is_empty() {
-        facts.push(("Hosts", words::join_names(&links)));
+        facts.push(("Hosts", join_names(&links)));
     }
     if let Some(rollout) = operation.rollout {
         let href = ActivityId::Rollout(rollout).href();

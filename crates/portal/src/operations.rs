@@ -3,7 +3,8 @@
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api::{Action, parse_operation_id};
+use forewarn_api::{Action, name_operation, parse_operation_id};
+use forewarn_api_types::count_of;
 use forewarn_core::{ApprovalScope, Guid, Operation, OperationId, OperationState, Region, Rollout};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
@@ -12,10 +13,9 @@ use forewarn_widgets::selection_bar::SelectionBar;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::waits::render_wait;
 use forewarn_widgets::words;
-use forewarn_widgets::words::count;
 
 use super::action::ButtonStyle;
-use super::activity::{Activity, ActivityId, title_of};
+use super::activity::{Activity, ActivityId};
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::page_context::PageContext;
@@ -200,8 +200,15 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     if !form.is_checked("confirmed") {
         let fields = form.all("id").into_iter().map(|id| ("id", id));
         let confirmation = Confirmation {
-            title: format!("{} {}?", if is_approval { "Approve" } else { "Cancel" }, count(found.len(), "operation")),
-            previews: found.iter().map(|one| (title_of(region, one), preview(context, one, is_approval))).collect(),
+            title: format!(
+                "{} {}?",
+                if is_approval { "Approve" } else { "Cancel" },
+                count_of(found.len(), "operation")
+            ),
+            previews: found
+                .iter()
+                .map(|one| (name_operation(region, one), preview(context, one, is_approval)))
+                .collect(),
             action: "/portal/operations",
             fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
             label: if is_approval { "Approve all" } else { "Cancel operations" },
@@ -213,7 +220,7 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     }
     let actions = context.portal.actions(form.visitor.principal());
     for one in &found {
-        let about = |error| Refusal::from(error).about(&title_of(region, one));
+        let about = |error| Refusal::from(error).about(&name_operation(region, one));
         if is_approval {
             let events = operation::find_unapproved(&operation::events_of(region, one));
             if !events.is_empty() {
@@ -224,7 +231,7 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
         }
     }
     let verb = if is_approval { "Approved" } else { "Canceled" };
-    let flash = Flash::new(format!("{verb} {}.", count(found.len(), "operation")));
+    let flash = Flash::new(format!("{verb} {}.", count_of(found.len(), "operation")));
     context.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
     Ok(Redirect::to(back).into_response())
 }

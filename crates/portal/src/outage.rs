@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use forewarn_api_types::count_of;
 use forewarn_core::{
     EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
 use forewarn_widgets::address;
-use forewarn_widgets::words::{self, count};
+use forewarn_widgets::words;
 
 use super::activity;
 use super::activity::{ActivityId, find_cause};
@@ -207,7 +208,7 @@ impl CauseKind {
             CauseKind::Request => "user request",
             CauseKind::Deletion => "deletion",
         };
-        count(causes, noun)
+        count_of(causes, noun)
     }
 }
 

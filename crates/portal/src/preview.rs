@@ -8,13 +8,14 @@ mod tests;
 
 use std::time::Duration;
 
+use forewarn_api_types::join_names;
 use forewarn_core::{
     Answer, Approver, Command, Event, EventKind, EvictionPolicy, FactKind, Group, GroupChange, GroupKind, Guid, Host,
     Machine, MachineId, Membership, Name, OperationId, Outcome, Power, Region, Request, Scale, Status, Target,
     Timestamp, Transition,
 };
 use forewarn_widgets::html::RenderMode;
-use forewarn_widgets::words::{self, escape_html, join_names};
+use forewarn_widgets::words::{self, escape_html};
 
 use super::conflict;
 use super::page_context::PageContext;
@@ -316,7 +317,7 @@ impl<'r> Preview<'r> {
         let members = || self.region.members(event.scope);
         let (sharing, approves) = match members().nth(1) {
             Some(_) => (
-                format!("{} share the document", words::join_many(members().map(|member| escape_html(&member.name)))),
+                format!("{} share the document", join_names(members().map(|member| escape_html(&member.name)))),
                 "one of them approves",
             ),
             None => ("No other machine shares the document".into(), "it approves"),

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
-use forewarn_api::{Action, forecast_rollout};
+use forewarn_api::{Action, forecast_rollout, name_rollout};
+use forewarn_api_types::count_of;
 use forewarn_api_types::span::format_span;
 use forewarn_core::{
     OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState,
@@ -13,11 +14,10 @@ use forewarn_core::{
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{ActivityId, kind_of_rollout, name_rollout};
+use super::activity::{ActivityId, kind_of_rollout};
 use super::fleet;
 use super::operation::{PageHead, Sentence};
 use super::page_context::PageContext;
@@ -114,7 +114,7 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
     }];
     parts.push(progress);
     if rollout.failures > 0 {
-        parts.push(format!(r#"<span class="red">{} failed</span>"#, count(rollout.failures as usize, "machine")));
+        parts.push(format!(r#"<span class="red">{} failed</span>"#, count_of(rollout.failures as usize, "machine")));
     }
     let is_told = |wait: &&Wait| rollout.is_live() && **wait != Wait::Approvals;
     if let Some(wait) = rollout.waits_for.as_ref().filter(is_told) {
@@ -125,7 +125,7 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
     let missing: usize = in_progress.map(|step| missing_names(&events_of_step(context, rollout, step)).len()).sum();
     if missing > 0 {
-        parts.push(format!(r#"<span class="amber">{} missing</span>"#, count(missing, "approval")));
+        parts.push(format!(r#"<span class="amber">{} missing</span>"#, count_of(missing, "approval")));
     }
     let steps = forecast.filter(|forecast| forecast.is_complete).map_or(&[][..], |forecast| &forecast.rollout.steps);
     if let Some(end) = steps.iter().filter_map(|step| step.ended).max() {
@@ -142,7 +142,7 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     };
     let scheduled = live().filter(|event| event.status == Status::Scheduled).count();
     let started = live().count() - scheduled;
-    let left = format!("{} scheduled and {} in progress", count(scheduled, "event"), count(started, "event"));
+    let left = format!("{} scheduled and {} in progress", count_of(scheduled, "event"), count_of(started, "event"));
     let mut actions = ButtonPanel::new(context, &id, ActivityId::Rollout(rollout.id).href());
     if !rollout.is_live() {
         return add_repeats(context, rollout, actions).into_panel().without_frame();
@@ -173,7 +173,7 @@ fn add_repeats<'s>(context: &'s PageContext, rollout: &Rollout, mut actions: But
     }
     for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {
         let steps: Vec<&RolloutStep> = rollout.steps.iter().filter(|step| step.state == state).collect();
-        let label = format!("Plan {} again", count(steps.len(), &format!("{word} step")));
+        let label = format!("Plan {} again", count_of(steps.len(), &format!("{word} step")));
         if let Some(href) = rollout_plan::plan_again(context.region(), rollout, &steps) {
             actions = actions.link(act, &label, &href);
         }

@@ -8,14 +8,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, ApiError, parse_operation_id};
 use forewarn_api_types::span::format_span;
-use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text};
+use forewarn_api_types::{
+    MaintenanceWindow, NewRollout, RolloutPreview, RolloutType, TEXT_CHARS_MAX, Text, count_of, join_names,
+};
 use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget, UNLIMITED};
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number, parse_optional, parse_seconds, parse_time};
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{html, waits, words};
 use http::StatusCode;
 
@@ -188,8 +189,8 @@ fn describe_targets(context: &PageContext, query: &PageQuery) -> String {
         (0, Some((names, how))) => format!("<span><b>{}</b>{how}</span>", words::escape_html(names)),
         (hosts, _) => format!(
             r#"<span><b>{}</b></span> <span><b>{}</b></span> <span><a href="/hosts">Change the selection</a></span>"#,
-            count(hosts, "host"),
-            count(machines, "machine")
+            count_of(hosts, "host"),
+            count_of(machines, "machine")
         ),
     };
     format!(r#"<p class="crumbs"><a href="/hosts">Hosts</a> / Plan a rollout</p><p class="head-facts">{facts}</p>"#)
@@ -319,7 +320,7 @@ fn foot<'a>(
     RolloutFoot {
         csrf: &context.visitor.session.csrf,
         fields: FIELDS.map(|name| (name, query.text(name).to_owned())).into(),
-        label: format!("Schedule {}", count(steps, noun)),
+        label: format!("Schedule {}", count_of(steps, noun)),
         blocker: if preview.is_complete {
             String::new()
         } else {
@@ -343,8 +344,8 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
     if !silent.is_empty() {
         html += &Callout {
             class: "c-amber",
-            title: format!("{} without a handler", count(silent.len(), "group")),
-            text: format!("{}: no notice, machines go down when their host does.", words::join_names(&silent)),
+            title: format!("{} without a handler", count_of(silent.len(), "group")),
+            text: format!("{}: no notice, machines go down when their host does.", join_names(&silent)),
         }
         .render();
     }
@@ -352,8 +353,8 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
     if !stopped.is_empty() {
         html += &Callout {
             class: "c-amber",
-            title: format!("{} whose handlers have stopped polling", count(stopped.len(), "group")),
-            text: format!("{}: events wait for the whole notice period.", words::join_names(&stopped)),
+            title: format!("{} whose handlers have stopped polling", count_of(stopped.len(), "group")),
+            text: format!("{}: events wait for the whole notice period.", join_names(&stopped)),
         }
         .render();
     }
@@ -382,7 +383,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     };
     match portal.actions(form.visitor.principal()).start_rollout(plan.clone()).await {
         Ok(rollout) => {
-            let text = format!("Scheduled a rollout with {}.", count(rollout.steps.len(), "step"));
+            let text = format!("Scheduled a rollout with {}.", count_of(rollout.steps.len(), "step"));
             let flash = Flash::new(text).with_link("/operations", "All operations");
             portal.shared.flashes.set(&form.visitor.cookie, flash);
             Redirect::to(&format!("/rollouts/{}", rollout.id)).into_response()

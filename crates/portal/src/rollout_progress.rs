@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
+use forewarn_api::name_step;
+use forewarn_api_types::count_of;
 use forewarn_core::{
     EventKind, OperationId, Region, Rollout, RolloutAction, RolloutPreview, RolloutState, RolloutStep, StepState,
     Timestamp,
 };
 use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use forewarn_widgets::panel::Panel;
-use forewarn_widgets::words::count;
 
-use super::activity::{kind_of_rollout, name_step};
+use super::activity::kind_of_rollout;
 use super::page_context::PageContext;
 use super::rollout_steps::{address_of, count_machines, events_of_step, missing_names};
 use super::timeline::{EventTimeline, live_events};
@@ -142,7 +143,7 @@ fn describe_step(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -
         StepState::Failed => "failed".into(),
         StepState::InProgress => match missing_names(&events_of_step(context, rollout, step)).len() {
             0 => String::new(),
-            missing => format!("{} missing", count(missing, "approval")),
+            missing => format!("{} missing", count_of(missing, "approval")),
         },
         StepState::Pending if rollout.state == RolloutState::Paused => "paused".into(),
         StepState::Canceled => "canceled".into(),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
+use forewarn_api::name_step;
 use forewarn_api_types::span::format_span;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
 use forewarn_widgets::address;
 use forewarn_widgets::fragment::Fragment;
@@ -14,9 +16,9 @@ use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::table::{self, Column, SortOrder};
-use forewarn_widgets::words::{self, count};
+use forewarn_widgets::words;
 
-use super::activity::{ActivityId, name_step};
+use super::activity::ActivityId;
 use super::operation::is_unapproved;
 use super::page_context::PageContext;
 
@@ -263,16 +265,16 @@ fn describe_step(context: &PageContext, step: &RolloutStep, events: &[&Arc<Event
                 ..
             } => {
                 let names: Vec<String> = event.resources.iter().map(|one| one.name.to_string()).collect();
-                Some(format!("{}: {}", words::join_names(&names), super::timeline::describe_outcome(outcome)))
+                Some(format!("{}: {}", join_names(&names), super::timeline::describe_outcome(outcome)))
             }
             Status::Ended { .. } | Status::Scheduled | Status::Started { .. } => None,
         })
         .collect();
     if !failed.is_empty() {
-        return format!(r#"<span class="red">{}</span>"#, words::escape_html(words::join_names(&failed)));
+        return format!(r#"<span class="red">{}</span>"#, words::escape_html(join_names(&failed)));
     }
     if !missing.is_empty() {
-        return format!("Missing: {}", words::escape_html(words::join_names(missing)));
+        return format!("Missing: {}", words::escape_html(join_names(missing)));
     }
     let down: usize = events
         .iter()
@@ -281,10 +283,10 @@ fn describe_step(context: &PageContext, step: &RolloutStep, events: &[&Arc<Event
         .sum();
     let machines = count_machines(context.region(), step);
     match step.state {
-        StepState::InProgress if down > 0 => format!("{} down", count(down, "machine")),
+        StepState::InProgress if down > 0 => format!("{} down", count_of(down, "machine")),
         StepState::InProgress => "approvals, or the end of the notice".into(),
-        StepState::Pending if step.withdrawn => format!("{}, to be announced again", count(machines, "machine")),
-        StepState::Pending => count(machines, "machine"),
+        StepState::Pending if step.withdrawn => format!("{}, to be announced again", count_of(machines, "machine")),
+        StepState::Pending => count_of(machines, "machine"),
         StepState::Succeeded => "finished".into(),
         StepState::Failed => r#"<span class="red">a machine failed</span>"#.into(),
         StepState::Skipped => "nothing to do".into(),

@@ -9,7 +9,6 @@ use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
 use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number};
 use forewarn_widgets::panel::Panel;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, html, words};
 
 use super::action::ButtonStyle;
@@ -21,7 +20,7 @@ use super::preview::Preview;
 use super::refusal::Refusal;
 use super::visitor::Form;
 use forewarn_api::{Action, GroupTarget};
-use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification};
+use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification, count_of, join_names};
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -130,7 +129,7 @@ pub fn render_panel(
         back: here,
         csrf,
         outdated: outdated().count(),
-        outdated_names: words::join_many(outdated().map(|machine| machine.name.to_string())),
+        outdated_names: join_names(outdated().map(|machine| machine.name.to_string())),
         latest: latest_notification(set),
         next_batch: set.next_batch.map_or_else(String::new, words::time),
         allowed,
@@ -169,7 +168,7 @@ pub async fn change(
         Ok(_) => {
             let flash = match capacity {
                 Some(capacity) => {
-                    Flash::new(format!("Scaled {} to {}.", group.name, count(capacity as usize, "instance")))
+                    Flash::new(format!("Scaled {} to {}.", group.name, count_of(capacity as usize, "instance")))
                         .with_link("/operations", "Open operations")
                 }
                 None => Flash::new(format!("Changed the terminate notification of {}.", group.name))

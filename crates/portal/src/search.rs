@@ -2,7 +2,8 @@
 //! suggests similar names.
 
 use askama::Template;
-use forewarn_api::describe_request;
+use forewarn_api::{describe_request, name_operation, name_rollout};
+use forewarn_api_types::join_names;
 use forewarn_api_types::nearest::find_nearest;
 use forewarn_core::Region;
 use forewarn_widgets::fragment::Fragment;
@@ -12,7 +13,7 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
-use super::activity::{ActivityId, name_rollout, title_of};
+use super::activity::ActivityId;
 use super::page_context::PageContext;
 
 /// Results of each kind. More are not read; a longer text finds fewer.
@@ -136,13 +137,13 @@ fn find_activities<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item 
     });
     let operations = region.operations().filter_map(move |operation| {
         let fields = [
-            ("title", title_of(region, operation)),
+            ("title", name_operation(region, operation)),
             ("ticket", describe_request(region, operation).unwrap_or_default()),
             ("ID", operation.id.to_string()),
         ];
         Some(SearchResult {
             matched: match_field(fields, text)?,
-            name: title_of(region, operation),
+            name: name_operation(region, operation),
             href: ActivityId::Operation(operation.id).href(),
             kind: "Operation".into(),
         })
@@ -156,7 +157,7 @@ fn find_events<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = Se
         let names: Vec<String> = event.resources.iter().map(|one| one.name.to_string()).collect();
         Some(SearchResult {
             matched: match_field(fields, text)?,
-            name: format!("{} of {}", event.kind.as_str(), words::join_names(&names)),
+            name: format!("{} of {}", event.kind.as_str(), join_names(&names)),
             href: format!("/events/{}", words::event_name(event.id)),
             kind: "Event".into(),
         })
@@ -180,5 +181,5 @@ fn suggest_names(region: &Region, text: &str) -> String {
     if links.is_empty() {
         return String::new();
     }
-    format!("<p>Did you mean {}?</p>", words::join_names(&links))
+    format!("<p>Did you mean {}?</p>", join_names(&links))
 }

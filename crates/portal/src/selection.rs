@@ -3,10 +3,11 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, Actions, ApiError, GroupTarget, MachineTarget};
-use forewarn_api_types::{ActionOptions, DeleteInstances, InstanceSelection, MachineChange, Upgrade};
+use forewarn_api_types::{
+    ActionOptions, DeleteInstances, InstanceSelection, MachineChange, Upgrade, count_of, join_names,
+};
 use forewarn_core::{Group, GroupKind, Guid, Machine, Rejection};
 use forewarn_widgets::selection_bar::SelectionBar;
-use forewarn_widgets::words::count;
 use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
@@ -74,7 +75,7 @@ pub async fn perform(context: &PageContext, form: &Form, back: &str) -> Result<R
     }
     let actions = context.portal.actions(form.visitor.principal());
     action.perform(&actions, group, &machines).await?;
-    let flash = Flash::new(format!("{} {}.", action.describe_request(), count(machines.len(), "machine")));
+    let flash = Flash::new(format!("{} {}.", action.describe_request(), count_of(machines.len(), "machine")));
     let flash = match action {
         BulkAction::Restart | BulkAction::Redeploy | BulkAction::Delete => {
             flash.with_link("/operations", "Open operations")
@@ -188,11 +189,7 @@ impl BulkAction {
     ) -> Confirmation<'a> {
         let ids = form.all("machine").into_iter().map(|id| ("machine", id));
         Confirmation {
-            title: format!(
-                "{} {}?",
-                self.label(),
-                words::join_many(machines.iter().map(|machine| machine.name.to_string()))
-            ),
+            title: format!("{} {}?", self.label(), join_names(machines.iter().map(|machine| machine.name.to_string()))),
             previews: self.preview(context, group, machines),
             action: "/portal/selection",
             fields: [("act", self.name())].into_iter().chain(ids).collect(),

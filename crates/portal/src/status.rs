@@ -2,9 +2,10 @@
 //! and which machines are not ready; with side facts.
 
 use askama::Template;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{Contact, HostState, Timestamp};
 use forewarn_widgets::panel::Panel;
-use forewarn_widgets::words::{self, count};
+use forewarn_widgets::words;
 
 use super::activity::Activity;
 use super::attention;
@@ -59,10 +60,10 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[Fl
         sentence: describe_state(context, activities, outages),
         lists: lists.into_iter().filter(|(_, entries)| !entries.is_empty()).collect(),
         counts: [
-            count(region.machines().len(), "machine"),
-            format!("in {}", count(groups.len(), "group")),
-            if hosts == 0 { String::new() } else { format!("on {}", count(hosts, "host")) },
-            format!("· {}", count(running, "operation")),
+            count_of(region.machines().len(), "machine"),
+            format!("in {}", count_of(groups.len(), "group")),
+            if hosts == 0 { String::new() } else { format!("on {}", count_of(hosts, "host")) },
+            format!("· {}", count_of(running, "operation")),
         ]
         .iter()
         .filter(|part| !part.is_empty())
@@ -83,12 +84,12 @@ fn describe_state(context: &PageContext, activities: &[Activity], outages: &Outa
     let mut sentence = match (outages.down(), outages.soon()) {
         (0, None) => "No machines are down".to_owned(),
         (0, Some(soon)) => {
-            format!(r#"<span class="amber">{} {}</span>"#, count(soon.machines, "machine"), go_down(&soon))
+            format!(r#"<span class="amber">{} {}</span>"#, count_of(soon.machines, "machine"), go_down(&soon))
         }
         (down, soon) => {
             let more =
                 soon.map(|soon| format!(r#", <span class="amber">{} more {}</span>"#, soon.machines, go_down(&soon)));
-            format!(r#"<span class="red">{} down now</span>{}"#, count(down, "machine"), more.unwrap_or_default())
+            format!(r#"<span class="red">{} down now</span>{}"#, count_of(down, "machine"), more.unwrap_or_default())
         }
     };
     if let Some((number, group)) = outages.find_most(context.region()) {
@@ -99,7 +100,7 @@ fn describe_state(context: &PageContext, activities: &[Activity], outages: &Outa
     match outages.deleted() {
         Some(deleted) => {
             let verb = if deleted.machines == 1 { "is" } else { "are" };
-            let machines = count(deleted.machines, "machine");
+            let machines = count_of(deleted.machines, "machine");
             sentence += &format!(
                 r#" <span class="red">{machines} {verb} deleted {}</span>."#,
                 describe_span(context, &deleted)
@@ -172,7 +173,7 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
 fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<Entry> {
     let unready = activities.iter().filter_map(|activity| {
         let names = attention::find_unready(context, activity);
-        let text = words::join_names(&names);
+        let text = join_names(&names);
         (!names.is_empty()).then(|| Entry { at: String::new(), machines: names.len(), text, href: activity.href() })
     });
     unready.take(ENTRIES_MAX).collect()

@@ -4,19 +4,18 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
-use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
+use forewarn_api::{name_operation, name_rollout, next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
     ActionOptions, AdvanceClock, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
-    OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade,
+    OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade, join_names,
 };
 use forewarn_core::{ApprovalScope, Guid, Region};
+use forewarn_widgets::address;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 use http::StatusCode;
 
-use super::activity::{name_rollout, title_of};
 use super::flash::Flash;
 use super::page_context::PageContext;
 use super::refusal::Refusal;
@@ -231,11 +230,11 @@ fn name_target(region: &Region, act: &str, target: &str) -> String {
             id().and_then(|id| region.rollout(id)).map(|rollout| name_rollout(region, rollout))
         }
         "approve-operation" | "cancel-operation" => {
-            id().and_then(|id| region.operation(id)).map(|operation| title_of(region, operation))
+            id().and_then(|id| region.operation(id)).map(|operation| name_operation(region, operation))
         }
         "approve" | "cancel" => id().and_then(|id| region.event(id)).map(|event| {
             let names = event.resources.iter().map(|resource| resource.name.to_string());
-            format!("{} of {}", event.kind.as_str(), words::join_many(names))
+            format!("{} of {}", event.kind.as_str(), join_names(names))
         }),
         _ => {
             let machine = id().and_then(|id| region.machine(region.machine_by_vm_id(id)?));

@@ -16,10 +16,10 @@ use super::page_context::PageContext;
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_api::scenario::{BUILTIN_SCENARIOS, Progress, RunState, Scenario, StepState, StepStatus};
-use forewarn_api::{Action, next_deadline};
-use forewarn_api_types::span::format_span;
+use forewarn_api::{Action, next_deadline, render_fault};
+use forewarn_api_types::Fault;
+use forewarn_core::Timestamp;
 use forewarn_engine::ClockKind;
-use forewarn_metadata::faults::{Fault, FaultKind, Method, Path};
 pub use forms::{LastScenario, TestKitFields};
 
 const HERE: &str = "/test-kit";
@@ -98,7 +98,7 @@ pub fn render(context: &PageContext, fields: &TestKitFields) -> PageContent {
     });
     let scenarios = ScenarioList { scenarios: scenarios.collect(), csrf, allowed };
     let faults = context.portal.faults().list();
-    let faults = faults.iter().map(|fault| render_fault(fault, csrf, allowed)).collect();
+    let faults = faults.iter().map(|fault| render_fault_row(&render_fault(fault), csrf, allowed)).collect();
     let form = |html: String| {
         if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Action::AddFault.role())) }
     };
@@ -192,55 +192,18 @@ fn render_step(step: StepState) -> RunStep {
     RunStep { word, at, text: step.text, message: step.message.unwrap_or_default() }
 }
 
-fn render_fault(fault: &Fault, csrf: &str, allowed: bool) -> Fragment {
-    let sort = format!("{:012}", fault.id.0);
+fn render_fault_row(fault: &Fault, csrf: &str, allowed: bool) -> Fragment {
+    let sort = format!("{:012}", fault.id);
+    let until = fault.until.map(|until| words::time(Timestamp(until.0)));
     let row = FaultRow {
-        id: fault.id.0,
+        id: fault.id,
         sort: sort.clone(),
-        description: describe(fault),
-        lifetime: render_lifetime(fault),
-        requests: fault.asked,
-        affected: fault.met,
+        description: format!("{} for {}", fault.describe(), fault.machine.as_deref().unwrap_or("all machines")),
+        lifetime: fault.describe_remaining(until),
+        requests: fault.matched,
+        affected: fault.affected,
         csrf,
         allowed,
     };
-    Fragment::render(format!("fault-{}", fault.id.0), sort, &row)
-}
-
-/// `Status 503 for web_0, POST only`.
-fn describe(fault: &Fault) -> String {
-    let kind = match fault.kind {
-        FaultKind::Status { status, retry_after_secs } => {
-            format!("Status {}, Retry-After {retry_after_secs}s", status.code())
-        }
-        FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => {
-            format!("{} {}", fault.kind.word(), format_span(delay))
-        }
-        FaultKind::Reset
-        | FaultKind::Truncated
-        | FaultKind::Malformed
-        | FaultKind::IncarnationRestart
-        | FaultKind::EventsVanish
-        | FaultKind::UnknownType => fault.kind.word().to_owned(),
-    };
-    let machine = fault.machine.as_ref().map_or("all machines", |(_, name)| name);
-    let method = match fault.only.method {
-        Some(Method::Get) => ", GET only",
-        Some(Method::Post) => ", POST only",
-        None => "",
-    };
-    let path = if fault.only.path == Path::Events { ", document only" } else { "" };
-    format!("{kind} for {machine}{method}{path}")
-}
-
-/// How many requests a fault affects, and until when.
-fn render_lifetime(fault: &Fault) -> String {
-    let percent = fault.life.percent.map(|percent| format!("{percent}% of requests"));
-    let count = fault.life.count.map(|count| format!("{} left", count.saturating_sub(fault.met)));
-    let until = fault.until.map(|until| format!("until {}", words::time(until)));
-    let parts: Vec<String> = [percent, count, until].into_iter().flatten().collect();
-    if fault.life.count.is_none() && fault.until.is_none() {
-        return [parts, vec!["until cleared".into()]].concat().join(", ");
-    }
-    parts.join(", ")
+    Fragment::render(format!("fault-{}", fault.id), sort, &row)
 }

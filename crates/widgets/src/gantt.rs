@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use forewarn_api_types::Time;
+use forewarn_api_types::{Time, count_of};
 use forewarn_core::Timestamp;
 
 use super::html::{self, RenderMode};
-use super::words::{self, count};
+use super::words;
 
 /// Steps that are drawn; the others are counted.
 const STEPS_MAX: usize = 200;
@@ -229,7 +229,7 @@ impl Gantt {
     fn wave(&self, key: &str, title: String, steps: &[&GanttStep], is_current: bool) -> Wave {
         let times = || steps.iter().filter_map(|step| step.times);
         let span = times().map(|times| times.impact).min().zip(times().map(|times| times.end).max());
-        let machines = count(steps.iter().map(|step| step.machines).sum(), "machine");
+        let machines = count_of(steps.iter().map(|step| step.machines).sum(), "machine");
         let ended = steps.iter().filter(|step| step.phase.has_ended()).count();
         let has_ended = ended == steps.len();
         Wave {
@@ -237,7 +237,7 @@ impl Gantt {
             title,
             progress: match ended {
                 0 => machines,
-                ended => format!("{machines}, {ended}/{} ended", count(steps.len(), "step")),
+                ended => format!("{machines}, {ended}/{} ended", count_of(steps.len(), "step")),
             },
             times: span.map_or_else(String::new, |(from, to)| {
                 let about = if has_ended { "to" } else { "to about" };

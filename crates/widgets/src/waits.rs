@@ -8,29 +8,10 @@ use super::words;
 
 /// One reason, as part of a sentence.
 pub fn render_wait(wait: &WaitFor) -> String {
-    let until = || wait.until.map_or_else(String::new, |at| format!(" {}", words::time(Timestamp(at.0))));
-    match (wait.reason, wait.approvals_missing, wait.approvals_total) {
-        (WaitReason::Approvals, Some(missing), Some(total)) => {
-            let noun = if total == 1 { "approval" } else { "approvals" };
-            format!(r#"<span class="amber">{missing} of {total} {noun} missing: {}</span>"#, name_machines(wait))
-        }
-        (WaitReason::Window, _, _) => format!("waits for the window at{}", until()),
-        (WaitReason::Start, _, _) => format!("waits for its start: the first step is announced at{}", until()),
-        (WaitReason::Pause, _, _) => format!("waits for the end of the pause at{}", until()),
-        (WaitReason::Notice, _, _) => {
-            format!("no handler, starts at the planned time{}: {}", until(), name_machines(wait))
-        }
-        (
-            WaitReason::Approvals
-            | WaitReason::Availability
-            | WaitReason::Capacity
-            | WaitReason::Host
-            | WaitReason::Event
-            | WaitReason::Paused
-            | WaitReason::Unknown(_),
-            _,
-            _,
-        ) => format!("waits for {}", words::escape_html(wait.to_string())),
+    let reason = wait.describe(|at| words::time(Timestamp(at.0)), |name| words::escape_html(name));
+    match (wait.reason, wait.approvals_missing) {
+        (WaitReason::Approvals, Some(_)) => format!(r#"<span class="amber">{reason}</span>"#),
+        (_, _) => format!("waits for {reason}"),
     }
 }
 
@@ -66,16 +47,6 @@ pub fn is_unplanned(reason: WaitReason) -> bool {
     }
 }
 
-/// The first machines by name. The reason lists only some of many.
-fn name_machines(wait: &WaitFor) -> String {
-    let names: Vec<String> = wait.machines.iter().map(words::escape_html).collect();
-    let count = wait.machine_count.map_or(names.len(), |count| count as usize);
-    match &names[..] {
-        [one, other, ..] if count > 3 => format!("{one}, {other} and {} more", count - 2),
-        names => words::join_names(names),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use forewarn_api_types::Time;
@@ -98,7 +69,7 @@ mod tests {
         let many = render_wait(&wait(30, 40).with_machines(names(30)));
         assert_eq!(many, r#"<span class="amber">30 of 40 approvals missing: web_1, web_2 and 28 more</span>"#);
         let three = render_wait(&wait(3, 4).with_machines(names(3)));
-        assert!(three.contains("missing: web_1, web_2 and web_3<"), "{three}");
+        assert!(three.contains("approvals missing: web_1, web_2 and web_3<"), "{three}");
     }
 
     #[test]
@@ -110,7 +81,7 @@ mod tests {
             "{pause}"
         );
         let notice = render_wait(&until(WaitReason::Notice).with_machines(names(2)));
-        assert!(notice.starts_with("no handler") && notice.ends_with("</time>: web_1 and web_2"), "{notice}");
+        assert!(notice.ends_with("</time> (no handler): web_1 and web_2"), "{notice}");
         let host = WaitFor { host: Some("n&1".into()), ..WaitFor::of(WaitReason::Host) };
         assert_eq!(render_wait(&host), "waits for host n&#38;1");
     }

@@ -12,7 +12,6 @@ use forewarn_wire::guid;
 
 use super::address;
 use super::html::RenderMode;
-pub use forewarn_api_types::count_of as count;
 use forewarn_api_types::span::format_span;
 use forewarn_api_types::{Role, Time};
 
@@ -206,48 +205,4 @@ pub fn resource_links(region: &Region, resources: &[Resource]) -> String {
         None => escape_html(&resource.name),
     };
     resources.iter().map(link).collect::<Vec<_>>().join(", ")
-}
-
-/// A short list: `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
-pub fn join_names(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [one, other] => format!("{one} and {other}"),
-        [one, other, third] => format!("{one}, {other} and {third}"),
-        [one, other, rest @ ..] => format!("{one}, {other} and {} more", rest.len()),
-    }
-}
-
-/// Like [`join_names`], for long lists: collects only the names that are shown.
-pub fn join_many(mut names: impl Iterator<Item = String>) -> String {
-    let mut first: Vec<String> = names.by_ref().take(4).collect();
-    match names.count() {
-        0 => join_names(&first),
-        more => {
-            first.truncate(2);
-            format!("{} and {} more", first.join(", "), more + 2)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lists_of_names_are_shortened() {
-        let names = |count: usize| (0..count).map(|number| format!("web_{number}"));
-        for (count, expected) in [
-            (0, ""),
-            (1, "web_0"),
-            (2, "web_0 and web_1"),
-            (3, "web_0, web_1 and web_2"),
-            (4, "web_0, web_1 and 2 more"),
-            (9, "web_0, web_1 and 7 more"),
-        ] {
-            assert_eq!(join_many(names(count)), expected);
-            assert_eq!(join_names(&names(count).collect::<Vec<_>>()), expected);
-        }
-    }
 }

@@ -15,7 +15,7 @@ use crate::action::Action;
 use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::names::find_host;
-use crate::render::{render_host, render_wait};
+use crate::render::{render_host, render_owners, render_wait};
 
 /// Whether a request created the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,7 @@ impl Actions {
         let region = &self.engine().snapshot().region;
         let host = find_host(region, name)?;
         let moves = region.preview_drain(&drain_plan(host, new), self.engine().now())?;
+        let rollouts = render_owners(region, moves.iter().map(|one| one.machine));
         let machines = moves.into_iter().filter_map(|one| {
             let machine = region.machine(one.machine)?;
             Some(DrainMove {
@@ -79,7 +80,7 @@ impl Actions {
                 has_handler: region.is_on(machine.scope),
             })
         });
-        Ok(DrainPreview { machines: machines.collect() })
+        Ok(DrainPreview { machines: machines.collect(), rollouts })
     }
 
     /// Makes a host available again. Cancels a drain that is in progress.

@@ -19,7 +19,7 @@ use crate::convert::{Convert, merge_details, terminate_profile};
 use crate::dry_run::Execution;
 use crate::error::ApiError;
 use crate::names::{self, GroupTarget, GroupType, scale_set_of};
-use crate::render::{render_events_of, render_operation, render_scale_set};
+use crate::render::{render_events_of, render_operation, render_owners, render_scale_set};
 
 /// Default maximum of instances in one placement group of a Uniform set.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;
@@ -66,6 +66,10 @@ impl Actions {
                 (Vec::new(), Vec::new())
             }
         };
+        let rollouts = match &self.2 {
+            Execution::Dry(_) => render_owners(&snapshot.region, removing.iter().copied()),
+            Execution::Real => Vec::new(),
+        };
         let names = |ids: Vec<MachineId>| {
             let found = ids.into_iter().filter_map(|id| region.machine(id).or_else(|| snapshot.region.machine(id)));
             found.map(|machine| machine.name.to_string()).collect()
@@ -80,6 +84,7 @@ impl Actions {
                 (Execution::Dry(_), None) | (Execution::Real, _) => Vec::new(),
             },
             operation,
+            rollouts,
         })
     }
 

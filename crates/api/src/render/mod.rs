@@ -8,7 +8,9 @@ mod machine;
 mod operation;
 mod operation_parts;
 mod operation_waits;
+mod owner;
 mod rollout;
+mod titles;
 
 pub use event::{render_event, render_past_event, target_host};
 pub use fault::render_fault;
@@ -19,4 +21,6 @@ pub use operation::{
     describe_request, render_events_of, render_kind, render_operation, render_operation_from_history, render_phase,
     render_whole_operation,
 };
+pub use owner::{find_owner, render_owner, render_owners};
 pub use rollout::{render_rollout, render_rollout_preview, render_rollout_with_forecast, render_wait};
+pub use titles::{name_operation, name_rollout, name_step};

@@ -2,12 +2,13 @@
 
 use forewarn_api_types as types;
 use forewarn_api_types::{
-    ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, RolloutType, WaitFor,
-    WaitReason, Weekday,
+    ConflictingOperation, ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase,
+    RolloutType, WaitFor, WaitReason, Weekday,
 };
 use forewarn_core as core;
 use forewarn_core::{Region, RolloutAction, RolloutState, StepState, StepTarget, Wait};
 
+use super::titles::name_operation;
 use crate::convert::Convert;
 
 /// Maximum number of machines that a step lists.
@@ -78,6 +79,16 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
             .map(|(at, wait)| ExpectedWait { at: at.convert(), waits_for: render_wait(wait) })
             .collect(),
         conflicts: preview.conflicts.iter().map(|id| id.convert()).collect(),
+        conflicting_operations: preview
+            .conflicts
+            .iter()
+            .filter_map(|id| region.operation(*id))
+            .map(|operation| ConflictingOperation {
+                id: operation.id.convert(),
+                title: name_operation(region, operation),
+                requested_by: operation.by.to_string(),
+            })
+            .collect(),
         groups: preview
             .groups
             .iter()
@@ -109,20 +120,24 @@ fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep 
         update_domain: step.target.domain(),
         machine,
         machines,
-        state: match step.state {
-            StepState::Pending => RolloutStepPhase::Pending,
-            StepState::InProgress => RolloutStepPhase::InProgress,
-            StepState::Succeeded => RolloutStepPhase::Succeeded,
-            StepState::Failed => RolloutStepPhase::Failed,
-            StepState::Skipped => RolloutStepPhase::Skipped,
-            StepState::Canceled => RolloutStepPhase::Canceled,
-        },
+        state: render_step_state(step.state),
         operation: step.operation.map(Convert::convert),
         started: step.started.map(Convert::convert),
         ended: step.ended.map(Convert::convert),
         expected_start: None,
         expected_end: None,
         waiting_machines: waiting_machines(region, step),
+    }
+}
+
+pub fn render_step_state(state: StepState) -> RolloutStepPhase {
+    match state {
+        StepState::Pending => RolloutStepPhase::Pending,
+        StepState::InProgress => RolloutStepPhase::InProgress,
+        StepState::Succeeded => RolloutStepPhase::Succeeded,
+        StepState::Failed => RolloutStepPhase::Failed,
+        StepState::Skipped => RolloutStepPhase::Skipped,
+        StepState::Canceled => RolloutStepPhase::Canceled,
     }
 }
 
@@ -154,7 +169,7 @@ pub fn render_wait(wait: &Wait) -> WaitFor {
     }
 }
 
-fn render_type(action: &RolloutAction) -> RolloutType {
+pub fn render_type(action: &RolloutAction) -> RolloutType {
     match action {
         RolloutAction::Freeze => RolloutType::Freeze,
         RolloutAction::Reboot => RolloutType::Reboot,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use forewarn_api_types::Event;
+use forewarn_api_types::{Event, RolloutOwner};
 use serde_json::Value;
 
 use super::follow;
@@ -51,9 +51,11 @@ pub fn print_dry_run(result: &Value, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// One line per event that would be created.
+/// One line per event that would be created, and per rollout that owns a host or group of its machines.
 fn describe(result: &Value) -> Result<Vec<String>, Failure> {
-    let events: Vec<Event> = decode_all(result["events"].as_array().map_or(&[], Vec::as_slice))?;
+    let list = |name: &str| result[name].as_array().map_or(&[][..], Vec::as_slice);
+    let events: Vec<Event> = decode_all(list("events"))?;
+    let owners: Vec<RolloutOwner> = decode_all(list("rollouts"))?;
     if events.is_empty() {
         return Ok(vec!["No events would be created.".into()]);
     }
@@ -61,5 +63,10 @@ fn describe(result: &Value) -> Result<Vec<String>, Failure> {
         let what = client::describe(event.kind.as_str(), &event.resources);
         output::escape(&format!("{what}: would be {}", client::describe_status(event)))
     };
-    Ok(events.iter().map(line).collect())
+    Ok(events.iter().map(line).chain(describe_owners(&owners)).collect())
+}
+
+/// One line per rollout that owns a host or group of machines which an operation affects.
+pub fn describe_owners(owners: &[RolloutOwner]) -> impl Iterator<Item = String> {
+    owners.iter().map(|owner| output::escape(&owner.to_string()))
 }

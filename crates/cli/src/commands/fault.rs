@@ -9,7 +9,6 @@ use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, ApiValue, Cell, TableRow};
-use crate::parse::format_span;
 
 pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -75,7 +74,7 @@ fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> FaultKind {
 fn print_added(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |fault: &Fault| {
         let whose = machine_or(fault, "all machines");
-        single_line(format!("Added fault {}: {} for {whose}, {}", fault.id, describe(fault), describe_remaining(fault)))
+        single_line(format!("Added fault {}: {} for {whose}, {}", fault.id, fault.describe(), describe_remaining(fault)))
     })
 }
 
@@ -93,7 +92,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
         }
         faults.iter().try_for_each(|fault| {
             let text =
-                format!("Cleared fault {}: {}, applied {}", fault.id, describe(fault), format_times(fault.affected));
+                format!("Cleared fault {}: {}, applied {}", fault.id, fault.describe(), format_times(fault.affected));
             output::print_line(&output::escape(&text))
         })
     })
@@ -107,7 +106,7 @@ impl TableRow for Fault {
         vec![
             Cell::new(self.id.to_string()),
             Cell::new(machine_or(self, "(all)")),
-            Cell::new(describe(self)),
+            Cell::new(self.describe()),
             Cell::new(describe_remaining(self)),
             Cell::new(format_times(self.affected)),
         ]
@@ -118,34 +117,8 @@ fn machine_or<'a>(fault: &'a Fault, default: &'a str) -> &'a str {
     fault.machine.as_deref().unwrap_or(default)
 }
 
-/// `Status 429`, `Delay 2s, GET, 50 %`.
-fn describe(fault: &Fault) -> String {
-    let kind = fault.fault.as_str();
-    let mut words = vec![match fault.fault {
-        FaultKind::Status { status, .. } => format!("{kind} {status}"),
-        FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => format!("{kind} {}", format_span(delay)),
-        FaultKind::Reset
-        | FaultKind::Truncated
-        | FaultKind::Malformed
-        | FaultKind::IncarnationRestart
-        | FaultKind::EventsVanish
-        | FaultKind::UnknownType => kind.to_owned(),
-    }];
-    words.extend(fault.method.map(|method| method.as_str().to_owned()));
-    words.extend(fault.documents_only.then(|| "documents only".to_owned()));
-    words.extend(fault.percent.map(|percent| format!("{percent}%")));
-    words.join(", ")
-}
-
-/// The remaining requests and time.
 fn describe_remaining(fault: &Fault) -> String {
-    let mut words = Vec::new();
-    words.extend(fault.count.map(|count| match count.saturating_sub(fault.affected) {
-        1 => "1 request left".to_owned(),
-        left => format!("{left} requests left"),
-    }));
-    words.extend(fault.until.map(|until| format!("until {}", format_time(until))));
-    if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
+    fault.describe_remaining(fault.until.map(format_time))
 }
 
 fn format_times(count: u64) -> String {

@@ -8,7 +8,7 @@ use forewarn_api_types::{
 };
 
 use super::vm::fail;
-use super::{host_import, single_line};
+use super::{deletion, host_import, single_line};
 use crate::args::{DrainArgs, HostName, HostUpdateArgs, ManageHostCommand, Output};
 use crate::client::{self, Api, Call};
 use crate::decode::decode;
@@ -130,7 +130,8 @@ fn preview_drain(api: &Api, args: &DrainArgs, output: Output) -> Result<(), Fail
         let handler = if one.has_handler { "yes" } else { "no" };
         vec![Cell::new(&one.machine), Cell::new(kind), Cell::new(to), Cell::new(handler)]
     });
-    output::print_table(&["MACHINE", "EVENT", "TO", "HANDLER"], &rows.collect::<Vec<_>>(), "The host has no machines.")
+    output::print_table(&["MACHINE", "EVENT", "TO", "HANDLER"], &rows.collect::<Vec<_>>(), "The host has no machines.")?;
+    deletion::describe_owners(&preview.rollouts).try_for_each(|line| output::print_line(&line))
 }
 
 /// The token on a line of its own, so that it can be copied.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forewarn_api_client::moment;
 use forewarn_api_types::{
-    Clock, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
+    Clock, ConflictingOperation, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
     RolloutStep, RolloutStepPhase, Text, Time, count_of,
 };
 use serde_json::Value;
@@ -123,7 +123,8 @@ fn describe_preview(preview: &RolloutPreview) -> Vec<String> {
     if !silent.is_empty() {
         lines.push(format!("No handler, so no notice: {}.", join_few(&silent)));
     }
-    let conflicts: Vec<String> = preview.conflicts.iter().map(ToString::to_string).collect();
+    let name = |one: &ConflictingOperation| format!("{} ({})", one.title, one.id);
+    let conflicts: Vec<String> = preview.conflicting_operations.iter().map(name).collect();
     if !conflicts.is_empty() {
         lines.push(format!("Other operations on these machines: {}.", join_few(&conflicts)));
     }

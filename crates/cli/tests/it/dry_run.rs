@@ -44,3 +44,14 @@ fn a_dry_run_shows_the_events_and_changes_nothing() {
         assert_eq!(state(), before, "{command}");
     }
 }
+
+#[test]
+fn a_dry_run_names_the_rollout_that_owns_the_host() {
+    let server = Server::start();
+    check(&server, "vm create web --host h1 --no-address", 0, "…", "");
+    server.document("web");
+    check(&server, "rollout start --host h1 --type Reboot --description CHG-1 --no-wait", 0, "…", "");
+    let owner = "Host h1 belongs to the rollout 'CHG-1' ([..]), which has reached it.";
+    check(&server, "vm restart web --dry-run", 0, &format!("Reboot of web: would be Scheduled[..]\n{owner}"), "");
+    check(&server, "host drain h1 --dry-run", 0, &format!("…\n{owner}"), "");
+}

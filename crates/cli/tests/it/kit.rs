@@ -32,11 +32,11 @@ fn every_kind_of_fault_can_be_added() {
     let server = with_web_0();
     for (words, told) in [
         ("--status 410", "Status 410 for all machines, until cleared"),
-        ("--status 503 --count 2", "Status 503 for all machines, 2 requests left"),
+        ("--status 503 --count 2", "Status 503, Retry-After 1s for all machines, 2 requests left"),
         ("--delay 250ms --vm web_0", "Delay 250ms for web_0, until cleared"),
-        ("--reset --method post", "Reset, POST for all machines, until cleared"),
+        ("--reset --method post", "Reset, POST only for all machines, until cleared"),
         ("--truncated --documents-only", "Truncated, documents only for all machines, until cleared"),
-        ("--malformed --percent 10 --for 1m", "Malformed, 10% for all machines, until 2026-07-28 10:01:00"),
+        ("--malformed --percent 10 --for 1m", "Malformed, 10% of requests for all machines, until 2026-07-28 10:01:00"),
         ("--slow-first-call 20s", "SlowFirstCall 20s for all machines, until cleared"),
         ("--incarnation-restart", "IncarnationRestart for all machines, until cleared"),
         ("--events-vanish", "EventsVanish for all machines, until cleared"),

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forewarn_api_types::join_names;
 use forewarn_core::{
     ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
     Request, Status, Transition,
 };
-use forewarn_widgets::words::{self, escape_html, join_names};
+use forewarn_widgets::words::{self, escape_html};
 
 use super::{
     Preview, capacity_of, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions,

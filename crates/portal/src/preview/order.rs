@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use forewarn_api_types::join_names;
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
-use forewarn_widgets::words::{self, escape_html, join_names};
+use forewarn_widgets::words::{self, escape_html};
 
 use crate::fleet::machines_of;
 
@@ -100,7 +101,7 @@ impl Preview<'_> {
             PlanStep {
                 domain,
                 scope: scope_names(self.region, &machines),
-                machines: words::join_many(machines.iter().map(|machine| escape_html(&machine.name))),
+                machines: join_names(machines.iter().map(|machine| escape_html(&machine.name))),
                 when: format!(
                     "{} after the previous update domain finishes, plus {notice_text}: about {}, earlier if approved early",
                     format_span(pause),
@@ -115,5 +116,5 @@ impl Preview<'_> {
 fn scope_names(region: &Region, machines: &[&Machine]) -> String {
     let scopes: BTreeSet<ScopeId> = machines.iter().map(|machine| machine.scope).collect();
     let scopes = scopes.into_iter().filter_map(|scope| region.scope(scope));
-    words::join_many(scopes.map(|scope| words::scope(region, scope).name))
+    join_names(scopes.map(|scope| words::scope(region, scope).name))
 }

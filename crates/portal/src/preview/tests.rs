@@ -555,7 +555,7 @@ fn a_rollout_that_owns_the_host_is_named() {
     let restart = |script: &str| strip_tags(&World::after(script).preview(&["restart", "vm"]));
     let set_up = "machine vm on h1; machine other on h2; listen vm";
     let text = restart(&format!("{set_up}; rollout h1"));
-    assert!(text.ends_with("Its host h1 belongs to the rollout Reboot of host h1, which has reached it."), "{text}");
+    assert!(text.ends_with("Host h1 belongs to the rollout Reboot of host h1, which has reached it."), "{text}");
     let text = restart(&format!("{set_up}; rollout h2"));
     assert!(!text.contains("rollout"), "{text}");
 }

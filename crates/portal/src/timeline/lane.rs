@@ -1,6 +1,7 @@
 //! The lane of one event: its name, its shapes on the time axis, and its details.
 
 use askama::Template;
+use forewarn_api_types::join_names;
 use forewarn_core::Region;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
@@ -86,7 +87,7 @@ impl Shapes {
 impl EventTimeline {
     pub fn render_lane(&self, context: &PageContext, sort: &str) -> Fragment {
         let id = words::event_name(self.id);
-        let names = words::join_names(&self.names);
+        let names = join_names(&self.names);
         let current_scope = self.current_scope_name(context.region());
         let scope = if current_scope == names { "" } else { current_scope.as_str() };
         let lane = EventLane {
@@ -120,7 +121,7 @@ impl EventTimeline {
         let mut text = format!(
             "{} of {}, {}: appeared {}, not before {}",
             self.kind,
-            words::join_names(&self.names),
+            join_names(&self.names),
             self.status.to_lowercase(),
             words::utc(self.appeared),
             words::utc(self.not_before)

@@ -203,7 +203,7 @@ fn scope_name(region: &Region, scope: ScopeId) -> String {
     region.scope(scope).map_or_else(String::new, |scope| words::scope(region, scope).name)
 }
 
-fn approver_name(by: &Actor) -> String {
+pub fn approver_name(by: &Actor) -> String {
     match by {
         Actor::Guest(name) => format!("machine {name}"),
         Actor::Management(name) => format!("{name} (management)"),

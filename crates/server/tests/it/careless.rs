@@ -4,6 +4,7 @@ use forewarn_api::DRY_RUN_ROUTES;
 use serde_json::{Value, json};
 
 use crate::api_support::*;
+use crate::portal_console::hosts;
 
 #[test]
 fn a_group_with_machines_is_deleted_only_with_its_machines() {
@@ -53,6 +54,24 @@ fn a_dry_run_shows_the_events_and_changes_nothing() {
     check(&server, "GET /machines/a", NONE, 200, json!({ "name": "a", "power": "Running" }));
     check(&server, "GET /scale-sets/set", NONE, 200, json!({ "capacity": 2 }));
     assert_eq!(server.call("GET /events", &NONE).json()["value"], json!([]));
+}
+
+#[test]
+fn previews_name_the_rollout_that_owns_a_host_and_the_operations_on_its_targets() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-2"], "description": "CHG-1" });
+    let rollout = check(&server, "POST /rollouts", plan.clone(), 202, json!({}))["id"].clone();
+    let owner = |host: &str, state: &str| json!({ "rollouts": [{ "rollout": rollout, "title": "CHG-1", "host": host, "state": state }] });
+    check(&server, "POST /machines/db-1/restart?dryRun=true", NONE, 200, owner("n-1", "InProgress"));
+    let failure = json!({ "type": "Redeploy" });
+    check(&server, "POST /hosts/n-2/hardware-failure?dryRun=true", failure, 200, owner("n-2", "Pending"));
+    check(&server, "POST /hosts/n-2/drain/preview", json!({}), 200, owner("n-2", "Pending"));
+    let free = check(&server, "POST /machines/db-3/restart?dryRun=true", NONE, 200, json!({}));
+    assert_eq!(free.get("rollouts"), None, "{free}");
+    let restart = check(&server, "POST /machines/db-3/restart", NONE, 202, json!({}))["id"].clone();
+    let named = json!({ "conflictingOperations": [{ "id": restart, "title": "Restart of db-3" }] });
+    let plan = json!({ "type": "Reboot", "hosts": ["n-3"] });
+    check(&server, "POST /rollouts/preview", plan, 200, named);
 }
 
 /// A fleet on which every request of [`DRY_RUN_ROUTES`] creates events.

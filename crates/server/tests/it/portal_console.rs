@@ -271,7 +271,7 @@ fn an_operation_waits_for_the_same_in_the_portal_and_in_the_api() {
     let page = Browser::at_once(&server).page(&format!("/operations/{id}"));
     let status = between(&page, "id=\"status\"", "</section>");
     assert!(status.contains("1 of 1 approval missing: db-1"), "{status}");
-    assert!(status.contains("no handler, starts at the planned time <time") && status.contains(": lonely"), "{status}");
+    assert!(status.contains("waits for the planned time <time") && status.contains("(no handler): lonely"), "{status}");
     assert!(page.contains("href=\"/hosts/n-1\""), "{page}");
 }
 

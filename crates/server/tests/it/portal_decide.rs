@@ -636,8 +636,8 @@ fn faults_use_the_fields_of_their_kind() {
         json!({ "fault": { "kind": "SlowFirstCall", "delaySeconds": 0.25 }, "forSeconds": 300, "percent": 50 });
     check(&server, "GET /faults", NONE, 200, json!({ "value": [first, second] }));
     let page = browser.page("/test-kit");
-    assert!(page.contains("Status 429, Retry-After 9s for web, GET only, document only"), "{page}");
-    assert!(page.contains("SlowFirstCall 250ms for all machines") && page.contains("50% of requests, until"), "{page}");
+    assert!(page.contains("Status 429, Retry-After 9s, GET only, documents only for web"), "{page}");
+    assert!(page.contains("SlowFirstCall 250ms, 50% of requests for all machines</b> <span>until"), "{page}");
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn a_rollout_and_operations_on_its_hosts_name_each_other() {
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "db-2"));
     let owner = format!(
-        "Its host n-2 belongs to the rollout <a href=\"/rollouts/{rollout}\">Reboot of 2 hosts</a>, which reaches it later."
+        "Host n-2 belongs to the rollout <a href=\"/rollouts/{rollout}\">Reboot of 2 hosts</a>, which reaches it later."
     );
     assert_has(&between(&browser.page(&machine), "id=\"do-restart\"", "</form>"), &[&owner]);
     assert_has(&between(&browser.page("/hosts/n-2"), "id=\"do-drain-host\"", "</form>"), &[&owner]);
