@@ -79,6 +79,7 @@ impl PlanFields {
             target: or("what", blank.target),
             name: or("name", blank.name),
             kind: or("kind", blank.kind),
+            description: or("description", blank.description),
             ..PlanFields::default()
         }
     }

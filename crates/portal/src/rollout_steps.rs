@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api::name_step;
+use forewarn_api::{Action, name_step};
 use forewarn_api_types::span::format_span;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
@@ -21,6 +21,7 @@ use forewarn_widgets::words;
 use super::activity::ActivityId;
 use super::operation::is_unapproved;
 use super::page_context::PageContext;
+use super::plan;
 
 const COLUMNS: [Column; 5] = [
     Column { key: "step", label: "Step", class: "" },
@@ -57,6 +58,8 @@ struct StepRow<'a> {
     /// HTML.
     time: String,
     operation: String,
+    /// The address that plans a failed step again; empty if it cannot be.
+    again: String,
 }
 
 /// The steps. Failed ones are on top in any order.
@@ -90,7 +93,7 @@ pub fn render_panel(
         // In the default order, a row does not depend on the others, so that few rows change with a step.
         let sort =
             if is_default { format!("{}-{}", step.rank(), table::row_key(step.number)) } else { table::row_key(place) };
-        rows.push(render_row(context, step, &sort));
+        rows.push(render_row(context, rollout, step, &sort));
     }
     rows.sort_by(|one, other| one.sort.cmp(&other.sort));
     Panel::new("steps", "Steps", rows).with_table(table::render_head(&COLUMNS, order, query, &path))
@@ -205,7 +208,7 @@ pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
     waiting.flat_map(|event| event.resources.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()).collect()
 }
 
-fn render_row(context: &PageContext, view: &StepView<'_>, sort: &str) -> Fragment {
+fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sort: &str) -> Fragment {
     let StepView { number, step, expected, events } = view;
     let id = format!("step-{number}");
     let missing = missing_names(events);
@@ -230,8 +233,31 @@ fn render_row(context: &PageContext, view: &StepView<'_>, sort: &str) -> Fragmen
         waits_for: describe_step(context, step, events, &missing),
         time: describe_time(step, *expected, events),
         operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
+        again: find_repetition(context, rollout, step).unwrap_or_default(),
     };
     Fragment::render(id.as_str(), sort, &row)
+}
+
+/// The address that plans a failed step again while its rollout runs. A rollout owns its hosts, but other operations on them stay
+/// possible. `None` for update domains: their maintenance would be a second rollout of the group.
+fn find_repetition(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> Option<String> {
+    let is_open = rollout.is_live() && step.state == StepState::Failed;
+    if !is_open || !context.visitor.may(Action::StartMaintenance) {
+        return None;
+    }
+    let address = match (&step.target, rollout.plan.action.kind()) {
+        // The page of a host offers to drain it.
+        (StepTarget::Host(host), None) => return Some(address::of_host(host)),
+        (StepTarget::Host(host), Some(_)) => plan::address_with("host", host),
+        (StepTarget::Machine(id), Some(_)) => {
+            let machine = context.region().machine(*id)?;
+            plan::address_with("machine", &plan::target_name(context.region(), machine))
+        }
+        (StepTarget::Machine(_), None) | (StepTarget::Domain { .. } | StepTarget::Machines { .. }, _) => return None,
+    };
+    let kind = rollout.plan.action.kind()?.as_str();
+    let description = address::encode_segment(rollout.plan.description.as_deref().unwrap_or_default());
+    Some(format!("{address}&kind={kind}&description={description}"))
 }
 
 /// The page of the host, group or machine. Empty for a machine that was deleted, and for several machines.

@@ -206,6 +206,9 @@ fn steps_are_sorted_and_failed_ones_stay_on_top() {
     advance(&server, 901);
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     assert_eq!(names("step"), ["n-2", "n-1", "n-3"]);
+    let again = "href=\"/maintenance?what=host&#38;name=n-2&#38;kind=Reboot&#38;description=\">Plan again</a>";
+    let page = browser.page(&format!("/rollouts/{id}"));
+    assert!(page.contains(again), "the rollout still runs: {page}");
     let head = format!("href=\"/rollouts/{id}?sort=-step\"");
     assert!(browser.page(&format!("/rollouts/{id}?sort=step")).contains(&head), "a second click reverses the order");
 }
