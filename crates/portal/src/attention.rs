@@ -9,6 +9,7 @@ use forewarn_api::Action;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{MachineId, Name, Region, Timestamp, UNLIMITED};
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
@@ -16,7 +17,6 @@ use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
 use super::conflict::{self, GroupDip};
-use super::operation_lanes::clock_span;
 use super::outage::{Outages, SOON};
 use super::page_context::PageContext;
 use super::preview::Preview;
@@ -60,7 +60,7 @@ struct AttentionRow<'a> {
     open: &'static str,
 }
 
-/// What happens if nobody acts.
+/// The outcome without an operator.
 #[derive(Debug, PartialEq, Eq)]
 struct Inaction {
     /// HTML.
@@ -345,7 +345,7 @@ fn describe_impact(activity: &Activity, down: usize) -> String {
     }
 }
 
-/// What happens without an operator.
+/// Describes the outcome without an operator.
 fn describe_inaction(
     context: &PageContext,
     activity: &Activity,

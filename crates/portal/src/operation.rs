@@ -15,6 +15,7 @@ use forewarn_core::{
 use forewarn_store::HistoryQuery;
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
@@ -26,7 +27,6 @@ use super::activity::{Activity, ActivityId, find_cause};
 use super::conflict::{self, GroupDip};
 use super::handler::{Handler, describe_poll};
 use super::history;
-use super::operation_lanes::clock_span;
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline;

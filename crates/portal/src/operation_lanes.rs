@@ -9,6 +9,7 @@ use askama::Template;
 use forewarn_core::{Region, ScopeId, Timestamp};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::{self, RenderMode};
+use forewarn_widgets::lane::{Bar, Label, build_readiness_steps, clock_span};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::severity::Severity;
@@ -27,9 +28,6 @@ const LANES_BELOW_MAX: usize = 100;
 
 /// Bars in one lane; more cannot be told apart.
 const BARS_MAX: usize = 24;
-
-/// Steps of the readiness in one bar.
-const STEPS_MAX: usize = 16;
 
 /// Beyond this position, labels are on the left of their bar.
 const LABEL_RIGHT_MAX: f64 = 70.0;
@@ -130,7 +128,7 @@ struct OperationLane<'a> {
     href: &'a str,
     /// The address that expands or collapses the lane; empty if there is nothing below.
     fold: String,
-    /// What is below the lane: `Groups` or `Machines`.
+    /// The lanes below: `Groups` or `Machines`.
     below: &'static str,
     is_open: bool,
     count: String,
@@ -141,48 +139,6 @@ struct OperationLane<'a> {
     /// Text for screen readers.
     description: String,
     height: u32,
-}
-
-/// Events that look the same.
-struct Bar {
-    from: i64,
-    /// End of the notice.
-    to: i64,
-    /// The impact; the end is `None` while it lasts.
-    impact: Option<(i64, Option<i64>)>,
-    severity: &'static str,
-    is_finished: bool,
-    has_notice: bool,
-    /// Steps of the readiness: from, to (`None`: now), share in percent.
-    steps: Vec<(i64, Option<i64>, u32)>,
-    y: u32,
-    height: u32,
-    now: i64,
-    window: Option<Window>,
-}
-
-struct Label {
-    text: String,
-    at: i64,
-    x: String,
-    is_left: bool,
-}
-
-impl Bar {
-    fn bar(&self, begin: &i64, end: &i64) -> String {
-        self.window.map_or_else(String::new, |window| window.bar(*begin, *end))
-    }
-
-    /// Like `bar`, up to now if there is no end.
-    fn open_bar(&self, begin: &i64, end: &Option<i64>) -> String {
-        self.bar(begin, &end.unwrap_or(self.now))
-    }
-
-    /// The vertical position and the height of a share of the bar.
-    fn filled(&self, share: &u32) -> (u32, u32) {
-        let filled = (self.height * share).div_ceil(100);
-        (self.y + self.height - filled, filled)
-    }
 }
 
 /// The lanes of all matching activities.
@@ -427,7 +383,7 @@ impl Lanes<'_> {
             severity: Severity::of_word(&event.kind).class(),
             is_finished: stage == Stage::Finished,
             has_notice: event.is_shown,
-            steps: if stage == Stage::Scheduled { readiness_steps(events) } else { Vec::new() },
+            steps: if stage == Stage::Scheduled { find_readiness_steps(events) } else { Vec::new() },
             y,
             height,
             now: self.context.now.0,
@@ -514,34 +470,10 @@ fn describe_machine(event: &EventTimeline) -> String {
     }
 }
 
-/// The share of ready machines over time, as a staircase.
-fn readiness_steps(events: &[&Arc<EventTimeline>]) -> Vec<(i64, Option<i64>, u32)> {
-    let all: usize = events.iter().map(|event| event.names.len()).sum();
-    let mut approvals: Vec<(i64, usize)> =
-        events.iter().filter_map(|event| Some((event.approved.as_ref()?.0.0, event.names.len()))).collect();
-    approvals.sort_unstable();
-    let mut steps: Vec<(i64, Option<i64>, u32)> = Vec::new();
-    let mut ready = 0;
-    for (at, machines) in approvals {
-        ready += machines;
-        let share = (ready * 100 / all.max(1)) as u32;
-        let is_full = steps.len() == STEPS_MAX;
-        match steps.last_mut() {
-            Some(last) if last.0 == at || is_full => last.2 = share,
-            Some(last) => {
-                last.1 = Some(at);
-                steps.push((at, None, share));
-            }
-            None => steps.push((at, None, share)),
-        }
-    }
-    steps
-}
-
-/// A span such as `4:50` or `1:04:50`.
-pub fn clock_span(secs: u64) -> String {
-    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
+fn find_readiness_steps(events: &[&Arc<EventTimeline>]) -> Vec<(i64, Option<i64>, u32)> {
+    let all = events.iter().map(|event| event.names.len()).sum();
+    let approvals = events.iter().filter_map(|event| Some((event.approved.as_ref()?.0.0, event.names.len())));
+    build_readiness_steps(all, approvals.collect())
 }
 
 /// A lane as text, for screen readers.

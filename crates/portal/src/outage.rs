@@ -138,7 +138,7 @@ impl Outages {
         count_causes(region, &self.down)
     }
 
-    /// What takes machines down or deletes them next, in the order of time.
+    /// The causes that take machines down or delete them next, in the order of time.
     pub fn list_next(&self, region: &Region) -> Vec<CauseCount> {
         let mut next = [count_causes(region, &self.soon), count_causes(region, &self.deleted)].concat();
         next.sort_by_key(|cause| cause.at);

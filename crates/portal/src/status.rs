@@ -155,7 +155,7 @@ fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> St
     causes.into_iter().map(entry).collect()
 }
 
-/// What happens within a few minutes or, if nothing does while machines are down, the next operation.
+/// The causes of the next few minutes or, if there are none while machines are down, the next operation.
 fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) -> Vec<Entry> {
     let mut next = outages.list_next(context.region());
     if next.is_empty() && outages.down() > 0 {
@@ -169,7 +169,7 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
     list_entries(next, |cause| words::clock_time(cause.at))
 }
 
-/// The machines that are not ready for what happens within a few minutes, by operation.
+/// The machines that are not ready for events within a few minutes, by operation.
 fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<Entry> {
     let unready = activities.iter().filter_map(|activity| {
         let names = attention::find_unready(context, activity);

@@ -15,6 +15,7 @@ pub mod fragment;
 pub mod gantt;
 pub mod html;
 pub mod json_text;
+pub mod lane;
 pub mod panel;
 pub mod query;
 pub mod readiness;

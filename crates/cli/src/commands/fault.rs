@@ -74,7 +74,12 @@ fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> FaultKind {
 fn print_added(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |fault: &Fault| {
         let whose = machine_or(fault, "all machines");
-        single_line(format!("Added fault {}: {} for {whose}, {}", fault.id, fault.describe(), describe_remaining(fault)))
+        single_line(format!(
+            "Added fault {}: {} for {whose}, {}",
+            fault.id,
+            fault.describe(),
+            describe_remaining(fault)
+        ))
     })
 }
 

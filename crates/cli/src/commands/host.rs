@@ -130,7 +130,11 @@ fn preview_drain(api: &Api, args: &DrainArgs, output: Output) -> Result<(), Fail
         let handler = if one.has_handler { "yes" } else { "no" };
         vec![Cell::new(&one.machine), Cell::new(kind), Cell::new(to), Cell::new(handler)]
     });
-    output::print_table(&["MACHINE", "EVENT", "TO", "HANDLER"], &rows.collect::<Vec<_>>(), "The host has no machines.")?;
+    output::print_table(
+        &["MACHINE", "EVENT", "TO", "HANDLER"],
+        &rows.collect::<Vec<_>>(),
+        "The host has no machines.",
+    )?;
     deletion::describe_owners(&preview.rollouts).try_for_each(|line| output::print_line(&line))
 }
 

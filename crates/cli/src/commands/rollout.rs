@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use forewarn_api_client::moment;
 use forewarn_api_types::{
-    Clock, ConflictingOperation, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
-    RolloutStep, RolloutStepPhase, Text, Time, count_of,
+    Clock, ConflictingOperation, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase,
+    RolloutPreview, RolloutStep, RolloutStepPhase, Text, Time, count_of,
 };
 use serde_json::Value;
 

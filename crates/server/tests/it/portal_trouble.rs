@@ -52,8 +52,14 @@ fn machines_that_are_down_are_counted_by_cause() {
     let off = "<b>1</b> <a href=\"/hosts/n-2\">Host n-2 is off</a>";
     assert_has(&status(&page), &["3 machines down now", &failed, &restarted, off]);
     assert!(page.contains("<title>(3 down) Overview"), "{page}");
-    assert_has(&attention(&page, "host-n-2"), &["1 machine down", "<small>db-2</small>", "no operation: needs action", "stays down", "Open host"]);
-    assert_has(&attention(&page, &format!("op-{}", id_of(&failure))), &["1 machine down", "<small>db-1</small>", "nothing to do"]);
+    assert_has(
+        &attention(&page, "host-n-2"),
+        &["1 machine down", "<small>db-2</small>", "no operation: needs action", "stays down", "Open host"],
+    );
+    assert_has(
+        &attention(&page, &format!("op-{}", id_of(&failure))),
+        &["1 machine down", "<small>db-1</small>", "nothing to do"],
+    );
 }
 
 #[test]
@@ -74,7 +80,15 @@ fn a_deletion_is_not_an_outage() {
     let browser = Browser::at_once(&server);
     let page = browser.page("/");
     let link = format!("<b>1</b> <a href=\"/operations/{}\">Deletion of web_1</a>", id_of(&operation));
-    assert_has(&status(&page), &["No machines are down. <span class=\"red\">1 machine is deleted at <time", "<dt>Next</dt>", "<dt>Not ready</dt>", &link]);
+    assert_has(
+        &status(&page),
+        &[
+            "No machines are down. <span class=\"red\">1 machine is deleted at <time",
+            "<dt>Next</dt>",
+            "<dt>Not ready</dt>",
+            &link,
+        ],
+    );
     let row = attention(&page, &format!("op-{}", id_of(&operation)));
     assert_has(
         &row,
