@@ -137,15 +137,8 @@ impl AttentionReason {
             AttentionReason::NoNotice => "no notice was possible".into(),
             AttentionReason::OverTime(secs) => format!("{} longer than planned", clock_span(*secs)),
             AttentionReason::Failed(names) => format!("failed: {names}"),
-            AttentionReason::NotReady(names) => {
-                let verb = if names.len() == 1 { "is" } else { "are" };
-                format!("{} {verb} not ready: {}", count_of(names.len(), "machine"), join_names(names))
-            }
-            AttentionReason::NoHandler(names) => {
-                let verbs = if names.len() == 1 { ("has", "was") } else { ("have", "were") };
-                let machines = count_of(names.len(), "machine");
-                format!("{machines} {} no handler and {} not notified: {}", verbs.0, verbs.1, join_names(names))
-            }
+            AttentionReason::NotReady(names) => format!("not ready: {}", join_names(names)),
+            AttentionReason::NoHandler(names) => format!("no handler, not notified: {}", join_names(names)),
             AttentionReason::BelowFloor(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
             AttentionReason::HostOff => "no operation: needs action".into(),
@@ -261,7 +254,7 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         meter: Readiness::default().render(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
-            detail: "until moved, or the host is active".into(),
+            detail: "until moved or activated".into(),
         },
         csrf: "",
         operation: String::new(),

@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api_types::count_of;
-use forewarn_core::{Host, HostState, Name, Region, Status};
+use forewarn_core::{Host, HostState, Name, Region, RolloutStep, Status, StepState, StepTarget};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
@@ -318,26 +318,35 @@ fn render_row(context: &PageContext, facts: &HostFacts<'_>, number: usize) -> Fr
     Fragment::render(id.as_str(), sort.as_str(), &row)
 }
 
+/// The next event of the host's machines, and the rollout that owns the host.
 fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
-    let rollout = region.rollout_of_host(&facts.host.name).map(|rollout| {
+    let rollout = region.rollout_of_host(&facts.host.name);
+    let is_of_host = |step: &&RolloutStep| step.target == StepTarget::Host(facts.host.name.clone());
+    let step = rollout.and_then(|rollout| rollout.steps.iter().find(is_of_host)).map(|step| step.state);
+    let link = rollout.map_or_else(String::new, |rollout| {
         format!(
-            r#" <a class="q" href="{}">{}</a>"#,
+            r#"<a class="q" href="{}">{}</a>"#,
             ActivityId::Rollout(rollout.id).href(),
             words::escape_html(name_rollout(region, rollout))
         )
     });
-    let rollout = rollout.unwrap_or_default();
-    match facts.next {
-        Some(NextEvent { kind, due }) => {
-            let class = Severity::of(kind).class();
-            let when = due.map_or_else(
-                || "in progress".into(),
-                |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
-            );
-            format!(r#"<span class="b b-{class}">{}</span> {when}{rollout}"#, words::event_kind(kind))
+    let event = facts.next.map(|NextEvent { kind, due }| {
+        let class = Severity::of(kind).class();
+        let when = due.map_or_else(
+            || "in progress".into(),
+            |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
+        );
+        format!(r#"<span class="b b-{class}">{}</span> {when}"#, words::event_kind(kind))
+    });
+    match (event, step) {
+        (Some(event), Some(StepState::InProgress)) => format!("{event} {link}"),
+        (Some(event), Some(StepState::Pending)) => format!("{event}, then {link}"),
+        (Some(event), _) => event,
+        (None, Some(StepState::Pending | StepState::InProgress)) => format!("waits in {link}"),
+        (None, Some(StepState::Succeeded | StepState::Failed | StepState::Skipped | StepState::Canceled)) => {
+            format!(r#"<span class="q">done in</span> {link}"#)
         }
-        None if rollout.is_empty() => r#"<span class="qq">none</span>"#.into(),
-        None => format!("waits in{rollout}"),
+        (None, None) => r#"<span class="qq">none</span>"#.into(),
     }
 }
 

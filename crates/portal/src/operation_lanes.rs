@@ -13,6 +13,7 @@ use forewarn_widgets::lane::{Bar, Label, build_readiness_steps, clock_span};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::severity::Severity;
+use forewarn_widgets::stage::StageFilter;
 use forewarn_widgets::table::number_key;
 use forewarn_widgets::{address, waits, words};
 
@@ -39,46 +40,6 @@ const SPAN_DEFAULT: i64 = 60;
 
 /// The farthest that a window is moved, in quarters of its width.
 const MOVED_MAX: i64 = 400;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StageFilter {
-    All,
-    Scheduled,
-    InProgress,
-}
-
-impl StageFilter {
-    pub const EACH: [StageFilter; 3] = [StageFilter::All, StageFilter::Scheduled, StageFilter::InProgress];
-
-    /// Parses the value in an address. Unknown values select everything.
-    pub fn parse(word: &str) -> StageFilter {
-        StageFilter::EACH.into_iter().find(|filter| filter.word() == word).unwrap_or(StageFilter::All)
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            StageFilter::All => "",
-            StageFilter::Scheduled => "scheduled",
-            StageFilter::InProgress => "in-progress",
-        }
-    }
-
-    pub fn label(self) -> &'static str {
-        match self {
-            StageFilter::All => "All",
-            StageFilter::Scheduled => "Scheduled",
-            StageFilter::InProgress => "In progress",
-        }
-    }
-
-    pub fn matches(self, stage: Stage) -> bool {
-        match self {
-            StageFilter::All => true,
-            StageFilter::Scheduled => stage == Stage::Scheduled,
-            StageFilter::InProgress => stage == Stage::InProgress,
-        }
-    }
-}
 
 /// The part of time that is shown, from the address, and the page that shows it.
 #[derive(Clone, Copy)]
@@ -382,7 +343,7 @@ impl Lanes<'_> {
             impact,
             severity: Severity::of_word(&event.kind).class(),
             is_finished: stage == Stage::Finished,
-            has_notice: event.is_shown,
+            has_notice: events.iter().any(|event| event.is_shown),
             steps: if stage == Stage::Scheduled { find_readiness_steps(events) } else { Vec::new() },
             y,
             height,

@@ -8,7 +8,7 @@ mod tests;
 
 use std::time::Duration;
 
-use forewarn_api_types::join_names;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     Answer, Approver, Command, Event, EventKind, EvictionPolicy, FactKind, Group, GroupChange, GroupKind, Guid, Host,
     Machine, MachineId, Membership, Name, OperationId, Outcome, Power, Region, Request, Scale, Status, Target,
@@ -127,10 +127,10 @@ impl<'r> Preview<'r> {
         let silent = members().count() - notices.len();
         let on = group.scopes.iter().any(|scope| self.region.is_on(*scope));
         match (notices.iter().min(), silent) {
-            (None, _) => format!("{name} and {} are deleted immediately, without notice.", count_machines(silent)),
+            (None, _) => format!("{name} and {} are deleted immediately, without notice.", count_of(silent, "machine")),
             (Some(_), _) if !on => format!(
                 "{name} and {} are deleted immediately: no handler is connected, so there is no terminate notification.",
-                count_machines(notices.len() + silent)
+                count_of(notices.len() + silent, "machine")
             ),
             (Some(first), _) => {
                 let at = self.render_after(self.region.settings().scaled(*first));
@@ -138,13 +138,13 @@ impl<'r> Preview<'r> {
                     0 => String::new(),
                     silent => format!(
                         " {} without terminate notification {} deleted immediately.",
-                        count_machines(silent),
+                        count_of(silent, "machine"),
                         is_or_are(silent)
                     ),
                 };
                 format!(
                     "{name} is deleted with {}: Terminate not before {at}, or earlier once all deletions in a document are approved.{rest}",
-                    count_machines(notices.len() + silent)
+                    count_of(notices.len() + silent, "machine")
                 )
             }
         }
@@ -163,7 +163,7 @@ impl<'r> Preview<'r> {
         let mut sentences = Vec::new();
         if !added.is_empty() {
             let count = added.len();
-            sentences.push(format!("{} {} added with the latest model.", count_machines(count), is_or_are(count)));
+            sentences.push(format!("{} {} added with the latest model.", count_of(count, "machine"), is_or_are(count)));
         }
         if !removing.is_empty() {
             let gone = removing.iter().filter_map(|id| self.region.machine(*id));
@@ -465,10 +465,6 @@ fn capacity_of<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u
         GroupKind::ScaleSet(set) => Some((&group.name, set.capacity)),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }
-}
-
-fn count_machines(count: usize) -> String {
-    if count == 1 { "1 machine".into() } else { format!("{count} machines") }
 }
 
 fn is_or_are(count: usize) -> &'static str {

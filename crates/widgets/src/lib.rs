@@ -21,6 +21,7 @@ pub mod query;
 pub mod readiness;
 pub mod selection_bar;
 pub mod severity;
+pub mod stage;
 pub mod state;
 pub mod table;
 pub mod waits;

@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use forewarn_api_types::join_names;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
     Request, Status, Transition,
 };
 use forewarn_widgets::words::{self, escape_html};
 
-use super::{
-    Preview, capacity_of, count_machines, event_title, events_in_progress, machine_names, no_actor, pending_deletions,
-};
+use super::{Preview, capacity_of, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
 
 impl Preview<'_> {
     pub fn describe_approval(&self, event: &Event) -> String {
@@ -58,7 +56,7 @@ impl Preview<'_> {
         let mut sentences = Vec::new();
         if !starting.is_empty() {
             let names = join_names(&starting);
-            sentences.push(format!("The impact on {} starts now: {names}.", count_machines(starting.len())));
+            sentences.push(format!("The impact on {} starts now: {names}.", count_of(starting.len(), "machine")));
         }
         if !waiting.is_empty() {
             let names = join_names(&waiting);

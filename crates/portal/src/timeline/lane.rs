@@ -141,13 +141,3 @@ fn short_name(approver: &str) -> &str {
     let name = approver.strip_prefix("machine ").unwrap_or(approver);
     name.strip_suffix(" (management)").unwrap_or(name)
 }
-
-impl Stage {
-    fn class(self) -> &'static str {
-        match self {
-            Stage::Scheduled => "scheduled",
-            Stage::InProgress => "in-progress",
-            Stage::Finished => "finished",
-        }
-    }
-}

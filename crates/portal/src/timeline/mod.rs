@@ -22,6 +22,7 @@ use forewarn_widgets::{html, words};
 
 use super::page_context::PageContext;
 pub use expected::find_expected;
+pub use forewarn_widgets::stage::Stage;
 pub use forewarn_widgets::window::Window;
 pub use past::FinishedEvents;
 
@@ -51,13 +52,6 @@ pub struct EventTimeline {
     pub approved: Option<(Timestamp, String)>,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    Scheduled,
-    InProgress,
-    Finished,
 }
 
 /// The wanted events, including those that finished within the last day.

@@ -93,7 +93,7 @@ fn a_deletion_is_not_an_outage() {
     assert_has(
         &row,
         &[
-            "1 machine is not ready: web_1",
+            "not ready: web_1",
             "1 machine to delete",
             "<small>web_1</small>",
             "Approve 1…",
@@ -171,7 +171,8 @@ fn machines_without_a_handler_are_part_of_the_readiness() {
     let row = attention(&overview, &format!("op-{id}"));
     let meter = ["0/2 <small>ready</small>", "1 no handler"];
     assert_has(&row, &[&meter[..], &["<b>2 machines</b><small>db-2 and lone</small>"]].concat());
-    assert_has(&overview, &["0/2 ready, 1 no handler"]);
+    let lane = between(&overview, &format!("id=\"op-{id}\""), "</svg>");
+    assert_has(&lane, &["0/2 ready, 1 no handler", "class=\"no x-amber\""]);
     assert_has(&browser.page("/operations"), &meter);
     // Events are named after their machines.
     let page = browser.page(&format!("/operations/{id}"));
@@ -280,8 +281,11 @@ fn a_rollout_and_operations_on_its_hosts_name_each_other() {
     assert_has(&between(&browser.page(&machine), "id=\"do-restart\"", "</form>"), &[&owner]);
     assert_has(&between(&browser.page("/hosts/n-2"), "id=\"do-drain-host\"", "</form>"), &[&owner]);
     assert!(!browser.page(&format!("/rollouts/{rollout}")).contains("conflict-content"));
+    let of_host = |name: &str| between(&browser.page("/hosts"), &format!("id=\"host-{name}\""), "</tr>");
+    assert_has(&of_host("n-2"), &["waits in <a"]);
     let restart = id_of(&check(&server, "POST /machines/db-2/restart", NONE, 202, json!({})));
     let page = browser.page(&format!("/rollouts/{rollout}"));
+    assert_has(&of_host("n-2"), &[", then <a"]);
     let link = format!("<a href=\"/operations/{restart}\">Restart of db-2</a>");
     let warning = between(&page, "id=\"conflict-content\"", "</p>");
     assert_has(&warning, &["1 other operation on the same machines", &link]);

@@ -119,7 +119,7 @@ export async function aHostIsRegisteredMaintainedAndFails() {
   await shows(page, "#do-lose-host", "Redeploy starts immediately, without notice");
   await page.locator("#do-lose-host button").click();
   await shows(page, "#operations", "Hardware failure on host rack-4");
-  await shows(page, "#timeline", "Redeploy");
+  await shows(page, "#timeline", "Hardware failure on host rack-4");
   assert.deepEqual(found.filter((text) => !text.includes("422")), []);
   await context.close();
   await server.end();
