@@ -3,7 +3,7 @@
 
 use askama::Template;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{Contact, HostState, Timestamp};
+use forewarn_core::{Contact, EventKind, HostState, Timestamp};
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::words;
 
@@ -171,7 +171,10 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
 
 /// The machines that are not ready for events within a few minutes, by operation.
 fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<Entry> {
-    let unready = activities.iter().filter_map(|activity| {
+    // A recommendation takes no machine down, so that nothing waits for its approval.
+    let recommendation = words::event_kind(EventKind::SpotRebalanceRecommendation);
+    let activities = activities.iter().filter(|activity| activity.kind != recommendation);
+    let unready = activities.filter_map(|activity| {
         let names = attention::find_unready(context, activity);
         let text = join_names(&names);
         (!names.is_empty()).then(|| Entry { at: String::new(), machines: names.len(), text, href: activity.href() })
