@@ -15,6 +15,7 @@ pub struct FuzzTarget {
 
 pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "metadata-request", run: metadata::check_request },
+    FuzzTarget { name: "plain-request", run: metadata::check_plain_request },
     FuzzTarget { name: "approval", run: metadata::check_approval },
     FuzzTarget { name: "arm-id", run: arm::check_id },
     FuzzTarget { name: "arm-body", run: arm::check_body },

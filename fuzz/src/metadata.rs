@@ -1,9 +1,12 @@
 //! The bytes that guests send: the target of a request, and the body of an approval.
 
+use forewarn_metadata::head::{Head, NO_HEADERS};
 use forewarn_metadata::route;
 use forewarn_wire::approval;
 use forewarn_wire::query::{Query, wait_secs};
 use forewarn_wire::version::{InstanceVersion, Version};
+use http::Uri;
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 
 /// A request target such as `/vm/web/metadata/scheduledevents?api-version=2020-07-01`.
 pub fn check_request(input: &[u8]) {
@@ -20,6 +23,21 @@ pub fn check_request(input: &[u8]) {
         let _ = InstanceVersion::parse(query.api_version.as_deref());
     }
     let _ = wait_secs(text);
+}
+
+/// The bytes of a connection. Those that are answered without hyper are one request, and hyper would read it in the same way.
+pub fn check_plain_request(input: &[u8]) {
+    let mut room = NO_HEADERS;
+    let Some(head) = Head::parse_plain(input, &mut room) else { return };
+    assert!(input.starts_with(b"GET /"), "not a GET");
+    let text = String::from_utf8_lossy(input).replace('\r', "");
+    assert_eq!(text.find("\n\n"), Some(text.len() - 2), "there is more than one head");
+    for name in [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, UPGRADE] {
+        assert!(!head.has(&name), "{name} is hyper's part");
+    }
+    let target = text.split(' ').nth(1).expect("a request line");
+    let uri: Uri = target.parse().expect("hyper refuses this target");
+    assert_eq!((head.path, head.query), (uri.path(), uri.query().unwrap_or_default()));
 }
 
 pub fn check_approval(input: &[u8]) {

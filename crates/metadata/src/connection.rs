@@ -1,29 +1,32 @@
-//! One connection: hyper reads and writes, the endpoint responds. A client that is silent for too long, or does not read its
-//! responses, is disconnected.
+//! One connection: plain requests are answered at once, hyper reads and writes all others. A client that is silent for too long, or
+//! does not read its responses, is disconnected.
 //!
 //! ```text
-//!           input, or the held request is answered
-//!   parked ───────────────────────────────────────▶ served by hyper ─▶ closed
-//!      ▲                                                  │
-//!      └──────────────────────────────────────────────────┘
-//!        a request is held, or was and its response is sent
+//!   ┌─▶ parked ───────────────────────────────────▶ served by hyper ─▶ closed
+//!   │     │   ▲    input that is not plain, or a           │
+//!   └─────┘   │    response that needs hyper               │
+//!    plain    └────────────────────────────────────────────┘
+//!   request     a request is held, or everything is answered
 //! ```
 //!
 //! hyper has 18 KB of buffers and state for a connection. A parked connection does without them.
 
+use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::server::conn::http1::{self, Parts};
 use hyper_util::rt::TokioIo;
+use tokio::io::ReadBuf;
 use tokio::time::{Instant, sleep};
 
 use super::caller::Client;
-use super::conversation::{Conversation, Turn};
+use super::conversation::{Conversation, PLAIN_HEAD, Turn};
+use super::head::{Head, NO_HEADERS, PLAIN_BYTES_MAX};
 use super::limits::Activity;
 use super::request::Endpoint;
 use super::socket::{GuestSocket, Transport};
@@ -96,22 +99,27 @@ impl<S: Transport> Connection<S> {
         }
     }
 
+    /// Whether hyper has nothing to do: a request is held, or all are answered and the client has sent nothing more.
+    fn can_park(&self) -> bool {
+        let is_quiet = self.activity.is_quiet.load(Ordering::Relaxed);
+        is_quiet && self.turn.can_park() && (self.turn.is_busy() || !self.activity.has_more_input())
+    }
+
     /// Ready when the connection has ended. An error concerns only its client.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.phase.as_mut() {
-                Some(Phase::Parked(socket, _)) => {
-                    let is_answered = self.turn.poll_answer(context).is_ready();
-                    if !is_answered && socket.poll_readable(context).is_pending() {
-                        let is_over = self.stopping && !self.turn.is_busy();
-                        return if is_over { Poll::Ready(()) } else { Poll::Pending };
+                Some(Phase::Parked(socket, conversation)) => {
+                    match ready!(poll_parked(socket, conversation, &self.turn, self.stopping, context)) {
+                        Next::Open => {}
+                        Next::End => return Poll::Ready(()),
                     }
                 }
                 Some(Phase::Served(connection)) => {
                     if Pin::new(&mut **connection).poll(context).is_ready() {
                         return Poll::Ready(());
                     }
-                    if !self.activity.is_quiet.load(Ordering::Relaxed) || !self.turn.can_park() {
+                    if !self.can_park() {
                         return Poll::Pending;
                     }
                 }
@@ -121,6 +129,69 @@ impl<S: Transport> Connection<S> {
                 Phase::Parked(socket, conversation) => open(socket, conversation, self.stopping),
                 Phase::Served(connection) => park(connection.into_parts(), &self.turn),
             });
+        }
+    }
+}
+
+/// The end of parking.
+enum Next {
+    /// hyper serves the connection.
+    Open,
+    End,
+}
+
+/// Answers plain requests, and sends responses for which the connection was parked.
+fn poll_parked<S: Transport>(
+    socket: &mut GuestSocket<S>,
+    conversation: &Conversation,
+    turn: &Turn,
+    stopping: bool,
+    context: &mut Context<'_>,
+) -> Poll<Next> {
+    loop {
+        if ready!(socket.poll_unsent(context)).is_err() {
+            return Poll::Ready(Next::End);
+        }
+        let response = if turn.is_busy() {
+            if turn.poll_answer(context).is_pending() {
+                ready!(socket.poll_readable(context));
+                return Poll::Ready(Next::Open);
+            }
+            let can_send = !stopping && socket.replayed() == PLAIN_HEAD;
+            let Some(response) = can_send.then(|| turn.take_plain()).flatten() else {
+                return Poll::Ready(Next::Open);
+            };
+            socket.replay(Bytes::new());
+            Some(response)
+        } else if stopping || !socket.replayed().is_empty() {
+            return match socket.poll_readable(context) {
+                Poll::Ready(()) => Poll::Ready(Next::Open),
+                Poll::Pending if stopping => Poll::Ready(Next::End),
+                Poll::Pending => Poll::Pending,
+            };
+        } else {
+            let mut space = [MaybeUninit::uninit(); PLAIN_BYTES_MAX + 1];
+            let mut input = ReadBuf::uninit(&mut space);
+            let read = ready!(socket.poll_input(context, &mut input));
+            if read.is_err() || input.filled().is_empty() {
+                return Poll::Ready(Next::End);
+            }
+            let mut headers = NO_HEADERS;
+            let Some(head) = Head::parse_plain(input.filled(), &mut headers) else {
+                socket.unread(input.filled());
+                return Poll::Ready(Next::Open);
+            };
+            socket.accept_plain();
+            let response = conversation.answer_plain(&head);
+            if response.is_none() {
+                socket.replay(Bytes::from_static(PLAIN_HEAD));
+            }
+            response
+        };
+        if let Some(response) = response
+            && socket.send(context, &response).is_err()
+        {
+            return Poll::Ready(Next::End);
         }
     }
 }

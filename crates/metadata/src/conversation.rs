@@ -1,5 +1,5 @@
-//! The requests of one connection, and their responses. The request that is being answered outlives hyper's connection, so that
-//! `connection` can do without one while a request is held.
+//! The requests of one connection, and their responses. They arrive through hyper or, if they are plain, without it. The request
+//! that is being answered outlives hyper's connection, so that `connection` can do without one while a request is held.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -9,23 +9,29 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONNECTION;
-use http::{Request, Version};
-use hyper::body::{Body, Incoming};
+use http::request::Parts;
+use http::{Method, Request, Version};
+use http_body_util::Empty;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
 
 use super::attested;
 use super::caller::Client;
 use super::faulty_response::{self, Reset};
+use super::head::Head;
 use super::instance;
 use super::limits::Activity;
 use super::request::{Caller, Endpoint, Outcome, Visit};
-use super::respond::{self, CompletedRequest};
-use super::response::Response;
+use super::respond::{self, CompletedRequest, RequestBody};
+use super::response::{Body, Response};
 use super::token;
 use crate::faults::FaultEffects;
 use crate::requests::RequestEntry;
 
-/// The hyper service of one connection.
+/// The head that hyper reads in place of a plain one, before it sends the response.
+pub const PLAIN_HEAD: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+
+/// Answers the requests of one connection. Also its hyper service.
 pub struct Conversation {
     endpoint: Arc<Endpoint>,
     client: Client,
@@ -38,16 +44,17 @@ pub struct Turn(Mutex<State>);
 
 #[derive(Default)]
 enum State {
+    /// No request, or its response is sent or given to hyper.
     #[default]
     Idle,
     Waiting(Waiting),
-    /// The response is not yet given to hyper.
+    /// The response is neither sent nor given to hyper.
     Answered {
         answer: Result<Response, Reset>,
-        was_held: bool,
+        needs_hyper: bool,
     },
-    /// The response to a held request is given to hyper. Most clients send the same request again.
-    HeldBefore,
+    /// The response is given to hyper, and the connection stays with it until the next request.
+    LeftToHyper,
 }
 
 struct Waiting {
@@ -56,6 +63,8 @@ struct Waiting {
     activity: Arc<Activity>,
     /// The head that hyper must read again before it can send the response. None: the request cannot be held without hyper.
     head: Option<Bytes>,
+    /// Whether hyper is needed beyond the response: to read a body, or to end the response in the middle.
+    needs_hyper: bool,
 }
 
 type PendingResponse = Pin<Box<dyn Future<Output = Result<CompletedRequest, Reset>> + Send>>;
@@ -64,9 +73,9 @@ impl Turn {
     /// Whether the connection can do without hyper, as far as its requests are concerned.
     pub fn can_park(&self) -> bool {
         match &*self.lock() {
+            State::Idle => true,
             State::Waiting(waiting) => waiting.head.is_some(),
-            State::HeldBefore => true,
-            State::Idle | State::Answered { .. } => false,
+            State::Answered { .. } | State::LeftToHyper => false,
         }
     }
 
@@ -78,7 +87,7 @@ impl Turn {
     pub fn held_head(&self) -> Option<Bytes> {
         match &*self.lock() {
             State::Waiting(waiting) => waiting.head.clone(),
-            State::Idle | State::Answered { .. } | State::HeldBefore => None,
+            State::Idle | State::Answered { .. } | State::LeftToHyper => None,
         }
     }
 
@@ -88,22 +97,34 @@ impl Turn {
         match &mut *state {
             State::Waiting(waiting) => {
                 let answer = std::task::ready!(waiting.poll(context));
-                *state = State::Answered { answer, was_held: waiting.head.is_some() };
+                *state = State::Answered { answer, needs_hyper: waiting.needs_hyper };
                 Poll::Ready(())
             }
             State::Answered { .. } => Poll::Ready(()),
-            State::Idle | State::HeldBefore => Poll::Pending,
+            State::Idle | State::LeftToHyper => Poll::Pending,
         }
     }
 
     fn poll_take(&self, context: &mut Context<'_>) -> Poll<Result<Response, Reset>> {
         std::task::ready!(self.poll_answer(context));
         let mut state = self.lock();
-        let State::Answered { answer, was_held } = std::mem::take(&mut *state) else { return Poll::Pending };
-        if was_held {
-            *state = State::HeldBefore;
+        let State::Answered { answer, needs_hyper } = std::mem::take(&mut *state) else { return Poll::Pending };
+        if needs_hyper {
+            *state = State::LeftToHyper;
         }
         Poll::Ready(answer)
+    }
+
+    /// Takes the response to a plain request, if it can be sent without hyper.
+    pub fn take_plain(&self) -> Option<Response> {
+        let mut state = self.lock();
+        match std::mem::take(&mut *state) {
+            State::Answered { answer: Ok(response), needs_hyper: false } if response.is_plain() => Some(response),
+            other => {
+                *state = other;
+                None
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,7 +147,7 @@ impl Waiting {
 }
 
 impl Service<Request<Incoming>> for Conversation {
-    type Response = Response;
+    type Response = http::Response<Body>;
     type Error = Reset;
     type Future = Reply;
 
@@ -135,29 +156,29 @@ impl Service<Request<Incoming>> for Conversation {
             // hyper has read the head of the held request again.
             return Reply::Later(self.turn.clone());
         }
-        let endpoint = &self.endpoint;
-        self.client.activity.begin_request();
-        let Visit { caller, outcome } = endpoint.visit(&self.client, &request);
-        let (entry, hit) = match caller {
-            Some(Caller { entry, hit }) => (Some(entry), hit),
-            None => (None, None),
-        };
-        match outcome {
-            Outcome::Get(get) => {
-                // A response that goes wrong on purpose can end the connection in the middle, which is hyper's part.
-                let head = if hit.is_none() { head_to_repeat(&request) } else { None };
-                self.hold(hit, respond::get(endpoint.clone(), self.client.activity.clone(), get), entry, head)
+        let (parts, body) = request.into_parts();
+        let has_body = !body.is_end_stream();
+        // The next request of a client whose requests are not plain will not be plain either.
+        let needs_hyper = has_body || parts.method != Method::GET || parts.version != Version::HTTP_11;
+        match self.begin(&Head::from(&parts), body) {
+            Begun::Now(response) => {
+                *self.turn.lock() = if needs_hyper { State::LeftToHyper } else { State::Idle };
+                Reply::Now(Some(response))
             }
-            Outcome::Approve(approve) => {
-                self.later(hit, respond::approve(endpoint.clone(), approve, request.into_body()), entry)
+            Begun::Later(mut waiting) => {
+                waiting.head = waiting.head.filter(|_| !has_body).map(|_| head_to_repeat(&parts));
+                waiting.needs_hyper |= needs_hyper;
+                *self.turn.lock() = State::Waiting(waiting);
+                Reply::Later(self.turn.clone())
             }
-            Outcome::Attested(request) => self.later(hit, attested::respond(endpoint.clone(), request), entry),
-            Outcome::Instance(request) => self.later(hit, instance::respond(endpoint.clone(), request), entry),
-            Outcome::Token(request) => self.later(hit, token::issue(endpoint.clone(), request), entry),
-            Outcome::Respond(response) if hit.is_some() => self.later(hit, ready(response.into()), entry),
-            Outcome::Respond(response) => self.now(response, entry),
         }
     }
+}
+
+/// A request that was checked.
+enum Begun {
+    Now(Response),
+    Later(Waiting),
 }
 
 impl Conversation {
@@ -165,53 +186,81 @@ impl Conversation {
         Conversation { endpoint, client, turn }
     }
 
-    fn now(&self, response: Response, entry: Option<RequestEntry>) -> Reply {
-        self.client.activity.advance_phase(2);
-        self.endpoint.record(entry, Some(&response));
-        *self.turn.lock() = State::Idle;
-        Reply::Now(Some(response))
+    /// Answers a plain request. None: the response comes through [`Turn`], now or later.
+    pub fn answer_plain(&self, head: &Head<'_>) -> Option<Response> {
+        let state = match self.begin(head, Empty::new()) {
+            Begun::Now(response) if response.is_plain() => return Some(response),
+            Begun::Now(response) => State::Answered { answer: Ok(response), needs_hyper: false },
+            Begun::Later(waiting) => State::Waiting(Waiting { head: Some(Bytes::from_static(PLAIN_HEAD)), ..waiting }),
+        };
+        *self.turn.lock() = state;
+        None
     }
 
-    fn later(
+    fn begin(&self, head: &Head<'_>, body: impl RequestBody) -> Begun {
+        let endpoint = &self.endpoint;
+        let activity = &self.client.activity;
+        activity.begin_request();
+        let Visit { caller, outcome } = endpoint.visit(&self.client, head);
+        let (entry, hit) = match caller {
+            Some(Caller { entry, hit }) => (Some(entry), hit),
+            None => (None, None),
+        };
+        match outcome {
+            Outcome::Get(get) => {
+                // A response that goes wrong on purpose can end the connection in the middle, which is hyper's part.
+                let head = hit.is_none().then(|| Bytes::from_static(PLAIN_HEAD));
+                let response = respond::get(endpoint.clone(), activity.clone(), get);
+                Begun::Later(Waiting { head, ..self.wait(hit, response, entry) })
+            }
+            Outcome::Approve(approve) => {
+                Begun::Later(self.wait(hit, respond::approve(endpoint.clone(), approve, body), entry))
+            }
+            Outcome::Attested(request) => {
+                Begun::Later(self.wait(hit, attested::respond(endpoint.clone(), request), entry))
+            }
+            Outcome::Instance(request) => {
+                Begun::Later(self.wait(hit, instance::respond(endpoint.clone(), request), entry))
+            }
+            Outcome::Token(request) => Begun::Later(self.wait(hit, token::issue(endpoint.clone(), request), entry)),
+            Outcome::Respond(response) if hit.is_some() => Begun::Later(self.wait(hit, ready(response.into()), entry)),
+            Outcome::Respond(response) => {
+                activity.advance_phase(2);
+                endpoint.record(entry, Some(&response));
+                Begun::Now(response)
+            }
+        }
+    }
+
+    fn wait(
         &self,
         hit: Option<Box<FaultEffects>>,
         response: impl Future<Output = CompletedRequest> + Send + 'static,
         entry: Option<RequestEntry>,
-    ) -> Reply {
-        self.hold(hit, response, entry, None)
-    }
-
-    fn hold(
-        &self,
-        hit: Option<Box<FaultEffects>>,
-        response: impl Future<Output = CompletedRequest> + Send + 'static,
-        entry: Option<RequestEntry>,
-        head: Option<Bytes>,
-    ) -> Reply {
+    ) -> Waiting {
         let activity = self.client.activity.clone();
         activity.advance_phase(1);
+        let needs_hyper = hit.is_some();
         let response = Box::pin(faulty_response::respond(self.endpoint.clone(), hit, response));
         let record = PendingRecord { entry, endpoint: self.endpoint.clone() };
-        *self.turn.lock() = State::Waiting(Waiting { response, record, activity, head });
-        Reply::Later(self.turn.clone())
+        Waiting { response, record, activity, head: None, needs_hyper }
     }
 }
 
-/// The part of a head that determines how hyper sends the response: its version, and whether the connection is kept. None if there
-/// is a body, which hyper still has to read.
-fn head_to_repeat(request: &Request<Incoming>) -> Option<Bytes> {
-    if !request.body().is_end_stream() {
-        return None;
+/// The part of a head that determines how hyper sends the response: its version, and whether the connection is kept.
+fn head_to_repeat(parts: &Parts) -> Bytes {
+    if parts.version == Version::HTTP_11 && !parts.headers.contains_key(CONNECTION) {
+        return Bytes::from_static(PLAIN_HEAD);
     }
-    let line = if request.version() == Version::HTTP_10 { "GET / HTTP/1.0\r\n" } else { "GET / HTTP/1.1\r\n" };
+    let line = if parts.version == Version::HTTP_10 { "GET / HTTP/1.0\r\n" } else { "GET / HTTP/1.1\r\n" };
     let mut head = BytesMut::from(line);
-    for value in request.headers().get_all(CONNECTION) {
+    for value in parts.headers.get_all(CONNECTION) {
         head.extend_from_slice(b"Connection: ");
         head.extend_from_slice(value.as_bytes());
         head.extend_from_slice(b"\r\n");
     }
     head.extend_from_slice(b"\r\n");
-    Some(head.freeze())
+    head.freeze()
 }
 
 pub enum Reply {
@@ -220,13 +269,14 @@ pub enum Reply {
 }
 
 impl Future for Reply {
-    type Output = Result<Response, Reset>;
+    type Output = Result<http::Response<Body>, Reset>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            Reply::Now(response) => Poll::Ready(Ok(response.take().expect("a finished future is not polled"))),
-            Reply::Later(turn) => turn.poll_take(context),
-        }
+        let answer = match self.get_mut() {
+            Reply::Now(response) => Ok(response.take().expect("a finished future is not polled")),
+            Reply::Later(turn) => std::task::ready!(turn.poll_take(context)),
+        };
+        Poll::Ready(answer.map(Response::into_http))
     }
 }
 

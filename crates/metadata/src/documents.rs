@@ -11,7 +11,6 @@ use bytes::Bytes;
 use forewarn_core::{Event, EventId, EventKind, Region, Scope, ScopeId, Source, Status};
 use forewarn_wire::document::{self, EventView, NameStyle};
 use forewarn_wire::version::Version;
-use http::HeaderValue;
 
 use crate::faults::DocumentFault;
 
@@ -29,7 +28,6 @@ const VERSIONS: usize = Version::COUNT;
 pub struct Rendered {
     pub incarnation: u64,
     pub body: Bytes,
-    pub etag: HeaderValue,
 }
 
 pub struct Documents {
@@ -197,7 +195,7 @@ fn visible_events<'r>(region: &'r Region, scope: &Scope, version: Version) -> im
 }
 
 fn rendered(incarnation: u64, body: Vec<u8>) -> Rendered {
-    Rendered { incarnation, body: body.into(), etag: HeaderValue::from(incarnation) }
+    Rendered { incarnation, body: body.into() }
 }
 
 fn wire_kind(kind: EventKind) -> document::Kind {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use forewarn_wire::error::MetadataError;
-use http::header::{CONTENT_LENGTH, HeaderValue};
 use tokio::time::sleep;
 
 use super::request::Endpoint;
 use super::respond::CompletedRequest;
-use super::response::{Body, Response};
+use super::response::Response;
 use crate::faults::{FaultEffects, ResponseFault, Status};
 
 /// The connection is reset instead of a response.
@@ -54,25 +53,20 @@ fn refusal(status: Status, retry_after_secs: u32) -> MetadataError {
 }
 
 /// Announces the whole body and sends half of it.
-fn truncate(response: Response) -> Response {
-    let (mut head, body) = response.into_parts();
-    let (half, whole) = halve(body);
-    head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
-    Response::from_parts(head, Body::truncated(half))
+fn truncate(mut response: Response) -> Response {
+    // An empty body seems to have a short one.
+    response.announced = Some(response.body.len().max(2));
+    response.body = halve(&response.body);
+    response
 }
 
 /// Announces half of the body and sends that.
-fn malform(response: Response) -> Response {
-    let (head, body) = response.into_parts();
-    let (half, _) = halve(body);
-    let body = if half.is_empty() { Bytes::from_static(b"{") } else { half };
-    Response::from_parts(head, Body::complete(body))
+fn malform(mut response: Response) -> Response {
+    let half = halve(&response.body);
+    response.body = if half.is_empty() { Bytes::from_static(b"{") } else { half };
+    response
 }
 
-/// The first half of a body, and the length of the whole. An empty body seems to have a short one.
-fn halve(body: Body) -> (Bytes, usize) {
-    let mut bytes = body.into_bytes();
-    let whole = bytes.len().max(2);
-    bytes.truncate(bytes.len() / 2);
-    (bytes, whole)
+fn halve(body: &Bytes) -> Bytes {
+    body.slice(..body.len() / 2)
 }

@@ -1,14 +1,14 @@
 //! The metadata endpoint: what machines see.
 //!
 //! ```text
-//!  listener ─▶ limits ─▶ connection (hyper) ─▶ conversation ─▶ request: the checks ─▶ Visit { caller, outcome }
-//!                                                  │ at once: documents, instance metadata
-//!                                                  └ later: respond (turn on, hold, approve), token, attested, spoil (faults)
+//!  listener ─▶ limits ─▶ connection ─▶ conversation ─▶ request: the checks ─▶ Visit { caller, outcome }
+//!                                          │ at once: documents, instance metadata
+//!                                          └ later: respond (turn on, hold, approve), token, attested, spoil (faults)
 //! ```
 //!
-//! It is built on hyper directly, because every machine of a fleet polls it every second. It decides no rule and reads
-//! everything through [`Source`], so a host agent can serve it from a copy. Nothing of the management side can be reached
-//! from here.
+//! Every machine of a fleet polls it every second, so plain requests are answered without an HTTP library, and hyper serves the
+//! others. It decides no rule and reads everything through [`Source`], so a host agent can serve it from a copy. Nothing of the
+//! management side can be reached from here.
 
 mod activation;
 mod attested;
@@ -18,6 +18,7 @@ mod conversation;
 mod documents;
 pub mod faults;
 mod faulty_response;
+pub mod head;
 mod ids;
 mod instance;
 mod limits;

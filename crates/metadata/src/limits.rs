@@ -199,6 +199,12 @@ impl Activity {
         self.input.notify_one();
     }
 
+    /// The head of a plain request arrived. Nothing waits for it.
+    pub fn record_plain(&self, heads: u64) {
+        self.heads.store(heads, Ordering::Relaxed);
+        self.at_head_end.store(true, Ordering::Relaxed);
+    }
+
     /// Whether the client has sent anything beyond the request that is being answered. While it has, the connection cannot be
     /// seen to close, so no request may be held on it.
     pub fn has_more_input(&self) -> bool {

@@ -20,8 +20,7 @@ use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version, VersionError};
-use http::header::{AGE, ETAG, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
-use http::{HeaderMap, HeaderValue, Request};
+use http::header::{HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +28,7 @@ use super::EndpointState;
 use super::activation::Activation;
 use super::caller::Client;
 use super::documents::Documents;
+use super::head::Head;
 use super::limits::{Activity, SourceKey, Sources};
 use super::response::{Response, Responses};
 use super::route::{self, Route, Target};
@@ -92,8 +92,8 @@ pub struct DocumentRequest {
     pub machine: MachineId,
     pub scope: ScopeId,
     pub version: Version,
-    /// The values of `If-None-Match`, copied: those of the request would keep hyper's read buffer while the request is held.
-    pub known: Vec<HeaderValue>,
+    /// The values of `If-None-Match`.
+    pub known: Vec<Box<[u8]>>,
     pub wait_secs: u64,
     pub alter: DocumentFault,
     /// The source that a held request counts for.
@@ -125,16 +125,16 @@ pub struct AttestedRequest {
 const STALE_RETRY_SECS: u32 = 1;
 
 impl Endpoint {
-    pub fn visit<B>(&self, client: &Client, request: &Request<B>) -> Visit {
+    pub fn visit(&self, client: &Client, head: &Head<'_>) -> Visit {
         let mut caller = None;
-        let outcome = self.check(client, request, &mut caller);
+        let outcome = self.check(client, head, &mut caller);
         let outcome = match outcome {
             Ok(outcome) => return Visit { caller, outcome },
             Err(refusal) if caller.is_some() => refusal,
-            Err(refusal) => self.identify_refused(client, request, &mut caller).err().unwrap_or(refusal),
+            Err(refusal) => self.identify_refused(client, head, &mut caller).err().unwrap_or(refusal),
         };
         let refusal = self.responses.refusal(&self.localize(outcome));
-        let refusal = if client.is_unmarked() { self.responses.closing(refusal) } else { refusal };
+        let refusal = if client.is_unmarked() { refusal.closing() } else { refusal };
         Visit { caller, outcome: Outcome::Respond(refusal) }
     }
 
@@ -149,12 +149,12 @@ impl Endpoint {
 
     /// Counts a response, and records the request if its machine is known.
     pub fn record(&self, entry: Option<RequestEntry>, response: Option<&Response>) {
-        let status = response.map(|response| response.status().as_u16());
+        let status = response.map(|response| response.status.as_u16());
         if let Some(status) = status {
             self.state.metrics.count_response(status);
         }
         if let Some(mut entry) = entry {
-            entry.incarnation = response.and_then(|response| sent_incarnation(response.headers()));
+            entry.incarnation = response.and_then(|response| response.etag?.try_into().ok());
             self.state.requests.write(entry, status);
         }
     }
@@ -165,7 +165,7 @@ impl Endpoint {
         let region = &snapshot.region;
         let scope = region.scope(get.scope);
         let scope = scope.ok_or_else(|| MetadataError::UnknownMachine { name: get.machine.0.to_string() })?;
-        if let Some(unchanged) = self.not_modified(get.known.iter(), scope.incarnation, get.alter) {
+        if let Some(unchanged) = self.not_modified(get.known.iter().map(|tags| &**tags), scope.incarnation, get.alter) {
             return Ok(Err(unchanged));
         }
         Ok(Ok(self.document(region, scope, get.version, get.alter)))
@@ -174,19 +174,17 @@ impl Endpoint {
     /// The 304, if the caller has this incarnation already. The only place that decides it.
     fn not_modified<'a>(
         &self,
-        known: impl Iterator<Item = &'a HeaderValue>,
+        known: impl Iterator<Item = &'a [u8]>,
         incarnation: u64,
         alter: DocumentFault,
     ) -> Option<Response> {
         let shown = alter.incarnation(incarnation);
         let is_known = !alter.unconditional && matches_any(known, shown);
-        is_known.then(|| self.with_age(self.responses.not_modified(HeaderValue::from(shown))))
+        is_known.then(|| self.with_age(self.responses.not_modified(shown)))
     }
 
     fn with_age(&self, mut response: Response) -> Response {
-        if let Some(secs) = self.source.age_secs() {
-            response.headers_mut().insert(AGE, HeaderValue::from(secs));
-        }
+        response.age_secs = self.source.age_secs();
         response
     }
 
@@ -203,27 +201,27 @@ impl Endpoint {
     }
 
     /// `caller` is set on the way, also for requests that are refused after that.
-    fn check<B>(
+    fn check(
         &self,
         client: &Client,
-        request: &Request<B>,
+        head: &Head<'_>,
         caller: &mut Option<Caller>,
     ) -> Result<Outcome, MetadataError> {
         if self.source.coverage() == Coverage::Nothing {
             return Err(NOT_ON_THIS_HOST);
         }
-        let path = request.uri().path();
+        let path = head.path;
         let target = route::parse(path, client.policy.prefix_allowed)
             .ok_or_else(|| MetadataError::UnknownPath { path: path.to_owned() })?;
-        let method = check_method(&target.route, request.method())?;
-        check_browser(client, request.headers())?;
-        let query = check_head(request, method)?;
+        let method = check_method(&target.route, head.method)?;
+        check_browser(client, head)?;
+        let query = check_head(head, method)?;
         if self.state.is_stale() {
             return Err(MetadataError::Overloaded { retry_after_secs: STALE_RETRY_SECS });
         }
         let given = query.api_version.as_deref();
         match (&target.route, method) {
-            (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, request, &query, caller),
+            (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, head, &query, caller),
             (Route::ScheduledEvents, Method::Post) => {
                 let version = self.check_version(given)?;
                 self.take_approval(client, &target, version, caller)
@@ -264,11 +262,11 @@ impl Endpoint {
         parse(given).map_err(|error| MetadataError::api_version(EndpointKind::ScheduledEvents, given, error))
     }
 
-    fn get_document<B>(
+    fn get_document(
         &self,
         client: &Client,
         target: &Target<'_>,
-        request: &Request<B>,
+        head: &Head<'_>,
         query: &Query<'_>,
         caller: &mut Option<Caller>,
     ) -> Result<Outcome, MetadataError> {
@@ -287,11 +285,7 @@ impl Endpoint {
         let document = Document { scope: scope.id, incarnation: scope.incarnation };
         let alter = self.admit(entry, Some(document), caller)?;
         if alter.is_none() && self.is_current(region, machine, scope, now) {
-            let known = || request.headers().get_all(IF_NONE_MATCH).iter();
-            let is_conditional = request.headers().contains_key(IF_NONE_MATCH);
-            let unchanged =
-                is_conditional.then(|| self.not_modified(known(), scope.incarnation, DocumentFault::default()));
-            match unchanged.flatten() {
+            match self.not_modified(head.values(&IF_NONE_MATCH), scope.incarnation, DocumentFault::default()) {
                 None => return Ok(Outcome::Respond(self.document(region, scope, version, DocumentFault::default()))),
                 Some(unchanged) if wait_secs == 0 => return Ok(Outcome::Respond(unchanged)),
                 Some(_) => {}
@@ -301,7 +295,7 @@ impl Endpoint {
             machine: machine.id,
             scope: scope.id,
             version,
-            known: request.headers().get_all(IF_NONE_MATCH).iter().filter_map(copy).collect(),
+            known: head.values(&IF_NONE_MATCH).map(Box::from).collect(),
             wait_secs,
             alter: alter.unwrap_or_default(),
             source: client.source_for(machine.id),
@@ -395,28 +389,28 @@ impl Endpoint {
     }
 
     /// Identifies the caller of a request that was refused before that, for the record. It counts for the rate limit too.
-    fn identify_refused<B>(
+    fn identify_refused(
         &self,
         client: &Client,
-        request: &Request<B>,
+        head: &Head<'_>,
         caller: &mut Option<Caller>,
     ) -> Result<(), MetadataError> {
-        let path = request.uri().path();
+        let path = head.path;
         let target = route::parse(path, client.policy.prefix_allowed);
         let snapshot = self.source.peek();
         let named = target.as_ref().and_then(|target| target.machine.as_ref());
         let Ok(machine) = client.find(&snapshot.region, named) else { return Ok(()) };
-        let method = if request.method() == http::Method::POST { Method::Post } else { Method::Get };
+        let method = if head.method == http::Method::POST { Method::Post } else { Method::Get };
         let mut entry = self.entry(machine.id, method);
         let is_events = target.is_some_and(|target| target.route == Route::ScheduledEvents);
         let extra = entry.extra();
-        if *request.method() != method.as_str() {
-            extra.method = Some(shorten(request.method().as_str()));
+        if *head.method != method.as_str() {
+            extra.method = Some(shorten(head.method.as_str()));
         }
         if !is_events {
             extra.path = Some(shorten(path));
         }
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = Query::parse(head.query);
         extra.version = query.ok().and_then(|query| query.api_version.as_deref().map(shorten));
         *caller = Some(Caller { entry, hit: None });
         let limited = self.state.requests.count_refused(machine.id);
@@ -428,11 +422,6 @@ impl Endpoint {
 /// from elsewhere, such as a test on the host.
 pub fn is_handler(machine: &Machine) -> bool {
     machine.power == Power::Running
-}
-
-/// The incarnation of the document that a response contains or confirms.
-fn sent_incarnation(headers: &HeaderMap) -> Option<u32> {
-    headers.get(ETAG)?.to_str().ok()?.trim_matches('"').parse().ok()
 }
 
 fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, MetadataError> {
@@ -449,16 +438,16 @@ fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Meta
 
 /// Refuses web pages on loopback listeners: a page can reach them through a name that resolves to 127.0.0.1, and could fetch
 /// the token of a machine's identity.
-fn check_browser(client: &Client, headers: &HeaderMap) -> Result<(), MetadataError> {
+fn check_browser(client: &Client, head: &Head<'_>) -> Result<(), MetadataError> {
     if !client.could_be_browser() {
         return Ok(());
     }
-    if headers.contains_key(ORIGIN) {
+    if head.has(&ORIGIN) {
         return Err(MetadataError::Browser);
     }
-    let foreign = headers.get_all(HOST).iter().find(|host| !is_local_host(host.as_bytes(), &client.policy.hosts));
+    let foreign = head.values(&HOST).find(|host| !is_local_host(host, &client.policy.hosts));
     match foreign {
-        Some(host) => Err(MetadataError::ForeignHost { host: String::from_utf8_lossy(host.as_bytes()).into_owned() }),
+        Some(host) => Err(MetadataError::ForeignHost { host: String::from_utf8_lossy(host).into_owned() }),
         None => Ok(()),
     }
 }
@@ -479,30 +468,29 @@ fn is_local_host(host: &[u8], names: &[String]) -> bool {
 }
 
 /// X-Forwarded-For, then Metadata, then repeated parameters.
-fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, MetadataError> {
-    let headers = request.headers();
-    if headers.contains_key(FORWARDED_FOR) {
+fn check_head<'r>(head: &Head<'r>, method: Method) -> Result<Query<'r>, MetadataError> {
+    if head.has(&FORWARDED_FOR) {
         return Err(MetadataError::Forwarded);
     }
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    if !has_metadata_header(headers) && !can_omit_metadata_header(headers, method, &query) {
+    let query = Query::parse(head.query);
+    if !has_metadata_header(head) && !can_omit_metadata_header(head, method, &query) {
         return Err(MetadataError::MetadataHeaderMissing);
     }
     Ok(query?)
 }
 
-fn has_metadata_header(headers: &HeaderMap) -> bool {
-    headers.get(METADATA).is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true"))
+fn has_metadata_header(head: &Head<'_>) -> bool {
+    head.value(&METADATA).is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"true"))
 }
 
 /// The oldest version accepts approvals without the header, but not from a page in a browser.
-fn can_omit_metadata_header(headers: &HeaderMap, method: Method, query: &Result<Query<'_>, QueryError>) -> bool {
+fn can_omit_metadata_header(head: &Head<'_>, method: Method, query: &Result<Query<'_>, QueryError>) -> bool {
     let is_oldest = |query: &Query<'_>| query.api_version.as_deref() == Some(Version::V2017_03_01.as_str());
     matches!(method, Method::Post)
         && query.as_ref().is_ok_and(is_oldest)
-        && !headers.contains_key(ORIGIN)
-        && !headers.contains_key(FETCH_SITE)
-        && !headers.contains_key(METADATA)
+        && !head.has(&ORIGIN)
+        && !head.has(&FETCH_SITE)
+        && !head.has(&METADATA)
 }
 
 fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), MetadataError> {
@@ -536,13 +524,9 @@ fn check_wait(query: &Query<'_>) -> Result<u64, MetadataError> {
     query::wait_secs(given).ok_or_else(|| MetadataError::BadWait { given: given.to_owned() })
 }
 
-fn copy(value: &HeaderValue) -> Option<HeaderValue> {
-    HeaderValue::from_bytes(value.as_bytes()).ok()
-}
-
 /// Whether one of the values of `If-None-Match` is this incarnation.
-fn matches_any<'a>(values: impl Iterator<Item = &'a HeaderValue>, incarnation: u64) -> bool {
-    let mut tags = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+fn matches_any<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> bool {
+    let mut tags = values.flat_map(|value| value.split(|byte| *byte == b','));
     tags.any(|tag| is_tag_of(tag.trim_ascii(), incarnation))
 }
 

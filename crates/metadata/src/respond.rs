@@ -10,7 +10,7 @@ use forewarn_core::{EventId, Guid, Machine, MachineId, Region};
 use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
 use forewarn_wire::error::MetadataError;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::Activity;
@@ -31,6 +31,11 @@ pub const LONG_BODIES_MAX: usize = 256;
 
 /// The `Retry-After` of a request that cannot be served right now.
 const RETRY_AFTER_SECS: u32 = 1;
+
+/// The body of a request, which may still have to be read.
+pub trait RequestBody: Body<Data = Bytes> + Send + Unpin + 'static {}
+
+impl<B: Body<Data = Bytes> + Send + Unpin + 'static> RequestBody for B {}
 
 /// A response, and the events that the request approved.
 pub struct CompletedRequest {
@@ -110,7 +115,7 @@ fn respond_or_wait(
         Err(unchanged) => unchanged,
     };
     if endpoint.source.is_leaving(get.machine) {
-        return Ok(Some(endpoint.responses.closing(unchanged)));
+        return Ok(Some(unchanged.closing()));
     }
     // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
     Ok((is_over || activity.has_more_input()).then_some(unchanged))
@@ -124,14 +129,14 @@ fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized +
     Ok((slot, GaugeGuard::new(&metrics.held)))
 }
 
-pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: Incoming) -> CompletedRequest {
+pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: impl RequestBody) -> CompletedRequest {
     // Where a chunked body ends cannot be told from the input, so such a connection is not used again.
     let is_chunked = body.size_hint().exact().is_none();
     let completed = try_approve(&endpoint, &request, body).await;
-    if is_chunked { completed.map(|response| endpoint.responses.closing(response)) } else { completed }
+    if is_chunked { completed.map(Response::closing) } else { completed }
 }
 
-async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incoming) -> CompletedRequest {
+async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: impl RequestBody) -> CompletedRequest {
     let body = match timeout(BODY_TIMEOUT, read(endpoint, request, body)).await {
         Err(_) => return endpoint.responses.body_timeout().into(),
         Ok(Err(refusal)) => return endpoint.responses.refusal(&refusal).into(),
@@ -145,7 +150,11 @@ async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incom
 }
 
 /// Reads a body. A long one takes one of the slots for long bodies as soon as it outgrows what each connection may have.
-async fn read(endpoint: &Endpoint, request: &ApprovalRequest, mut body: Incoming) -> Result<Bytes, MetadataError> {
+async fn read(
+    endpoint: &Endpoint,
+    request: &ApprovalRequest,
+    mut body: impl RequestBody,
+) -> Result<Bytes, MetadataError> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(MetadataError::BodyTooLarge);
     }

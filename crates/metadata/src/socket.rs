@@ -3,7 +3,7 @@
 //! hyper answers a head that it cannot read with a bare status; here such a response gets a body like every other error. A
 //! socket that is closed while the client still sends would discard the response, so late input is read and dropped for a
 //! moment. The socket also counts the heads that arrive, so that no request is held while the client sends more, and notes
-//! when hyper has nothing to do.
+//! when hyper has nothing to do. Responses to plain requests are sent here, without hyper.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -21,6 +21,7 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Activity;
+use super::response::Response;
 
 /// How long, and how much, a client can go on sending to a connection that is already closed.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -81,8 +82,9 @@ pub struct GuestSocket<S: Transport> {
     is_read_blocked: bool,
     /// The client has closed its side.
     at_end: bool,
-    /// Sent in place of the bare status that hyper wrote.
-    replacement: Bytes,
+    /// Sent before anything else: the response in place of the bare status that hyper wrote, or the rest of a response to a
+    /// plain request.
+    unsent: Bytes,
     late: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
@@ -139,7 +141,7 @@ impl<S: Transport> GuestSocket<S> {
             replay: Bytes::new(),
             is_read_blocked: false,
             at_end: false,
-            replacement: Bytes::new(),
+            unsent: Bytes::new(),
             late: None,
         }
     }
@@ -149,21 +151,62 @@ impl<S: Transport> GuestSocket<S> {
         self.replay = bytes;
     }
 
+    /// The bytes that are read before what the client sends.
+    pub fn replayed(&self) -> &[u8] {
+        &self.replay
+    }
+
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_readable(context)
+    }
+
+    /// Reads input that may be a plain request. It counts as read only after `accept_plain` or `unread`.
+    pub fn poll_input(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        pin!(&mut self.socket).poll_read(context, buffer)
+    }
+
+    /// Counts the head of a plain request.
+    pub fn accept_plain(&mut self) {
+        self.heads.heads += 1;
+        self.heads.at_head_end = true;
+        self.activity.record_plain(self.heads.heads);
+    }
+
+    /// Leaves input to hyper.
+    pub fn unread(&mut self, input: &[u8]) {
+        self.count(input);
+        self.replay = Bytes::copy_from_slice(input);
+    }
+
+    /// Sends the response to a plain request. What the socket does not take at once is left to `poll_unsent`.
+    pub fn send(&mut self, context: &mut Context<'_>, response: &Response) -> io::Result<()> {
+        let bytes = response.to_bytes();
+        let sent = match pin!(&mut self.socket).poll_write(context, &bytes) {
+            Poll::Ready(sent) => sent?,
+            Poll::Pending => 0,
+        };
+        if sent < bytes.len() {
+            self.unsent = Bytes::from(bytes).split_off(sent);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, input: &[u8]) {
+        self.heads.read(input);
+        self.activity.record_input(self.heads.heads, self.heads.at_head_end);
     }
 
     fn set_quiet(&self, is_quiet: bool) {
         self.activity.is_quiet.store(is_quiet, Ordering::Relaxed);
     }
 
-    fn poll_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.replacement.is_empty() {
-            let written = ready!(pin!(&mut self.socket).poll_write(context, &self.replacement))?;
+    pub fn poll_unsent(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.unsent.is_empty() {
+            let written = ready!(pin!(&mut self.socket).poll_write(context, &self.unsent))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.replacement.advance(written);
+            self.unsent.advance(written);
         }
         Poll::Ready(Ok(()))
     }
@@ -206,8 +249,7 @@ impl<S: Transport> AsyncRead for GuestSocket<S> {
         let read = ready!(read);
         let input = &buffer.filled()[before..];
         if !input.is_empty() {
-            self.heads.read(input);
-            self.activity.record_input(self.heads.heads, self.heads.at_head_end);
+            self.count(input);
         } else if room > 0 {
             self.at_end = true;
         }
@@ -218,9 +260,9 @@ impl<S: Transport> AsyncRead for GuestSocket<S> {
 impl<S: Transport> AsyncWrite for GuestSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.set_quiet(false);
-        ready!(self.poll_replacement(context))?;
+        ready!(self.poll_unsent(context))?;
         if let Some(answer) = with_body(bytes) {
-            self.replacement = answer;
+            self.unsent = answer;
             return Poll::Ready(Ok(bytes.len()));
         }
         pin!(&mut self.socket).poll_write(context, bytes)
@@ -232,11 +274,11 @@ impl<S: Transport> AsyncWrite for GuestSocket<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.set_quiet(false);
-        ready!(self.poll_replacement(context))?;
+        ready!(self.poll_unsent(context))?;
         if let Some(first) = parts.iter().find(|part| !part.is_empty())
             && let Some(answer) = with_body(first)
         {
-            self.replacement = answer;
+            self.unsent = answer;
             return Poll::Ready(Ok(first.len()));
         }
         pin!(&mut self.socket).poll_write_vectored(context, parts)
@@ -247,7 +289,7 @@ impl<S: Transport> AsyncWrite for GuestSocket<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_replacement(context))?;
+        ready!(self.poll_unsent(context))?;
         // hyper flushes at the end of each turn, and only if it has nothing left to write.
         self.set_quiet(self.is_read_blocked);
         pin!(&mut self.socket).poll_flush(context)
@@ -255,7 +297,7 @@ impl<S: Transport> AsyncWrite for GuestSocket<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.set_quiet(false);
-        ready!(self.poll_replacement(context))?;
+        ready!(self.poll_unsent(context))?;
         if self.late.is_none() {
             ready!(pin!(&mut self.socket).poll_shutdown(context))?;
         }
@@ -288,7 +330,11 @@ const NOT_HTTP: &str = "Bad request. This is not a valid HTTP/1.1 request. Examp
 
 #[cfg(test)]
 mod tests {
+    use forewarn_core::Guid;
+    use tokio::io::AsyncReadExt;
+
     use super::*;
+    use crate::response::Responses;
 
     #[test]
     fn heads_are_counted_across_reads_and_with_bare_line_feeds() {
@@ -303,5 +349,32 @@ mod tests {
         check(&["GET / HTTP/1.1\r\nHost: x\r\n"], 0, false);
         check(&["GET / HTTP/1.1\r\n\r\n", "G"], 1, false);
         check(&["GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"], 2, true);
+    }
+
+    #[tokio::test]
+    async fn a_response_that_the_client_does_not_read_yet_is_sent_later() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        let mut socket = GuestSocket::new(server, CancellationToken::new(), Arc::default());
+        let response = Responses::new(Guid(7)).json(vec![b'x'; 15_000]);
+        let mut expected = Vec::new();
+        std::future::poll_fn(|context| {
+            while socket.unsent.is_empty() {
+                socket.send(context, &response).unwrap();
+                expected.extend(response.to_bytes());
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let mut received = vec![0; expected.len()];
+        let sent = std::future::poll_fn(|context| socket.poll_unsent(context));
+        let (sent, read) = tokio::join!(sent, client.read_exact(&mut received));
+        assert!(sent.is_ok() && read.is_ok());
+        assert!(without_date(&received) == without_date(&expected));
+    }
+
+    /// The date may change between two responses.
+    fn without_date(bytes: &[u8]) -> String {
+        let lines = std::str::from_utf8(bytes).unwrap().lines();
+        lines.filter(|line| !line.starts_with("date: ")).collect()
     }
 }

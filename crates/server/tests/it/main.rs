@@ -27,6 +27,7 @@ mod https;
 mod management;
 mod metadata;
 mod operations;
+mod plain_requests;
 mod portal;
 mod portal_console;
 mod portal_decide;
