@@ -29,34 +29,36 @@ pub type Name = Arc<str>;
 
 // --- machines ------------------------------------------------------------------------------------
 
+/// The order matters: with a million machines, a poll finds its machine outside the cache, and reads only the first fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Machine {
     pub id: MachineId,
-    pub vm_id: Guid,
-    pub name: Name,
-    pub home: ResourceGroupRef,
     pub scope: ScopeId,
-    pub membership: Membership,
-    pub host: Option<Name>,
-    pub update_domain: u32,
-    pub fault_domain: u32,
-    pub zone: Option<Name>,
+    pub power: Power,
     pub priority: Priority,
     pub eviction: EvictionPolicy,
-    pub power: Power,
-    pub addresses: Addresses,
-    /// The terminate notification applied to this machine. None: the machine is deleted without notice.
-    pub terminate: Option<Arc<TerminateProfile>>,
-    /// The version of the scale set model that was last applied.
-    pub model: u64,
     /// Protected from scale-in.
     pub protected: bool,
-    /// Memory that the machine needs on its host, in MiB. 0: unknown.
-    pub memory_mib: u64,
     /// Whether the machine can move to another host while it runs.
     pub live_migratable: bool,
     /// The machine's own policy. Always None for members of a group, where the group's policy applies.
     pub policy: Option<EventsPolicy>,
+    pub name: Name,
+    pub addresses: Addresses,
+    pub membership: Membership,
+    pub host: Option<Name>,
+    pub vm_id: Guid,
+    pub home: ResourceGroupRef,
+    pub zone: Option<Name>,
+    pub update_domain: u32,
+    pub fault_domain: u32,
+    /// The terminate notification applied to this machine. None: the machine is deleted without notice.
+    pub terminate: Option<Arc<TerminateProfile>>,
+    /// The version of the scale set model that was last applied.
+    pub model: u64,
+    /// Memory that the machine needs on its host, in MiB. 0: unknown.
+    pub memory_mib: u64,
     pub details: Arc<Details>,
     /// None for almost all machines.
     pub transit: Option<Box<MachineTransfer>>,

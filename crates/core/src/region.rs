@@ -345,13 +345,13 @@ impl Region {
     }
 
     pub fn is_on(&self, scope: ScopeId) -> bool {
-        self.scopes.get(&self.switch_of(scope)).is_some_and(|scope| matches!(scope.switch, EventsState::On { .. }))
+        self.switch_holder(scope).is_some_and(|scope| matches!(scope.switch, EventsState::On { .. }))
     }
 
     /// Whether a request for the scope's document must be reported to the region: because the request turns the
     /// scope on, or because the recorded time of the latest request is out of date.
     pub fn needs_request_report(&self, scope: ScopeId, now: Timestamp) -> bool {
-        match self.scopes.get(&self.switch_of(scope)).map(|scope| scope.switch) {
+        match self.switch_holder(scope).map(|scope| scope.switch) {
             Some(EventsState::On { seen }) => self.running_time(now).since(seen) >= SEEN_INTERVAL,
             Some(EventsState::Off) => true,
             None => false,
@@ -360,12 +360,15 @@ impl Region {
 
     /// The scope that holds the switch of this one. All placement groups of a scale set share one switch.
     pub fn switch_of(&self, scope: ScopeId) -> ScopeId {
-        match self.scopes.get(&scope).map(|scope| scope.owner) {
-            Some(ScopeOwner::Machine(_) | ScopeOwner::Group { part: 0, .. }) | None => scope,
-            Some(ScopeOwner::Group { group, .. }) => {
-                self.groups.get(&group).and_then(|group| group.scopes.first().copied()).unwrap_or(scope)
-            }
-        }
+        self.switch_holder(scope).map_or(scope, |holder| holder.id)
+    }
+
+    /// Every poll calls this, so the usual case is one lookup.
+    fn switch_holder(&self, scope: ScopeId) -> Option<&Arc<Scope>> {
+        let own = self.scopes.get(&scope)?;
+        let ScopeOwner::Group { group, part: 1.. } = own.owner else { return Some(own) };
+        let first = self.groups.get(&group).and_then(|group| group.scopes.first());
+        first.map_or(Some(own), |first| self.scopes.get(first))
     }
 
     /// The policy that applies to a machine: its group's, its own, or the default.

@@ -90,7 +90,7 @@ impl IndexNode {
     /// The first pair that is not less than this one.
     fn first_from(&self, pair: Pair, depth: u32) -> Option<Pair> {
         match self {
-            IndexNode::Leaf(pairs) => pairs.get(pairs.partition_point(|other| *other < pair)).copied(),
+            IndexNode::Leaf(pairs) => pairs.get(position(pairs, pair, depth)).copied(),
             IndexNode::Branch(children) => {
                 let at = digit(pair, depth);
                 let rest =
@@ -132,6 +132,16 @@ impl IndexNode {
             IndexNode::Leaf(pairs) => Some(pairs.len()),
         }
     }
+}
+
+/// The position of the first pair that is not less than this one. Hashes are spread evenly, so the search begins where the pair
+/// should be: a binary search would read more cache lines.
+fn position(pairs: &[Pair], pair: Pair, depth: u32) -> usize {
+    let rest = pair.0.checked_shl(BITS * depth).unwrap_or(0);
+    let expected = ((u128::from(rest) * pairs.len() as u128) >> u64::BITS) as usize;
+    let before = pairs[..expected].iter().rev().take_while(|other| **other >= pair).count();
+    let after = pairs[expected..].iter().take_while(|other| **other < pair).count();
+    expected - before + after
 }
 
 /// One leaf with all pairs, if these are few leaves with few pairs.

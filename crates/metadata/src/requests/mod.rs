@@ -6,7 +6,7 @@ mod log;
 mod summary;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::faults::{AppliedFault, Method};
 use log::Logs;
 
 /// Machines with counts. Each has a slot by its ID; of two machines that share a slot, the later caller has it. Slots for all
-/// machines that a region can have would take 96 MB, so there are half as many.
+/// machines that a region can have would take 64 MB, so there are half as many.
 pub const COUNTED_MACHINES_MAX: usize = 1 << 20;
 
 /// Slots that are allocated together, when the first of them is needed.
@@ -88,13 +88,16 @@ pub struct Requests {
     logs: Logs,
 }
 
-/// The counts of one machine, in one cache line. They are for display, so relaxed order is enough.
+/// The counts of one machine, within one cache line. They are for display, so relaxed order is enough, and a count may start over
+/// after four billion requests.
 #[derive(Default)]
+#[repr(align(32))]
 struct Slot {
-    machine: AtomicU64,
-    gets: AtomicU64,
-    posts: AtomicU64,
-    refused: AtomicU64,
+    /// Tells apart the machines that share the slot. 0: free.
+    owner: AtomicU32,
+    gets: AtomicU32,
+    posts: AtomicU32,
+    refused: AtomicU32,
     last_get: AtomicI64,
     last_post: AtomicI64,
 }
@@ -132,7 +135,7 @@ impl Requests {
     /// The counts of a machine; None if it has sent no request.
     pub fn counts_of(&self, machine: MachineId) -> Option<RequestCounts> {
         let slot = self.slot(machine);
-        (slot.machine.load(Ordering::Relaxed) == machine.0).then(|| slot.counts())
+        (slot.owner.load(Ordering::Relaxed) == owner_tag(machine)).then(|| slot.counts())
     }
 
     /// Counts a request, unless it is over the rate limit.
@@ -175,11 +178,16 @@ impl Requests {
     }
 }
 
+fn owner_tag(machine: MachineId) -> u32 {
+    (machine.0 / COUNTED_MACHINES_MAX as u64 + 1) as u32
+}
+
 impl Slot {
     /// Assigns the slot to a machine, and clears it if it was another's.
     fn claim(&self, machine: MachineId) {
-        if self.machine.load(Ordering::Relaxed) != machine.0 {
-            self.machine.store(machine.0, Ordering::Relaxed);
+        let owner = owner_tag(machine);
+        if self.owner.load(Ordering::Relaxed) != owner {
+            self.owner.store(owner, Ordering::Relaxed);
             [&self.gets, &self.posts, &self.refused].iter().for_each(|count| count.store(0, Ordering::Relaxed));
             [&self.last_get, &self.last_post].iter().for_each(|last| last.store(0, Ordering::Relaxed));
         }
@@ -188,9 +196,9 @@ impl Slot {
     fn counts(&self) -> RequestCounts {
         let time = |last: &AtomicI64| Some(Timestamp(last.load(Ordering::Relaxed))).filter(|at| at.0 != 0);
         RequestCounts {
-            gets: self.gets.load(Ordering::Relaxed),
-            posts: self.posts.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
+            gets: self.gets.load(Ordering::Relaxed).into(),
+            posts: self.posts.load(Ordering::Relaxed).into(),
+            refused: self.refused.load(Ordering::Relaxed).into(),
             last_get: time(&self.last_get),
             last_post: time(&self.last_post),
         }
@@ -232,6 +240,11 @@ mod tests {
         let later = start + Duration::from_millis(400);
         let taken = (0..10).filter(|_| take_token(&mut bucket, 5, later).is_ok()).count();
         assert_eq!(taken, 2);
+    }
+
+    #[test]
+    fn no_slot_spans_two_cache_lines() {
+        assert_eq!(64 % size_of::<Slot>(), 0);
     }
 
     #[test]
