@@ -201,12 +201,7 @@ impl Endpoint {
     }
 
     /// `caller` is set on the way, also for requests that are refused after that.
-    fn check(
-        &self,
-        client: &Client,
-        head: &Head<'_>,
-        caller: &mut Option<Caller>,
-    ) -> Result<Outcome, MetadataError> {
+    fn check(&self, client: &Client, head: &Head<'_>, caller: &mut Option<Caller>) -> Result<Outcome, MetadataError> {
         if self.source.coverage() == Coverage::Nothing {
             return Err(NOT_ON_THIS_HOST);
         }

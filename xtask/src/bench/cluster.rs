@@ -21,7 +21,7 @@ const PER_ROUND: usize = 1600;
 const READ_SECS: u32 = 3;
 
 /// Kills of each kind.
-const KILLS: usize = 30;
+const KILLS: usize = 12;
 
 /// The large region, and how many of its machines have an event to approve.
 const LARGE_MACHINES: u64 = 1_000_000;

@@ -20,6 +20,7 @@
 //! names. `--smoke` runs everything once with small fleets, to see that the benchmarks still work; its figures mean nothing.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -89,7 +90,9 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     for (name, bench) in ALL {
         if names.is_empty() || names.contains(&"all") || names.contains(name) {
             eprintln!("── bench {name}");
+            let begun = Instant::now();
             let (table, warning) = built.measure(*bench).with_context(|| format!("bench {name}"))?;
+            eprintln!("   {name}: {:.0} s", begun.elapsed().as_secs_f64());
             let text = table.render(&read_documented(&page, name)) + &warning.unwrap_or_default();
             if flags.contains(&"--json") {
                 eprintln!("{text}")

@@ -10,7 +10,7 @@ use super::table::{Table, median, short};
 use crate::sh;
 
 /// Rounds after a warm-up round. Each round measures every candidate once.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const SECS: u32 = 2;
 
 /// Connections: a small fleet that polls at the same time.
