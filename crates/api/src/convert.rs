@@ -200,15 +200,16 @@ pub fn render_details(details: &core::Details) -> (Details, Tags) {
 
 /// Replaces the given details and keeps the others. Given tags replace all tags.
 pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Details) {
+    let shared = Arc::make_mut(&mut details.shared);
     for (given, current) in [
-        (given.location, &mut details.location),
-        (given.size, &mut details.size),
-        (given.os_type, &mut details.os_type),
+        (given.location, &mut shared.location),
+        (given.size, &mut shared.size),
+        (given.os_type, &mut shared.os_type),
         (given.computer_name, &mut details.computer_name),
-        (given.publisher, &mut details.publisher),
-        (given.offer, &mut details.offer),
-        (given.sku, &mut details.sku),
-        (given.image_version, &mut details.image_version),
+        (given.publisher, &mut shared.publisher),
+        (given.offer, &mut shared.offer),
+        (given.sku, &mut shared.sku),
+        (given.image_version, &mut shared.image_version),
         (given.mac, &mut details.mac),
     ] {
         if let Some(Text(given)) = given {
@@ -216,7 +217,7 @@ pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Det
         }
     }
     if let Some(Tags(tags)) = tags {
-        details.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        shared.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     }
 }
 

@@ -133,22 +133,23 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
         (None, Some(_)) => Some("Linux"),
         (None, None) => read_text(profile, "storageProfile.osDisk.osType")?,
     };
+    let shared = Arc::make_mut(&mut details.shared);
     for (given, current) in [
-        (read_text(body, "location")?, &mut details.location),
-        (size, &mut details.size),
-        (os_type, &mut details.os_type),
+        (read_text(body, "location")?, &mut shared.location),
+        (size, &mut shared.size),
+        (os_type, &mut shared.os_type),
         (read_text(profile, "osProfile.computerName")?, &mut details.computer_name),
-        (read_text(profile, &format!("{image}.publisher"))?, &mut details.publisher),
-        (read_text(profile, &format!("{image}.offer"))?, &mut details.offer),
-        (read_text(profile, &format!("{image}.sku"))?, &mut details.sku),
-        (read_text(profile, &format!("{image}.version"))?, &mut details.image_version),
+        (read_text(profile, &format!("{image}.publisher"))?, &mut shared.publisher),
+        (read_text(profile, &format!("{image}.offer"))?, &mut shared.offer),
+        (read_text(profile, &format!("{image}.sku"))?, &mut shared.sku),
+        (read_text(profile, &format!("{image}.version"))?, &mut shared.image_version),
     ] {
         if let Some(given) = given {
             *current = given.into();
         }
     }
     if let Some(tags) = fields::read_tags(body)? {
-        details.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        shared.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     }
     Ok(details)
 }

@@ -18,6 +18,7 @@ pub use operation::*;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,19 +168,33 @@ pub struct Address {
     pub ip: IpAddr,
 }
 
-/// Properties that instance metadata shows. No rule reads them. Texts are names, because most machines share them with others.
+/// Properties that instance metadata shows. No rule reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
+    pub computer_name: Name,
+    pub mac: Name,
+    /// The properties that most machines have in common with others.
+    pub shared: Arc<SharedDetails>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SharedDetails {
     pub location: Name,
     pub size: Name,
     pub os_type: Name,
-    pub computer_name: Name,
     pub publisher: Name,
     pub offer: Name,
     pub sku: Name,
     pub image_version: Name,
-    pub mac: Name,
     pub tags: Tags,
+}
+
+impl Deref for Details {
+    type Target = SharedDetails;
+
+    fn deref(&self) -> &SharedDetails {
+        &self.shared
+    }
 }
 
 /// Keys and values, in the order given.

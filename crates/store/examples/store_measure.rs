@@ -84,7 +84,14 @@ fn machine(n: u64) -> Entity {
             ip: std::net::Ipv4Addr::from(0x0a40_0004 + n as u32).into(),
         }]
         .into(),
-        details: Arc::new(Details { location: "nowhere".into(), size: "Standard_D2s_v5".into(), ..Details::default() }),
+        details: Arc::new(Details {
+            shared: Arc::new(SharedDetails {
+                location: "nowhere".into(),
+                size: "Standard_D2s_v5".into(),
+                ..SharedDetails::default()
+            }),
+            ..Details::default()
+        }),
         ..(*plain).clone()
     }))
 }

@@ -164,7 +164,7 @@ fn host(n: u64) -> Name {
 }
 
 fn details() -> Details {
-    Details {
+    let shared = SharedDetails {
         location: "westeurope".into(),
         size: "Standard_D2s_v5".into(),
         os_type: "Linux".into(),
@@ -173,8 +173,8 @@ fn details() -> Details {
         sku: "12".into(),
         image_version: "latest".into(),
         tags: [("team".into(), "web".into())].into(),
-        ..Details::default()
-    }
+    };
+    Details { shared: Arc::new(shared), ..Details::default() }
 }
 
 /// Settings without a limit on user operations, because all machines are in one subscription.

@@ -238,17 +238,20 @@ fn policy(all: bool) -> EventsPolicy {
 }
 
 fn details(n: u64) -> Arc<Details> {
-    Arc::new(Details {
+    let shared = SharedDetails {
         location: "nowhere".into(),
         size: "Standard_D2s_v5".into(),
         os_type: "Linux".into(),
-        computer_name: format!("machine-{n}").into(),
         publisher: "somebody".into(),
         offer: "something".into(),
         sku: "22_04".into(),
         image_version: "1.2.3".into(),
-        mac: format!("00224800000{n}").into(),
         tags: [("env".into(), "täst".into()), ("empty".into(), "".into())].into(),
+    };
+    Arc::new(Details {
+        computer_name: format!("machine-{n}").into(),
+        mac: format!("00224800000{n}").into(),
+        shared: Arc::new(shared),
     })
 }
 

@@ -5,19 +5,19 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use forewarn_core::{Details, Name, Tags};
+use forewarn_core::{Details, Name, SharedDetails};
 
 use super::tag::Text;
 
 #[derive(Default)]
 pub struct Interner {
     names: HashSet<Name>,
-    tags: HashSet<Tags>,
+    shared: HashSet<Arc<SharedDetails>>,
     details: HashMap<u64, Arc<Details>>,
 }
 
-/// Maximum number of details, and of lists of tags, to remember before starting over. Details are often unique to one machine, but
-/// machines of one set, which share them, are adjacent.
+/// Maximum number of details to remember before starting over. Details are often unique to one machine, but machines of one set,
+/// which share them, are adjacent.
 const DETAILS_MAX: usize = 4096;
 
 impl Interner {
@@ -30,18 +30,8 @@ impl Interner {
         name
     }
 
-    pub(crate) fn tags(&mut self, tags: Tags) -> Tags {
-        if let Some(known) = self.tags.get(&tags) {
-            return known.clone();
-        }
-        if self.tags.len() >= DETAILS_MAX {
-            self.tags.clear();
-        }
-        self.tags.insert(tags.clone());
-        tags
-    }
-
-    pub(crate) fn details(&mut self, details: Details) -> Arc<Details> {
+    pub(crate) fn details(&mut self, computer_name: Name, mac: Name, shared: SharedDetails) -> Arc<Details> {
+        let details = Details { computer_name, mac, shared: self.shared(shared) };
         let hash = hash(&details);
         if let Some(known) = self.details.get(&hash).filter(|known| ***known == details) {
             return known.clone();
@@ -53,12 +43,24 @@ impl Interner {
         self.details.insert(hash, details.clone());
         details
     }
+
+    fn shared(&mut self, shared: SharedDetails) -> Arc<SharedDetails> {
+        if let Some(known) = self.shared.get(&shared) {
+            return known.clone();
+        }
+        if self.shared.len() >= DETAILS_MAX {
+            self.shared.clear();
+        }
+        let shared = Arc::new(shared);
+        self.shared.insert(shared.clone());
+        shared
+    }
 }
 
 fn hash(details: &Details) -> u64 {
-    let Details { location, size, os_type, computer_name, publisher, offer, sku, image_version, mac, tags } = details;
+    let Details { computer_name, mac, shared } = details;
     let mut hasher = DefaultHasher::new();
-    (location, size, os_type, computer_name, publisher, offer, sku, image_version, mac, tags).hash(&mut hasher);
+    (computer_name, mac, Arc::as_ptr(shared)).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -70,14 +72,14 @@ mod tests {
     fn equal_names_and_details_are_shared() {
         let mut interner = Interner::default();
         assert!(Arc::ptr_eq(&interner.name("a".into()), &interner.name("a".into())));
-        let made = |mac: &str| Details { mac: mac.into(), ..Details::default() };
-        let first = interner.details(made("1"));
-        assert!(Arc::ptr_eq(&first, &interner.details(made("1"))));
-        assert_eq!(*interner.details(made("2")), made("2"));
-        let tags = || Tags::from([("env".into(), "test".into())]);
-        assert!(Arc::ptr_eq(&interner.tags(tags()), &interner.tags(tags())));
+        let shared = || SharedDetails { tags: [("env".into(), "test".into())].into(), ..SharedDetails::default() };
+        let mut made = |mac: &str| interner.details("".into(), mac.into(), shared());
+        let first = made("1");
+        assert!(Arc::ptr_eq(&first, &made("1")));
+        assert!(Arc::ptr_eq(&first.shared, &made("2").shared));
+        assert_eq!((&*made("2").mac, &made("2").tags), ("2", &shared().tags));
         for n in 0..DETAILS_MAX {
-            interner.details(made(&n.to_string()));
+            made(&n.to_string());
         }
         assert!(interner.details.len() <= DETAILS_MAX);
     }

@@ -301,18 +301,16 @@ impl DetailsBody<'_> {
             Some(_) | None => Name::from(&*self.computer_name.0),
         };
         let tags = self.tags.into_iter().map(|(key, value)| (interner.name(key), interner.name(value))).collect();
-        let details = Details {
+        let shared = SharedDetails {
             location: interner.name(self.location),
             size: interner.name(self.size),
             os_type: interner.name(self.os_type),
-            computer_name,
             publisher: interner.name(self.publisher),
             offer: interner.name(self.offer),
             sku: interner.name(self.sku),
             image_version: interner.name(self.image_version),
-            mac: Name::from(&*self.mac.0),
-            tags: interner.tags(tags),
+            tags,
         };
-        interner.details(details)
+        interner.details(computer_name, Name::from(&*self.mac.0), shared)
     }
 }
