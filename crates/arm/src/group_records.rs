@@ -40,8 +40,8 @@ pub async fn find_home(arm: &Arm, id: &ResourceId) -> Result<ResourceGroupRef, A
 
 /// The group as the first machine or group in it spells it.
 fn find_spelling(region: &Region, home: &ResourceGroupRef) -> Option<ResourceGroupRef> {
-    let groups = region.groups().map(|group| &group.home);
-    let mut homes = groups.chain(region.machines().map(|machine| &machine.home));
+    let groups = region.groups().map(|group| &*group.home);
+    let mut homes = groups.chain(region.machines().map(|machine| &*machine.home));
     homes.find(|it| is_same_home(it, home)).cloned().or_else(|| is_default(home).then(|| home.clone()))
 }
 

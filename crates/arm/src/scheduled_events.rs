@@ -60,8 +60,8 @@ fn requested_scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiEr
     let home = call.home();
     let in_group = is_in_group(call.id());
     let home_of = |owner: ScopeOwner| match owner {
-        ScopeOwner::Machine(machine) => region.machine(machine).map(|machine| &machine.home),
-        ScopeOwner::Group { group, .. } => region.group(group).map(|group| &group.home),
+        ScopeOwner::Machine(machine) => region.machine(machine).map(|machine| &*machine.home),
+        ScopeOwner::Group { group, .. } => region.group(group).map(|group| &*group.home),
     };
     let is_wanted = |owner: ScopeOwner| {
         home_of(owner).is_some_and(|it| {

@@ -50,7 +50,7 @@ pub struct Machine {
     pub membership: Membership,
     pub host: Option<Name>,
     pub vm_id: Guid,
-    pub home: ResourceGroupRef,
+    pub home: Arc<ResourceGroupRef>,
     pub zone: Option<Name>,
     pub update_domain: u32,
     pub fault_domain: u32,
@@ -106,7 +106,7 @@ pub struct MachineTransfer {
 }
 
 /// The subscription and resource group that contain a resource.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceGroupRef {
     pub subscription: Name,
     pub resource_group: Name,
@@ -227,7 +227,7 @@ impl Default for EventsPolicy {
 pub struct Group {
     pub id: GroupId,
     pub name: Name,
-    pub home: ResourceGroupRef,
+    pub home: Arc<ResourceGroupRef>,
     pub kind: GroupKind,
     pub policy: EventsPolicy,
     /// The scopes of its machines: one, or one for each placement group of a Uniform scale set.

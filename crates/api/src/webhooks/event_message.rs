@@ -180,11 +180,11 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
     let owned = scope.and_then(|scope| match scope.owner {
         ScopeOwner::Machine(machine) => {
             let machine = region.machine(machine)?;
-            Some((machine_resource_id(region, machine), &machine.home))
+            Some((machine_resource_id(region, machine), &*machine.home))
         }
         ScopeOwner::Group { group, .. } => {
             let group = region.group(group)?;
-            Some((group_resource_id(group), &group.home))
+            Some((group_resource_id(group), &*group.home))
         }
     });
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {

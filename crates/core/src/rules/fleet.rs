@@ -50,7 +50,7 @@ impl Step {
             id,
             vm_id: new.vm_id,
             name: new.name.clone(),
-            home: new.home.clone(),
+            home: shared_home(&new.home, group.as_deref()),
             scope,
             membership,
             host: new.host.clone(),
@@ -347,6 +347,12 @@ pub(crate) fn check_terminate(profile: Option<&TerminateProfile>, priority: Prio
 pub(crate) fn check_plain(what: &'static str, text: &str) -> Result<(), Rejection> {
     let problem = "must not contain control characters";
     if text.contains(char::is_control) { Err(Rejection::BadName { what, problem }) } else { Ok(()) }
+}
+
+/// Uses the home of the group where it is the same, as it nearly always is.
+fn shared_home(home: &ResourceGroupRef, group: Option<&Group>) -> Arc<ResourceGroupRef> {
+    let of_group = group.map(|group| &group.home).filter(|of_group| ***of_group == *home);
+    of_group.cloned().unwrap_or_else(|| Arc::new(home.clone()))
 }
 
 pub(crate) fn check_home(home: &ResourceGroupRef) -> Result<(), Rejection> {

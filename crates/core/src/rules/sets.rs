@@ -41,7 +41,7 @@ impl Step {
         self.put(Entity::Group(Arc::new(Group {
             id,
             name: new.name.clone(),
-            home: new.home.clone(),
+            home: Arc::new(new.home.clone()),
             kind,
             policy: new.policy.clone(),
             scopes: vec![scope],

@@ -145,7 +145,7 @@ impl Model {
         };
         let domains_bad = |n: Option<u32>| n.is_some_and(|n| n == 0 || n > DOMAINS_MAX);
         let is_same = |group: &&Arc<Group>| {
-            group.home == new.home
+            *group.home == new.home
                 && group.name.eq_ignore_ascii_case(&new.name)
                 && GroupType::of(group) == new.kind.group_type()
         };
@@ -651,7 +651,7 @@ pub fn is_flexible(group: &Group) -> bool {
 
 fn same_name(other: &Machine, new: &NewMachine, service: Option<GroupId>) -> bool {
     let others = if let Membership::RoleInstance { service, .. } = other.membership { Some(service) } else { None };
-    other.name.eq_ignore_ascii_case(&new.name) && other.home == new.home && others == service
+    other.name.eq_ignore_ascii_case(&new.name) && *other.home == new.home && others == service
 }
 
 fn bad_name(name: &str) -> bool {

@@ -85,7 +85,7 @@ impl Fleet {
                 let group = Group {
                     id: self.group_id(n),
                     name: format!("set-{n:05}").into(),
-                    home: home(),
+                    home: Arc::new(home()),
                     kind: GroupKind::AvailabilitySet,
                     policy: EventsPolicy::default(),
                     scopes: vec![self.scope_id(n)],
@@ -139,14 +139,14 @@ impl Fleet {
 
 /// Text that all machines share, as after loading from a store.
 struct Common {
-    home: ResourceGroupRef,
+    home: Arc<ResourceGroupRef>,
     network: Name,
     details: Arc<Details>,
 }
 
 impl Common {
     fn new() -> Common {
-        Common { home: home(), network: "default".into(), details: Arc::new(details()) }
+        Common { home: Arc::new(home()), network: "default".into(), details: Arc::new(details()) }
     }
 
     /// Details of one machine: its name, which it shares, and its own MAC address.

@@ -218,8 +218,8 @@ fn membership(n: u64) -> Membership {
     }
 }
 
-fn home() -> ResourceGroupRef {
-    ResourceGroupRef { subscription: "subscription-1".into(), resource_group: "Group-1".into() }
+fn home() -> Arc<ResourceGroupRef> {
+    Arc::new(ResourceGroupRef { subscription: "subscription-1".into(), resource_group: "Group-1".into() })
 }
 
 fn addresses(n: u8) -> Vec<Address> {
@@ -352,7 +352,7 @@ pub fn event(n: u64, status: Status) -> Event {
     Event {
         id: event_id(n),
         seq: n + 1,
-        subscription: home().subscription,
+        subscription: home().subscription.clone(),
         scope: ScopeId(machine),
         kind: [Freeze, Reboot, Redeploy, Preempt, Terminate][n as usize % 5],
         cause: CAUSES[n as usize % CAUSES.len()],
@@ -432,7 +432,7 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
     Operation {
         id: operation_id(n),
         by: "ann".into(),
-        subscription: home().subscription,
+        subscription: home().subscription.clone(),
         request,
         asked: at(n as i64),
         state: result.map_or(OperationState::Running, |result| OperationState::Ended { at: at(550), result }),

@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use forewarn_core::{Details, Name, SharedDetails};
+use forewarn_core::{Details, Name, ResourceGroupRef, SharedDetails};
 
 use super::tag::Text;
 
 #[derive(Default)]
 pub struct Interner {
     names: HashSet<Name>,
+    homes: HashSet<Arc<ResourceGroupRef>>,
     shared: HashSet<Arc<SharedDetails>>,
     details: HashMap<u64, Arc<Details>>,
 }
@@ -28,6 +29,15 @@ impl Interner {
         let name = Name::from(&*text.0);
         self.names.insert(name.clone());
         name
+    }
+
+    pub(crate) fn home(&mut self, home: ResourceGroupRef) -> Arc<ResourceGroupRef> {
+        if let Some(known) = self.homes.get(&home) {
+            return known.clone();
+        }
+        let home = Arc::new(home);
+        self.homes.insert(home.clone());
+        home
     }
 
     pub(crate) fn details(&mut self, computer_name: Name, mac: Name, shared: SharedDetails) -> Arc<Details> {

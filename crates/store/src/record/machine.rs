@@ -136,8 +136,10 @@ fn into_transit(
     (transit != MachineTransfer::default()).then(|| Box::new(transit))
 }
 
-pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> ResourceGroupRef {
-    ResourceGroupRef { subscription: interner.name(subscription), resource_group: interner.name(resource_group) }
+pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> Arc<ResourceGroupRef> {
+    let home =
+        ResourceGroupRef { subscription: interner.name(subscription), resource_group: interner.name(resource_group) };
+    interner.home(home)
 }
 
 #[derive(Serialize, Deserialize)]
