@@ -55,13 +55,15 @@ impl fmt::Display for Lower {
 
 fn encode(guid: u128, digits: &[u8; 16]) -> [u8; LEN] {
     let mut text = [b'-'; LEN];
-    let mut rest = guid;
-    for index in (0..LEN).rev().filter(|&index| !is_hyphen(index)) {
-        text[index] = digits[(rest & 0xF) as usize];
-        rest >>= 4;
+    for (byte, at) in guid.to_be_bytes().into_iter().zip(BYTE_POSITIONS) {
+        text[at] = digits[usize::from(byte >> 4)];
+        text[at + 1] = digits[usize::from(byte & 0xF)];
     }
     text
 }
+
+/// Where the digits of each byte begin.
+const BYTE_POSITIONS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 fn is_hyphen(index: usize) -> bool {
     matches!(index, 8 | 13 | 18 | 23)
