@@ -49,6 +49,9 @@ pub struct Machine {
     pub priority: MachinePriority,
     pub eviction_policy: MachineEvictionPolicy,
     pub power: PowerState,
+    /// A start, stop or deallocation that the host has not completed. Only with drivers of real machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_change: Option<PowerChange>,
     pub addresses: Vec<Address>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_notification: Option<TerminateNotification>,
@@ -70,7 +73,52 @@ pub struct Machine {
     pub tags: Tags,
 }
 
+/// A start, stop or deallocation that an operator requested and the host has not completed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PowerChange {
+    /// Requested power state.
+    pub to: PowerState,
+    /// What the order waits for, if the host cannot begin it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
+    /// Reason why the host could not carry it out. Absent while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl PowerChange {
+    /// The state in one or two words: `stopping`, or `stop failed`.
+    pub fn as_str(&self) -> &'static str {
+        match (self.to, &self.failure) {
+            (PowerState::Running, None) => "starting",
+            (PowerState::Running, Some(_)) => "start failed",
+            (PowerState::Stopped, None) => "stopping",
+            (PowerState::Stopped, Some(_)) => "stop failed",
+            (PowerState::Deallocated, None) => "deallocating",
+            (PowerState::Deallocated, Some(_)) => "deallocation failed",
+        }
+    }
+
+    /// The state with its reason: `stopping, waiting for host 'node3', which is unreachable`.
+    pub fn describe(&self) -> String {
+        match (&self.failure, &self.waiting_for) {
+            (Some(reason), _) => format!("{}: {reason}", self.as_str()),
+            (None, Some(obstacle)) => format!("{}, waiting for {obstacle}", self.as_str()),
+            (None, None) => self.as_str().into(),
+        }
+    }
+}
+
 impl Machine {
+    /// The power state, with a change that is in progress or has failed: `Running, stopping`.
+    pub fn describe_power(&self) -> String {
+        match &self.power_change {
+            Some(change) => format!("{}, {}", self.power, change.describe()),
+            None => self.power.to_string(),
+        }
+    }
+
     /// The group that makes the name unique: GROUP in GROUP/NAME.
     pub fn group(&self) -> &str {
         self.cloud_service.as_ref().unwrap_or(&self.resource_group)

@@ -84,7 +84,7 @@ pub async fn delete(
     Ok(actions.respond_started(operation))
 }
 
-/// A handler that changes the power state directly, without an event.
+/// A handler that starts, stops or deallocates a machine, without an event.
 macro_rules! power {
     ($name:ident, $power:ident) => {
         pub async fn $name(

@@ -1,5 +1,5 @@
 //! Actions on one machine or on instances of a scale set. Actions that create events are long-running operations until
-//! those events are finished; the others finish at once.
+//! those events are finished, and changes of the power state until the hosts have reported them; the others finish at once.
 
 use std::sync::Arc;
 
@@ -117,8 +117,9 @@ async fn perform(call: &Call, action: MachineAction, machines: Vec<Arc<Machine>>
             OperationTicket::of_operation(&actions.start_on_all(action, &machines, request).await?)
         }
         Effect::SetPower(power) => {
-            actions.set_power_of_all(&machines, power).await?;
-            finished
+            let ticket = OperationTicket::power(actions.engine().now(), &machines);
+            actions.set_power_of_all(&machines, power, ticket.seed()).await?;
+            ticket
         }
         Effect::None => {
             let note = actions.permit(Action::ReimageMachine)?.note(name_machines(&machines));

@@ -7,11 +7,15 @@
 //!  5e3f…        one operation with this ID
 //!  5e3f….3      three operations, whose IDs are derived from this one with 0, 1 and 2
 //!  0197….0      none: it finished at once, at the time in the first 48 bits
+//!  0197….p3     starts or stops of three machines, since that time, with orders whose IDs are derived as above
 //! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
-use forewarn_core::{Command, Guid, OperationId, Request, Timestamp};
+use forewarn_core::{Command, Guid, Machine, OperationId, Request, Timestamp};
 use forewarn_wire::arm::error::{ArmError, AsyncOperation, OperationStatus};
 use forewarn_wire::guid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -39,6 +43,11 @@ pub enum OperationTicket {
         count: u32,
     },
     Finished(Guid),
+    /// Changes of the power state of machines.
+    Power {
+        seed: Guid,
+        count: u32,
+    },
 }
 
 /// The state of a long-running operation.
@@ -52,9 +61,21 @@ pub struct Progress {
 impl OperationTicket {
     /// The ticket of an operation that finished at once.
     pub fn finished(now: Timestamp) -> OperationTicket {
-        let millis = (now.0 as u128 & 0xffff_ffff_ffff) << 80;
-        let random = random_guid().0 & ((1 << 80) - 1);
-        OperationTicket::Finished(Guid::from_random_bits(millis | random))
+        OperationTicket::Finished(timed_seed(now))
+    }
+
+    /// The ticket of a change of the power state of these machines.
+    pub fn power(now: Timestamp, machines: &[Arc<Machine>]) -> OperationTicket {
+        OperationTicket::Power { seed: timed_seed(now), count: machines.len() as u32 }
+    }
+
+    pub fn seed(self) -> Guid {
+        match self {
+            OperationTicket::One(seed)
+            | OperationTicket::Many { seed, .. }
+            | OperationTicket::Finished(seed)
+            | OperationTicket::Power { seed, .. } => seed,
+        }
     }
 
     /// The ticket of a started operation.
@@ -80,11 +101,15 @@ impl OperationTicket {
 
     pub fn parse(text: &str) -> Option<OperationTicket> {
         let (seed, count) = match text.split_once('.') {
-            Some((seed, count)) => (seed, Some(count.parse::<u32>().ok()?)),
+            Some((seed, count)) => (seed, Some(count)),
             None => (text, None),
         };
         let seed = Guid(guid::parse(seed)?);
-        match count {
+        if let Some(count) = count.and_then(|count| count.strip_prefix('p')) {
+            let count = count.parse().ok().filter(|count| *count <= COUNT_MAX)?;
+            return Some(OperationTicket::Power { seed, count });
+        }
+        match count.map(|count| count.parse::<u32>()).transpose().ok()? {
             None => Some(OperationTicket::One(seed)),
             Some(0) => Some(OperationTicket::Finished(seed)),
             Some(count) if count <= COUNT_MAX => Some(OperationTicket::Many { seed, count }),
@@ -95,9 +120,10 @@ impl OperationTicket {
     pub async fn read_progress(self, arm: &Arm) -> Result<Progress, ApiError> {
         match self {
             OperationTicket::Finished(seed) => {
-                let at = Some(Time((seed.0 >> 80) as i64));
+                let at = Some(seed_time(seed));
                 Ok(Progress { status: OperationStatus::Succeeded, start: at, end: at, error: None })
             }
+            OperationTicket::Power { seed, count } => Ok(Progress::of_power(arm, seed, count)),
             OperationTicket::One(id) => Ok(Progress::of(&arm.actions.find_operation(id).await?)),
             OperationTicket::Many { seed, count } => {
                 let mut all = Vec::with_capacity(count as usize);
@@ -140,6 +166,7 @@ impl std::fmt::Display for OperationTicket {
             OperationTicket::One(id) => write!(f, "{id}"),
             OperationTicket::Many { seed, count } => write!(f, "{seed}.{count}"),
             OperationTicket::Finished(seed) => write!(f, "{seed}.0"),
+            OperationTicket::Power { seed, count } => write!(f, "{seed}.p{count}"),
         }
     }
 }
@@ -156,7 +183,38 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
     Ok(progress.respond(&call.path.to_string(), name))
 }
 
+/// A random seed with the time in its first 48 bits.
+fn timed_seed(now: Timestamp) -> Guid {
+    let millis = (now.0 as u128 & 0xffff_ffff_ffff) << 80;
+    let random = random_guid().0 & ((1 << 80) - 1);
+    Guid::from_random_bits(millis | random)
+}
+
+fn seed_time(seed: Guid) -> Time {
+    Time((seed.0 >> 80) as i64)
+}
+
 impl Progress {
+    /// The state of changes of the power state. A change that no machine has any more was carried out, or replaced by another.
+    fn of_power(arm: &Arm, seed: Guid, count: u32) -> Progress {
+        let orders: BTreeSet<Guid> = (0..u64::from(count)).map(|n| seed.derive(n)).collect();
+        let snapshot = arm.snapshot();
+        let changes = snapshot.region.machines_in_transit().filter_map(|machine| machine.power_change());
+        let progress = changes.filter(|change| orders.contains(&change.order)).map(|change| match &change.failure {
+            None => (OperationStatus::InProgress, None),
+            Some(reason) => (OperationStatus::Failed, Some(driver_failed(reason))),
+        });
+        let start = seed_time(seed);
+        let is_ordered = snapshot.region.settings().machine_orders;
+        let end = if is_ordered { Time(arm.actions.engine().now().0) } else { start };
+        let done = (OperationStatus::Succeeded, None);
+        let all = progress.chain([done]).map(|(status, error)| {
+            let end = (status != OperationStatus::InProgress).then_some(end);
+            Progress { status, start: Some(start), end, error }
+        });
+        Progress::combine(all.collect())
+    }
+
     fn of(operation: &Operation) -> Progress {
         let (status, error) = match operation.state {
             OperationPhase::Running | OperationPhase::Unknown(_) => (OperationStatus::InProgress, None),
@@ -216,11 +274,14 @@ fn failure(operation: &Operation) -> ArmError {
         Some(EventOutcome::Canceled) => return canceled(operation.canceled_by.as_deref()),
         Some(EventOutcome::Failed | EventOutcome::Completed | EventOutcome::NoEffect | EventOutcome::Unknown(_))
         | None => {
-            let reason = operation.reason.as_deref().unwrap_or("the history gives no reason");
-            ("DriverFailed", format!("The driver failed: {}.", reason.trim_end_matches('.')))
+            return driver_failed(operation.reason.as_deref().unwrap_or("the history gives no reason"));
         }
     };
     ArmError::new(code, message)
+}
+
+fn driver_failed(reason: &str) -> ArmError {
+    ArmError::new("DriverFailed", format!("The driver failed: {}.", reason.trim_end_matches('.')))
 }
 
 fn canceled(by: Option<&str>) -> ArmError {
@@ -236,10 +297,20 @@ mod tests {
     fn ticket_names_round_trip() {
         let seed = Guid::from_random_bits(7);
         let finished = OperationTicket::finished(Timestamp(1_772_366_400_123));
-        for ticket in [OperationTicket::One(seed), OperationTicket::Many { seed, count: 3 }, finished] {
+        let power = OperationTicket::Power { seed, count: 3 };
+        for ticket in [OperationTicket::One(seed), OperationTicket::Many { seed, count: 3 }, finished, power] {
             assert_eq!(OperationTicket::parse(&ticket.to_string()), Some(ticket));
         }
-        for text in ["", "x", "5.5", &format!("{seed}.x"), &format!("{seed}.-1"), &format!("{seed}.10001")] {
+        for text in [
+            "",
+            "x",
+            "5.5",
+            &format!("{seed}.x"),
+            &format!("{seed}.-1"),
+            &format!("{seed}.10001"),
+            &format!("{seed}.p"),
+            &format!("{seed}.p10001"),
+        ] {
             assert_eq!(OperationTicket::parse(text), None, "{text}");
         }
     }

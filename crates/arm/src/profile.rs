@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_core::{
-    Details, EventsPolicy, EvictionPolicy, Orchestration, Power, Priority, Rejection, SetModel, TerminateProfile,
-    UpgradeMode,
+    Details, EventsPolicy, EvictionPolicy, Machine, Orchestration, Power, Priority, Rejection, SetModel,
+    TerminateProfile, UpgradeMode,
 };
 use forewarn_wire::duration;
 use serde_json::{Value, json};
@@ -39,12 +39,17 @@ pub fn name_of<T: Copy + PartialEq>(names: &[(&'static str, T)], value: T) -> &'
     names.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name)
 }
 
-/// The code and display text of a power state.
-pub fn power_status(power: Power) -> (&'static str, &'static str) {
-    match power {
-        Power::Running => ("PowerState/running", "VM running"),
-        Power::Stopped => ("PowerState/stopped", "VM stopped"),
-        Power::Deallocated => ("PowerState/deallocated", "VM deallocated"),
+/// The code and display text of the power state of a machine.
+pub fn power_status(machine: &Machine) -> (&'static str, &'static str) {
+    match machine.pending_power().map(|change| change.to) {
+        Some(Power::Running) => ("PowerState/starting", "VM starting"),
+        Some(Power::Stopped) => ("PowerState/stopping", "VM stopping"),
+        Some(Power::Deallocated) => ("PowerState/deallocating", "VM deallocating"),
+        None => match machine.power {
+            Power::Running => ("PowerState/running", "VM running"),
+            Power::Stopped => ("PowerState/stopped", "VM stopped"),
+            Power::Deallocated => ("PowerState/deallocated", "VM deallocated"),
+        },
     }
 }
 

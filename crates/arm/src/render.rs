@@ -241,7 +241,7 @@ pub fn instance_id(machine: &Machine) -> String {
 }
 
 pub fn instance_view(region: &Region, machine: &Machine) -> Value {
-    let (code, display) = power_status(machine.power);
+    let (code, display) = power_status(machine);
     let state = machine_state(region, machine);
     json!({
         "computerName": or_default(&machine.details.computer_name, &machine.name),
@@ -369,7 +369,7 @@ pub fn set_view(region: &Region, group: &Group) -> Value {
     let mut counts: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     for machine in region.group_members(group) {
         let state = format!("ProvisioningState/{}", machine_state(region, machine).to_ascii_lowercase());
-        for code in [state.as_str(), power_status(machine.power).0] {
+        for code in [state.as_str(), power_status(machine).0] {
             *counts.entry(code.to_owned()).or_default() += 1;
         }
     }

@@ -46,7 +46,7 @@ impl Step {
             Command::ConfirmHost { name, revision } => self.confirm_host(name, *revision),
             Command::LoseHost { name } => self.mark_host_unreachable(name),
             Command::SetPower { machine, power } => self.set_power(*machine, *power),
-            Command::StartMachine { machine, order } => self.start_machine(*machine, *order),
+            Command::ChangePower { machine, power, order } => self.change_power(*machine, *power, *order),
             Command::Request { operation, by, request, event } => self.request(*operation, by, request, *event),
             Command::Cancel { operation, by } => self.cancel(*operation, by),
             Command::CancelEvent { event, by } => self.cancel_event(*event, by),
@@ -91,7 +91,7 @@ impl Step {
             | Command::ResumeRollout { .. }
             | Command::StopRollout { .. }
             | Command::SetPower { .. }
-            | Command::StartMachine { .. }
+            | Command::ChangePower { .. }
             | Command::Cancel { .. }
             | Command::CancelEvent { .. }
             | Command::Approve { .. }

@@ -55,14 +55,16 @@ pub enum Command {
     LoseHost {
         name: Name,
     },
-    /// The power state of a machine has changed, or is changed in the record only.
+    /// The power state of a machine has changed.
     SetPower {
         machine: MachineId,
         power: Power,
     },
-    /// Starts a machine that is off. If hosts take orders per machine, its host gets an order with this ID.
-    StartMachine {
+    /// Starts, stops or deallocates a machine. If hosts take orders per machine, its host gets an order with this ID.
+    /// Otherwise only the record changes.
+    ChangePower {
         machine: MachineId,
+        power: Power,
         order: EventId,
     },
 
@@ -137,7 +139,7 @@ impl Command {
         match self {
             Command::ChangeMachine { machine, .. }
             | Command::SetPower { machine, .. }
-            | Command::StartMachine { machine, .. }
+            | Command::ChangePower { machine, .. }
             | Command::Seen { machine }
             | Command::ReportMachine { machine, .. }
             | Command::ClaimMachine { machine, .. } => vec![*machine],

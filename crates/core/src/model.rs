@@ -81,9 +81,19 @@ impl Machine {
         self.transit.as_ref()?.withdrawn
     }
 
+    /// The latest change of the power state that an operator requested, if it is in progress or has failed.
+    pub fn power_change(&self) -> Option<&PowerChange> {
+        self.transit.as_ref()?.power_change.as_ref()
+    }
+
+    /// The change of the power state that the host has yet to report.
+    pub fn pending_power(&self) -> Option<&PowerChange> {
+        self.power_change().filter(|change| change.failure.is_none())
+    }
+
     /// Whether the machine is to be started by the host that has it, and no host has reported it yet.
     pub fn awaits_host(&self) -> bool {
-        self.withdrawn().is_some() && self.placed_on().is_none()
+        self.pending_power().is_some_and(|change| change.to == Power::Running) && self.placed_on().is_none()
     }
 
     /// Hosts that claim the machine although it is on another.
@@ -92,17 +102,27 @@ impl Machine {
     }
 }
 
-/// A machine that is between two hosts or two orders.
+/// A machine that is between two hosts, two orders or two power states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineTransfer {
-    /// The event that has ended although its order for this machine may still be in progress, or the order that starts
-    /// the machine. Until the host confirms the end of the order, the machine gets no other.
+    /// The event that has ended, or the change of the power state that was replaced, although its order for this machine
+    /// may still be in progress. Until the host confirms the end of the order, the machine gets no other.
     pub withdrawn: Option<EventId>,
-    /// The host that the machine has moved to according to its old host, or that is to start the machine. It has yet to
-    /// report the machine.
+    /// The host that the machine has moved to according to its old host. It has yet to report the machine.
     pub arriving: Option<Name>,
+    pub power_change: Option<PowerChange>,
     /// Hosts that claim the machine although it is on another.
     pub claims: Vec<Name>,
+}
+
+/// A change of the power state that an operator requested. The host of the machine carries it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PowerChange {
+    /// ID of the order.
+    pub order: EventId,
+    pub to: Power,
+    /// The reason why the host could not carry it out. None: the host has not reported yet.
+    pub failure: Option<Name>,
 }
 
 /// The subscription and resource group that contain a resource.

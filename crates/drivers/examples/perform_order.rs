@@ -7,7 +7,7 @@
 //!
 //! SOCKET is that of libvirtd, or a file `*.toml` that names the machines of the QEMU driver.
 //!
-//! Actions: `freeze:MILLISECONDS`, `reboot`, `reboot-graceful`, `migrate`, `redeploy`, `start`, `deallocate`,
+//! Actions: `freeze:MILLISECONDS`, `reboot`, `reboot-graceful`, `migrate`, `redeploy`, `start`, `stop`, `deallocate`,
 //! `evict-delete`, `terminate`. Options: `--to NAME SOCKET DATA-URI` (the other host), `--pool NAME` (delete disks there),
 //! `--deadline MILLISECONDS`, `--kill-before STEP`, `--kill-libvirtd-before STEP`. The report counts as confirmed once it
 //! is printed.
@@ -88,6 +88,7 @@ fn parse_action(text: &str, to: Option<HostAddress>) -> Result<Action> {
         ("migrate", _) => Action::Migrate { to: to()? },
         ("redeploy", _) => Action::Redeploy { to: to()? },
         ("start", _) => Action::Start,
+        ("stop", _) => Action::Stop,
         ("deallocate", _) => Action::Evict(Eviction::Deallocate),
         ("evict-delete", _) => Action::Evict(Eviction::Delete),
         ("terminate", _) => Action::Terminate,

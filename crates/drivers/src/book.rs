@@ -10,9 +10,6 @@ use crate::order::{Action, Eviction, HostAddress, Order, OrderId, RebootMode};
 /// Length of a Freeze whose event gives none. The default of host maintenance.
 const FREEZE_DEFAULT: Duration = Duration::from_secs(9);
 
-/// Maximum time that a guest has to shut down for a graceful restart. Azure powers it off after a similar time.
-const SHUTDOWN_MAX: Duration = Duration::from_secs(5 * 60);
-
 /// Time between the deadline of an order and the time at which the rules give up on its event, so that the report of
 /// the host is in time. A quarter of the timeout if that is shorter.
 const REPORT_RESERVE: Duration = Duration::from_secs(60);
@@ -40,8 +37,11 @@ fn write_order(
     let target = event.and_then(|event| event.target_of(pending.machine));
     let target = target.map(|host| peers(host).unwrap_or_else(|| default_address(host)));
     let action = match (pending.kind, event) {
-        (OrderKind::Start, _) if machine.power == Power::Running => Action::Start,
-        (OrderKind::Start | OrderKind::Withdraw, _) | (OrderKind::Perform, None) => Action::Withdraw,
+        // A machine that moves while it is off stays off.
+        (OrderKind::Start, Some(_)) if machine.power != Power::Running => Action::Withdraw,
+        (OrderKind::Start, _) => Action::Start,
+        (OrderKind::Stop, _) => Action::Stop,
+        (OrderKind::Withdraw, _) | (OrderKind::Perform, None) => Action::Withdraw,
         (OrderKind::Perform, Some(event)) => choose_action(event, machine, target),
     };
     Some(Order {
@@ -77,12 +77,12 @@ fn freeze_duration(event: &Event) -> Duration {
 
 fn deadline(region: &Region, event: Option<&std::sync::Arc<Event>>, action: &Action) -> Timestamp {
     let timeout = region.settings().driver_timeout;
-    let Some(event) = event else { return region.now() + timeout };
+    let Some(event) = event else { return Order::DEADLINE_OPEN };
     let began = region.report_deadline(event) - timeout;
     let latest = timeout - REPORT_RESERVE.min(timeout / 4);
     began
         + match action {
-            Action::Reboot(_) | Action::Redeploy { .. } => latest.min(SHUTDOWN_MAX),
+            Action::Reboot(_) | Action::Redeploy { .. } | Action::Stop => latest.min(Order::SHUTDOWN_MAX),
             Action::Freeze { .. }
             | Action::Migrate { .. }
             | Action::Start

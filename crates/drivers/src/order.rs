@@ -37,11 +37,30 @@ pub struct Order {
     pub action: Action,
     /// Rises with every change of leadership. Orders with a lower term than the highest one seen are refused.
     pub term: u64,
-    /// Afterwards, the driver ends what it does and reports a failure.
+    /// Afterwards, the driver ends what it does and reports a failure. See also [`Order::DEADLINE_OPEN`].
     pub deadline: Timestamp,
 }
 
 impl Order {
+    /// The deadline of orders that no event limits, such as a start by an operator. Their time begins when the host accepts
+    /// them: the host may have been unreachable for long.
+    pub const DEADLINE_OPEN: Timestamp = Timestamp(i64::MAX);
+
+    /// Maximum time that a guest has to shut down for a graceful restart or a stop. Azure powers it off after a similar time.
+    pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5 * 60);
+
+    /// Time of other orders without a deadline of their own, so that a start command that hangs fails.
+    const OPEN_MAX: Duration = Duration::from_secs(60 * 60);
+
+    /// The same order with a deadline. `begun`: the deadline with which the host accepted it before.
+    pub(crate) fn with_deadline(mut self, begun: Option<Timestamp>, now: Timestamp) -> Order {
+        if self.deadline == Order::DEADLINE_OPEN {
+            let time = if self.action == Action::Stop { Order::SHUTDOWN_MAX } else { Order::OPEN_MAX };
+            self.deadline = begun.unwrap_or(now + time);
+        }
+        self
+    }
+
     /// The same order, with reboots done in the way that the host is configured for.
     pub fn with_reboot(mut self, mode: RebootMode) -> Order {
         if let Action::Reboot(requested) = &mut self.action {
@@ -68,8 +87,10 @@ pub enum Action {
     Redeploy {
         to: HostAddress,
     },
-    /// Start a machine that has arrived.
+    /// Start a machine, if it does not run.
     Start,
+    /// Shut the machine down, if it runs. A guest that does not is powered off before the deadline. The machine stays defined.
+    Stop,
     Evict(Eviction),
     /// Destroy the machine and remove its definition.
     Terminate,

@@ -102,6 +102,7 @@ impl MachineDriver for SimulatedMachines {
                 Action::Freeze { .. }
                 | Action::Reboot(_)
                 | Action::Start
+                | Action::Stop
                 | Action::Evict(_)
                 | Action::Terminate
                 | Action::Withdraw => Outcome::Done,

@@ -17,7 +17,7 @@ use super::operation::Sentence;
 use super::page_context::PageContext;
 use super::preview::{MachineAction, Preview};
 use super::{history, plan, policy, timeline};
-use forewarn_api::Action;
+use forewarn_api::{Action, render_machine};
 use forewarn_metadata::render_document;
 
 /// Metadata requests per page, newest first.
@@ -149,6 +149,12 @@ fn has_latest_model(region: &Region, machine: &Machine) -> Option<bool> {
     }
 }
 
+fn describe_power(region: &Region, machine: &Machine) -> String {
+    let power = words::power(machine.power);
+    let change = render_machine(region, machine).power_change;
+    change.map_or(power.into(), |change| format!("{power}, {}", change.describe()))
+}
+
 fn list_facts(region: &Region, machine: &Machine) -> Facts {
     let plain = |text: &str| words::escape_html(text);
     let handler = if region.is_on(machine.scope) {
@@ -157,7 +163,7 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
         "none in its event group, so events start without notice"
     };
     let mut facts = vec![
-        ("Power", plain(words::power(machine.power))),
+        ("Power", plain(&describe_power(region, machine))),
         ("Handler", plain(handler)),
         ("vmId", format!("<code>{}</code>", guid::Lower(machine.vm_id.0))),
         ("Resource group", plain(&machine.home.resource_group)),
@@ -193,7 +199,8 @@ fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel
     let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).rare();
     let plan = plan::address_with("machine", &plan::target_name(context.region(), machine));
     let mut actions = ButtonPanel::new(context, guid::Lower(machine.vm_id.0).to_string(), back);
-    if machine.power != Power::Running {
+    let is_stopping = machine.pending_power().is_some_and(|change| change.to != Power::Running);
+    if machine.power != Power::Running || is_stopping {
         actions =
             actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, ButtonStyle::Primary));
     }

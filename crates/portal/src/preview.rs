@@ -260,11 +260,19 @@ impl<'r> Preview<'r> {
             MachineAction::Fail(kind) => format!("The host fails: {name} {}.", failure_effect(kind)),
             MachineAction::Start => format!("{name} starts. This creates no event."),
             MachineAction::Stop => {
-                format!("{name} is powered off immediately and stays on its host. This creates no event.")
+                format!("{name} {} and stays on its host. This creates no event.", self.describe_stop())
             }
             MachineAction::Deallocate => {
-                format!("{name} is powered off immediately and leaves its host. This creates no event.")
+                format!("{name} {} and leaves its host. This creates no event.", self.describe_stop())
             }
+        }
+    }
+
+    fn describe_stop(&self) -> &'static str {
+        if self.region.settings().machine_orders {
+            "is shut down by its host, or powered off if its guest does not shut down in time,"
+        } else {
+            "is powered off immediately"
         }
     }
 
@@ -365,12 +373,16 @@ impl MachineAction {
             MachineAction::RecommendRebalance => Request::RecommendRebalance { machine },
             MachineAction::Delete => Request::Delete { machines, group: None },
             MachineAction::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
-            MachineAction::Start => return Command::StartMachine { machine, order: operation },
-            MachineAction::Stop => return Command::SetPower { machine, power: Power::Stopped },
-            MachineAction::Deallocate => return Command::SetPower { machine, power: Power::Deallocated },
+            MachineAction::Start => return power_command(operation, machine, Power::Running),
+            MachineAction::Stop => return power_command(operation, machine, Power::Stopped),
+            MachineAction::Deallocate => return power_command(operation, machine, Power::Deallocated),
         };
         request_command(operation, request)
     }
+}
+
+fn power_command(order: OperationId, machine: MachineId, power: Power) -> Command {
+    Command::ChangePower { machine, power, order }
 }
 
 fn request_command(operation: OperationId, request: Request) -> Command {

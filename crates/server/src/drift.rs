@@ -148,12 +148,13 @@ fn compare(machine: &Machine, host: &Name, is_active: bool) -> Option<Command> {
 fn has_order(region: &Region, machine: &Machine) -> bool {
     machine.withdrawn().is_some()
         || machine.arriving().is_some()
+        || machine.pending_power().is_some()
         || region.events_of(machine.id).any(|event| matches!(event.status, Status::Started { .. }))
 }
 
 #[cfg(test)]
 mod tests {
-    use forewarn_core::{Guid, NewMachine, Request, ResourceGroupRef, Settings, Timestamp};
+    use forewarn_core::{Guid, MachineReport, NewMachine, Request, ResourceGroupRef, Settings, Timestamp};
 
     use super::*;
 
@@ -207,12 +208,24 @@ mod tests {
         let machine = region.machines().next().unwrap().id;
         let off = apply(&region, Command::SetPower { machine, power: Power::Deallocated });
         assert_eq!(drift(&off, "b", false), []);
-        let started = apply(&off, Command::StartMachine { machine, order: Guid(3) });
+        let started = apply(&off, Command::ChangePower { machine, power: Power::Running, order: Guid(3) });
         let claim = Command::ClaimMachine { machine, host: "b".into(), present: true };
         assert_eq!(drift(&started, "b", false), std::slice::from_ref(&claim));
         let claimed = apply(&started, claim);
         assert_eq!(drift(&claimed, "b", false), [], "the order decides");
         assert_eq!(claimed.pending_orders("b").len(), 1);
+    }
+
+    #[test]
+    fn a_machine_that_is_being_stopped_is_left_alone() {
+        let region = region();
+        let machine = region.machines().next().unwrap().id;
+        let stopping = apply(&region, Command::ChangePower { machine, power: Power::Stopped, order: Guid(3) });
+        assert_eq!((drift(&stopping, "a", false), drift(&stopping, "a", true)), (vec![], vec![]));
+        let (host, report) = ("a".into(), MachineReport::Done);
+        let stopped = apply(&stopping, Command::ReportMachine { event: Guid(3), machine, host, report });
+        assert_eq!(drift(&stopped, "a", false), []);
+        assert_eq!(drift(&stopped, "a", true), [Command::SetPower { machine, power: Power::Running }]);
     }
 
     #[test]

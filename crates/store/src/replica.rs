@@ -25,7 +25,10 @@ use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, 
 
 /// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
 /// servers of an older version read all others.
-pub const PAYLOAD_FORMAT: u8 = MAINTENANCE_FORMAT;
+pub const PAYLOAD_FORMAT: u8 = POWER_FORMAT;
+
+/// The first format in which machines have a requested power state.
+const POWER_FORMAT: u8 = 4;
 
 /// The first format in which rollouts carry out maintenance by update domain, and have targets that do not follow from their steps.
 const MAINTENANCE_FORMAT: u8 = 3;
@@ -46,6 +49,7 @@ pub fn payload_format(entity: &Entity) -> u8 {
             let has_machine_steps = rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Machine(_)));
             if rollout.plan.at.is_some() || has_machine_steps { MACHINE_STEPS_FORMAT } else { PAYLOAD_FORMAT_MIN }
         }
+        Entity::Machine(machine) if machine.power_change().is_some() => POWER_FORMAT,
         Entity::Meta(_)
         | Entity::Host(_)
         | Entity::Group(_)

@@ -125,11 +125,12 @@ impl Actions {
         self.start_operation(Request::Fail { target, kind }, with.event_id, note).await
     }
 
-    /// Changes the power state directly, without an event.
+    /// Starts, stops or deallocates a machine, without an event.
     pub async fn set_power(&self, target: &MachineTarget, power: PowerState) -> Result<Machine, ApiError> {
         let permit = self.permit(power_action(power))?;
         let machine = self.find_machine(target)?;
-        let done = self.submit(power_command(machine.id, power), permit.note(machine.name.as_ref())).await?;
+        let command = power_command(machine.id, power, random_guid());
+        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
@@ -142,11 +143,17 @@ impl Actions {
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
-    /// Changes the power state of several machines in one commit.
-    pub async fn set_power_of_all(&self, machines: &[Arc<core::Machine>], power: PowerState) -> Result<(), ApiError> {
+    /// Starts, stops or deallocates several machines in one commit. The orders have IDs that are derived from `seed` with
+    /// 0, 1, 2 and so on.
+    pub async fn set_power_of_all(
+        &self,
+        machines: &[Arc<core::Machine>],
+        power: PowerState,
+        seed: Guid,
+    ) -> Result<(), ApiError> {
         let note = self.permit(power_action(power))?.note(name_machines(machines));
-        let set = |machine: &Arc<core::Machine>| power_command(machine.id, power);
-        self.commit(machines.iter().map(set).collect(), note, |_| Vec::new()).await.map(drop)
+        let set = |(n, machine): (u64, &Arc<core::Machine>)| power_command(machine.id, power, seed.derive(n));
+        self.commit((0..).zip(machines).map(set).collect(), note, |_| Vec::new()).await.map(drop)
     }
 
     /// Starts one operation of this kind for several machines.
@@ -178,11 +185,8 @@ impl Actions {
     }
 }
 
-fn power_command(machine: MachineId, power: PowerState) -> Command {
-    match power {
-        PowerState::Running => Command::StartMachine { machine, order: random_guid() },
-        PowerState::Stopped | PowerState::Deallocated => Command::SetPower { machine, power: power.convert() },
-    }
+fn power_command(machine: MachineId, power: PowerState, order: core::EventId) -> Command {
+    Command::ChangePower { machine, power: power.convert(), order }
 }
 
 fn power_action(power: PowerState) -> Action {

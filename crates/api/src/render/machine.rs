@@ -1,6 +1,6 @@
 //! Machines as the API shows them.
 
-use forewarn_api_types::Machine;
+use forewarn_api_types::{Machine, PowerChange};
 use forewarn_core as core;
 use forewarn_core::{Membership, Region};
 
@@ -42,6 +42,7 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         priority: machine.priority.convert(),
         eviction_policy: machine.eviction.convert(),
         power: machine.power.convert(),
+        power_change: machine.power_change().map(|change| render_power_change(region, machine, change)),
         addresses: render_addresses(&machine.addresses),
         terminate_notification: machine.terminate.as_deref().map(Convert::convert),
         protected: machine.protected,
@@ -52,6 +53,24 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         details,
         tags,
     }
+}
+
+fn render_power_change(region: &Region, machine: &core::Machine, change: &core::PowerChange) -> PowerChange {
+    let failure = change.failure.as_deref().map(str::to_owned);
+    let waiting_for = if failure.is_some() { None } else { find_obstacle(region, machine) };
+    PowerChange { to: change.to.convert(), waiting_for, failure }
+}
+
+/// The reason why no host can carry out the requested power state yet.
+fn find_obstacle(region: &Region, machine: &core::Machine) -> Option<String> {
+    let Some(host) = machine.placed_on() else { return Some("a host that has the machine".into()) };
+    if region.host(host).is_some_and(|host| host.is_unreachable()) {
+        return Some(format!("host '{host}', which is unreachable"));
+    }
+    if !machine.claims().is_empty() {
+        return Some("one host to have the machine".into());
+    }
+    region.has_event_order(machine).then(|| "the order in progress on the machine".into())
 }
 
 /// Two hosts that claim one machine.

@@ -62,8 +62,13 @@ pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Re
 /// Changes the power state of a machine.
 pub fn set_power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::api(&["machines", segment, action]), &EmptyBody {})?;
-    let words =
-        |machine: &Machine| single_line(format!("{} is {}", machine.name, machine.power.as_str().to_lowercase()));
+    let words = |machine: &Machine| {
+        let state = match &machine.power_change {
+            Some(change) => change.describe(),
+            None => machine.power.as_str().to_lowercase(),
+        };
+        single_line(format!("{} is {state}", machine.name))
+    };
     output::print_one(&value, output, words)
 }
 
@@ -104,8 +109,12 @@ pub fn power_cell(machine: &Machine) -> Cell {
 }
 
 fn power_text(machine: &Machine) -> String {
-    let spot = if machine.priority == MachinePriority::Spot { ", Spot" } else { "" };
-    format!("{}{spot}", machine.power)
+    let change = machine.power_change.as_ref().map_or(String::new(), |change| format!(", {}", change.as_str()));
+    format!("{}{change}{}", machine.power, spot_text(machine))
+}
+
+fn spot_text(machine: &Machine) -> &'static str {
+    if machine.priority == MachinePriority::Spot { ", Spot" } else { "" }
 }
 
 fn address_text(machine: &Machine) -> String {
@@ -133,7 +142,7 @@ fn facts(machine: &Machine) -> Vec<String> {
     facts.extend(machine.scale_set.clone().map(|name| ("scale set", name)));
     facts.extend(machine.latest_model_applied.map(|latest| ("latest model", yes_or_no(latest))));
     facts.extend([
-        ("power", power_text(machine)),
+        ("power", format!("{}{}", machine.describe_power(), spot_text(machine))),
         ("handler", if machine.handler_connected { "connected" } else { "not connected" }.into()),
         ("domains", format!("update {}, fault {}", machine.update_domain, machine.fault_domain)),
     ]);

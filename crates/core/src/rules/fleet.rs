@@ -229,9 +229,7 @@ impl Step {
             Power::Deallocated => self.deallocate(id),
             Power::Running | Power::Stopped => self.edit_machine(id, |machine| machine.power = power),
         }
-        if machine.awaits_host() {
-            self.drop_start(id);
-        }
+        self.forget_power_failure(id);
         self.unsettled.insert(machine.scope);
         self.replan = true;
         Ok(Answer::Machine(id))
@@ -275,11 +273,13 @@ impl Step {
         self.leave_host(machine);
     }
 
-    /// Only records the host; `leave_host` must follow.
+    /// Only records the host; `leave_host` must follow. The new host gets the order for a requested power state.
     pub fn place_machine(&mut self, machine: MachineId, host: &Name) {
         self.edit_machine(machine, |machine| {
             machine.host = Some(host.clone());
-            machine.transit = None;
+            let power_change = machine.transit.take().and_then(|transit| transit.power_change);
+            machine.transit = power_change
+                .map(|change| Box::new(MachineTransfer { power_change: Some(change), ..MachineTransfer::default() }));
         });
     }
 

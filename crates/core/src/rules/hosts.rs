@@ -96,6 +96,7 @@ impl Step {
             self.cancel(operation, &"host failure".into())?;
         }
         self.edit_host(name, |host| host.state = HostState::Failed);
+        let deallocated = self.machines_to_deallocate(name);
         self.settle_transit(name);
         let machines: Vec<Arc<Machine>> = self.region.machines_on(name).cloned().collect();
         for machine in machines.iter().filter(|machine| machine.placed_on() == Some(name)) {
@@ -116,6 +117,9 @@ impl Step {
                 }
             }
             self.unsettled.insert(machine.scope);
+        }
+        for machine in deallocated {
+            self.deallocate(machine);
         }
         for event in self.live_events_on(name) {
             self.refresh_visibility(&event);

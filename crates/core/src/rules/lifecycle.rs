@@ -258,6 +258,9 @@ impl Step {
             self.withdraw_orders(started.id);
             self.end(started.id, Outcome::Superseded);
         }
+        for machine in &machines {
+            self.withdraw_power_change(machine.id);
+        }
         let now = self.now;
         let moves = self.choose_moves(event, &machines);
         self.replan = true;

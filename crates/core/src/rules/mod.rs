@@ -10,6 +10,7 @@
 //!  rollout_checks checks of a new rollout
 //!  availability   how many machines of a group may be unavailable
 //!  orders         orders to hosts, and their reports about single machines
+//!  power          starts, stops and deallocations of machines
 //!  responses      approvals, cancellations and driver reports
 //!  switching      turning scopes on and off
 //!  deadlines      changes that happen without a command
@@ -24,6 +25,7 @@ mod hosts;
 mod lifecycle;
 mod maintain;
 mod orders;
+mod power;
 mod requests;
 mod responses;
 mod rollout_checks;

@@ -5,10 +5,8 @@
 //!    └──Moved──▶ arriving ──report of the new host──▶ result of the machine, which is on the new host
 //! ```
 //!
-//! A machine that an operator starts is treated like one that has arrived: its host starts it and reports.
-//!
 //! If an event ends while a host may still be carrying it out, its order is withdrawn. The machine gets no other
-//! order until the host has confirmed the end of that one.
+//! order until the host has confirmed the end of that one. Orders that start and stop machines are in `power`.
 
 use std::sync::Arc;
 
@@ -35,6 +33,9 @@ impl Step {
         if machine.withdrawn() == Some(id) {
             return self.confirm_withdrawn(&machine, host, report);
         }
+        if let Some(change) = machine.pending_power().filter(|change| change.order == id) {
+            return self.end_power_change(&machine, change, host, report);
+        }
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
             Status::Ended { .. } => return Err(Rejection::EventEnded(id)),
@@ -51,7 +52,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    fn check_reporter(&self, host: &Name) -> Result<(), Rejection> {
+    pub fn check_reporter(&self, host: &Name) -> Result<(), Rejection> {
         let host = self.host(host)?;
         match host.state {
             HostState::Failed => Err(Rejection::HostNotActive { host: host.name.clone(), state: host.state }),
@@ -130,39 +131,6 @@ impl Step {
         self.end(event.id, failed.map_or(Outcome::Completed, Outcome::Failed));
     }
 
-    // --- starts ------------------------------------------------------------------------------------
-
-    /// Starts a machine that is off, with an order if hosts take them.
-    pub fn start_machine(&mut self, id: MachineId, order: EventId) -> Result<Answer, Rejection> {
-        let machine = self.machine(id)?;
-        if !self.region.settings.machine_orders || machine.power == Power::Running {
-            return self.set_power(id, Power::Running);
-        }
-        let is_busy = machine.withdrawn().is_some()
-            || machine.arriving().is_some()
-            || self.region.events_of(id).any(|event| matches!(event.status, Status::Started { .. }));
-        if is_busy {
-            return Err(Rejection::OrderInProgress(machine.name.clone()));
-        }
-        if let Some(host) = machine.claims().first() {
-            return Err(Rejection::MachineClaimed { machine: machine.name.clone(), host: host.clone() });
-        }
-        if let Some(host) = &machine.host {
-            self.check_reporter(host)?;
-        }
-        let answer = self.set_power(id, Power::Running)?;
-        self.edit_transit(id, |transit| {
-            transit.withdrawn = Some(order);
-            transit.arriving = machine.host.clone();
-        });
-        Ok(answer)
-    }
-
-    /// Forgets a start that no host has received yet.
-    pub fn drop_start(&mut self, machine: MachineId) {
-        self.edit_transit(machine, |transit| transit.withdrawn = None);
-    }
-
     // --- withdrawn orders --------------------------------------------------------------------------
 
     /// Withdraws the orders of a started event that is about to end without the reports of all its machines.
@@ -232,13 +200,13 @@ impl Step {
     }
 
     /// Whether the event waits because the host of one of its machines has not confirmed the end of the previous
-    /// order, or because another host claims the machine. Urgent events start anyway; only their order waits.
+    /// order, because the machine is being started or stopped, or because another host claims it. Urgent events start
+    /// anyway; only their order waits.
     pub fn waits_for_order(&self, event: &Event) -> bool {
         event.urgency() == 0
-            && self
-                .machines_of(event)
-                .iter()
-                .any(|machine| machine.withdrawn().is_some() || !machine.claims().is_empty())
+            && self.machines_of(event).iter().any(|machine| {
+                machine.withdrawn().is_some() || machine.pending_power().is_some() || !machine.claims().is_empty()
+            })
     }
 
     // --- the host of a machine -----------------------------------------------------------------------
@@ -271,9 +239,6 @@ impl Step {
         let is_placed = machine.placed_on() == Some(host);
         match (present, is_placed) {
             (true, true) => {}
-            (true, false) if machine.awaits_host() => {
-                self.edit_transit(id, |transit| transit.arriving = Some(host.clone()));
-            }
             (true, false) if machine.placed_on().is_none() => self.move_machine(id, host),
             (true, false) if self.is_expected_at(&machine, host) => {}
             (true, false) => self.edit_transit(id, |transit| {
@@ -311,13 +276,14 @@ impl Step {
                 transit.claims.retain(|other| other != host);
                 if is_placed {
                     transit.withdrawn = None;
+                    transit.power_change = None;
                 }
             });
             self.unsettle_machine(machine.id);
         }
     }
 
-    fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut MachineTransfer)) {
+    pub fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut MachineTransfer)) {
         self.edit_machine(machine, |machine| {
             let mut transit = machine.transit.take().map_or_else(MachineTransfer::default, |transit| *transit);
             edit(&mut transit);
@@ -325,7 +291,7 @@ impl Step {
         });
     }
 
-    fn unsettle_machine(&mut self, machine: MachineId) {
+    pub fn unsettle_machine(&mut self, machine: MachineId) {
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
             self.unsettle(&event);
         }

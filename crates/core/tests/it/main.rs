@@ -4,6 +4,7 @@ mod agents;
 mod drain;
 mod lang;
 mod plans;
+mod power;
 
 mod approving;
 mod cancel;

@@ -37,7 +37,7 @@ impl Model {
                     || self.machines.iter().any(|machine| machine.host.as_ref() == Some(name))
                     || self.events.iter().any(comes)
             }
-            Command::SetPower { machine, .. } | Command::StartMachine { machine, .. } => {
+            Command::SetPower { machine, .. } | Command::ChangePower { machine, .. } => {
                 self.machine(*machine).is_none()
             }
             Command::Request { operation, request, event, .. } => {
@@ -330,18 +330,13 @@ impl Model {
             Command::UpgradeInstances { .. } => {}
             Command::RegisterHost { name } => self.add_host(name),
             Command::RemoveHost { name } => self.hosts.retain(|host| host != name),
-            Command::SetPower { machine, power } => {
+            Command::SetPower { machine, power } | Command::ChangePower { machine, power, .. } => {
                 let it = self.machines.iter_mut().find(|it| it.id == *machine).expect("known");
                 let it = Arc::make_mut(it);
                 it.power = *power;
                 if *power == Power::Deallocated {
                     it.host = None;
                 }
-                self.settle();
-            }
-            Command::StartMachine { machine, .. } => {
-                let it = self.machines.iter_mut().find(|it| it.id == *machine).expect("known");
-                Arc::make_mut(it).power = Power::Running;
                 self.settle();
             }
             Command::Request { operation, request, .. } => {

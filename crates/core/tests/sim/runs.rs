@@ -389,7 +389,8 @@ impl Run {
         let down: Vec<MachineId> =
             self.world.region.machines().filter(|it| it.power != Power::Running).map(|it| it.id).collect();
         match (power, self.rng.pick(&down)) {
-            (Power::Running, Some(machine)) => Command::StartMachine { machine, order: Guid(0) },
+            (Power::Running, Some(machine)) => Command::ChangePower { machine, power, order: Guid(0) },
+            _ if self.rng.percent(50) => Command::ChangePower { machine, power, order: Guid(0) },
             _ => Command::SetPower { machine, power },
         }
     }

@@ -1,4 +1,4 @@
-//! Actions that shut a machine down: graceful reboot, deallocation, and the first half of a redeploy. And its start.
+//! Actions that shut a machine down: graceful reboot, stop, deallocation, and the first half of a redeploy. And its start.
 
 use std::time::Duration;
 
@@ -27,6 +27,12 @@ pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, 
 
 pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
     let limit = now() + EVICTION_GRACE;
+    Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
+}
+
+/// Shuts the machine down, if it runs.
+pub async fn stop<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
+    let limit = before_deadline(job);
     Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
 }
 

@@ -47,7 +47,9 @@ impl<H: Hypervisor> JournaledDriver<H> {
         if entry.order.id != order.id {
             return Err(Refusal::Busy(entry.order.id));
         }
-        let (entry, guard) = self.accept(Order { action: entry.order.action, ..order })?;
+        // Its guest gets no more time to shut down than before.
+        let deadline = order.deadline.min(entry.order.deadline);
+        let (entry, guard) = self.accept(Order { action: entry.order.action, deadline, ..order })?;
         guard.abort.cancel();
         Ok(self.carry_out(entry, &guard.abort).await)
     }
@@ -61,6 +63,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         let guard = self.enlist(order.id)?;
         let begun = self.journal.read(order.id.machine).map_err(Refusal::Journal)?;
         let is_begun = begun.is_some();
+        let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), job::now());
         let entry = match begun {
             Some(entry) if entry.order.id != order.id => return Err(Refusal::Busy(entry.order.id)),
             Some(entry) => Entry { order, ..entry },

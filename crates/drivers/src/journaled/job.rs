@@ -192,6 +192,7 @@ async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outco
         Action::Reboot(RebootMode::Graceful) => cycle::reboot(job).await,
         Action::Redeploy { to } => H::redeploy(job, &to).await,
         Action::Start => cycle::start(job).await,
+        Action::Stop => cycle::stop(job).await,
         Action::Migrate { to } => H::migrate(job, &to).await,
         Action::Evict(Eviction::Deallocate) => cycle::deallocate(job).await,
         Action::Evict(Eviction::Delete) => H::evict(job).await,
@@ -250,6 +251,7 @@ impl<H: Hypervisor> Job<'_, H> {
             | Action::Redeploy { .. }
             | Action::Migrate { .. }
             | Action::Start
+            | Action::Stop
             | Action::Evict(_)
             | Action::Terminate
             | Action::Withdraw => Ok(()),

@@ -124,6 +124,7 @@ impl Hypervisor for LibvirtMachines {
             Action::Freeze { .. }
             | Action::Reboot(_)
             | Action::Start
+            | Action::Stop
             | Action::Evict(_)
             | Action::Terminate
             | Action::Withdraw => None,

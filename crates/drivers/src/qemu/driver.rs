@@ -303,6 +303,7 @@ impl Hypervisor for QemuMachines {
             | Action::Migrate { .. }
             | Action::Redeploy { .. }
             | Action::Start
+            | Action::Stop
             | Action::Evict(_)
             | Action::Terminate
             | Action::Withdraw => true,

@@ -97,6 +97,24 @@ fn a_deletion_waits_until_the_previous_order_has_ended() {
 }
 
 #[test]
+fn stops_and_starts_of_operators_are_orders_whose_time_begins_at_the_host() {
+    for power in [Power::Stopped, Power::Deallocated] {
+        let mut bench = Bench::new();
+        let machine = bench.machine;
+        bench.apply(Command::ChangePower { machine, power, order: Guid(11) });
+        let [order] = &bench.orders("a")[..] else { panic!("{:?}", bench.orders("a")) };
+        assert_eq!((order.id.event, order.id.machine, &order.action), (Guid(11), Guid(7), &Action::Stop));
+        assert_eq!(order.deadline, Order::DEADLINE_OPEN);
+        bench.apply(Command::ChangePower { machine, power: Power::Running, order: Guid(12) });
+        assert_eq!(bench.actions("a"), [Action::Withdraw]);
+        bench.report(Guid(11), "a", MachineReport::Done);
+        assert_eq!(bench.actions("a"), [Action::Start]);
+        bench.report(Guid(12), "a", MachineReport::Done);
+        assert_eq!(bench.orders("a"), []);
+    }
+}
+
+#[test]
 fn a_fenced_host_gets_no_orders() {
     let mut bench = Bench::new();
     bench.request(Request::Fail { target: Target::Machines(vec![bench.machine]), kind: EventKind::Reboot });

@@ -120,6 +120,45 @@ async fn a_graceful_reboot_survives_a_crash_at_every_step() {
 }
 
 #[tokio::test]
+async fn a_stop_survives_a_crash_at_every_step_and_powers_off_a_guest_that_does_not_shut_down() {
+    let steps = [
+        (Guest::ShutsDown, LONG, Step::RecordBegun),
+        (Guest::ShutsDown, LONG, Step::Shutdown),
+        (Guest::Ignores, SOON, Step::Destroy),
+        (Guest::ShutsDown, LONG, Step::RecordDown),
+        (Guest::ShutsDown, LONG, Step::RecordOutcome),
+        (Guest::ShutsDown, LONG, Step::Clear),
+    ];
+    for (guest, deadline, step) in steps {
+        let Some(qemu) = TestQemu::started(guest) else { return };
+        let outcome = survive(&qemu, &Action::Stop, deadline, step).await;
+        assert_eq!((outcome, &*qemu.status()), (Outcome::Done, "off"), "{step:?}");
+        assert_eq!(qemu.seen().processes, 1, "{step:?}");
+        let again = open(&qemu).perform(order(2, Action::Stop, LONG)).await.unwrap();
+        assert_eq!(again, Outcome::Done, "a machine that is off is stopped");
+        assert!(qemu.path("named.img").exists() && !qemu.path("cleaned").exists(), "nothing is deleted");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_that_has_begun_ends_before_its_withdrawal_is_reported() {
+    let Some(qemu) = TestQemu::started(Guest::ShutsDown) else { return };
+    let begun = Order { deadline: Order::DEADLINE_OPEN, ..order(1, Action::Stop, LONG) };
+    crash_before(&qemu, &begun, Step::Shutdown).await;
+    let driver = open(&qemu);
+    let [unfinished] = &driver.unfinished().unwrap()[..] else { panic!("the order is in the journal") };
+    assert!(unfinished.deadline < Order::DEADLINE_OPEN, "its time began when it was accepted");
+    let withdrawn = Order { action: Action::Withdraw, ..begun.clone() };
+    assert_eq!(driver.perform(withdrawn).await.unwrap(), Outcome::Done);
+    assert_eq!(qemu.status(), "off", "the guest was asked to shut down, so the next order finds it off");
+    driver.confirm(begun.id).unwrap();
+
+    let waiting = order(2, Action::Withdraw, LONG);
+    let outcome = driver.perform(waiting).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed("withdrawn before it began".into()));
+}
+
+#[tokio::test]
 async fn an_eviction_survives_a_crash_at_every_step() {
     for step in [Step::RecordBegun, Step::Shutdown, Step::RecordDown, Step::RecordOutcome, Step::Clear] {
         let Some(qemu) = TestQemu::started(Guest::ShutsDown) else { return };

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_access::random_guid;
-use forewarn_core::{Command, Contact, DrainPlan, EventId, HostState, MachineId, Outcome, Request, Status};
+use forewarn_core::{Command, Contact, DrainPlan, EventId, HostState, MachineId, Outcome, Power, Request, Status};
 use forewarn_drivers::SimulatedMachines;
 use forewarn_server::DriverChoice;
+use serde_json::json;
 
-use crate::fleet::{Fleet, TestHost, eventually, status_of};
+use crate::fleet::{Fleet, TestHost, blocking, eventually, post, status_of};
 
 /// Orders that take as long as a test needs to cut the link meanwhile.
 const SLOW: Duration = Duration::from_millis(1500);
@@ -83,6 +84,40 @@ async fn an_agent_that_restarts_reports_what_it_finished() {
     host.run().await;
     eventually("the event ends", || is_completed(&fleet, event)).await;
     assert_eq!(driver.effects().len(), 1, "the order is not repeated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_is_stopped_by_its_agent_once_the_host_is_reachable_and_started_again() {
+    let (fleet, host, driver, machine) = start(Duration::ZERO).await;
+    eventually("node1 is confirmed", || fleet.region().host("node1").unwrap().contact != Contact::None).await;
+    host.proxy.cut();
+    host.disconnected().await;
+    eventually("node1 is unreachable", || fleet.region().host("node1").unwrap().is_unreachable()).await;
+    let url = format!("{}/api/v1/machines/web1", fleet.url());
+    let (status, shown) = power(&url, "stop").await;
+    assert_eq!((status, &shown["power"]), (200, &json!("Running")));
+    let waits = json!({ "to": "Stopped", "waitingFor": "host 'node1', which is unreachable" });
+    assert_eq!(shown["powerChange"], waits);
+    assert!(driver.effects().is_empty());
+
+    host.proxy.heal();
+    let power_of = || fleet.region().machine(machine).unwrap().power;
+    eventually("the machine is stopped", || power_of() == Power::Stopped).await;
+    assert_eq!(driver.effects().len(), 1);
+    let (status, shown) = power(&url, "start").await;
+    assert_eq!((status, &shown["power"]), (200, &json!("Running")));
+    eventually("the machine is started", || fleet.region().machine(machine).unwrap().power_change().is_none()).await;
+    assert_eq!((power_of(), driver.effects().len()), (Power::Running, 2));
+    let (_, shown) = power(&url, "deallocate").await;
+    assert_eq!(shown["powerChange"]["to"], "Deallocated");
+    eventually("the machine is deallocated", || power_of() == Power::Deallocated).await;
+    assert_eq!(driver.effects().len(), 3);
+}
+
+/// Starts or stops a machine through the API.
+async fn power(url: &str, action: &str) -> (u16, serde_json::Value) {
+    let url = format!("{url}/{action}");
+    blocking(move || post(&url, &json!({}))).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forewarn_api_types::host_link::{RecordKey, RecordLine, StreamLine};
-use forewarn_core::{Contact, Entity, Host, Key, Name, Region, RegionMeta, ScopeId};
+use forewarn_core::{Contact, Entity, Host, Key, Machine, MachineTransfer, Name, Region, RegionMeta, ScopeId};
 use forewarn_store::record;
 
 /// The entities of a host, by key.
@@ -28,7 +28,7 @@ pub fn select_entities(region: &Region, host: &Name) -> HostEntities {
     let arriving = region.machines_in_transit().filter(|machine| machine.arriving() == Some(host));
     let here = region.machines_on(host).chain(arriving).filter(|machine| machine.placed_on() == Some(host));
     for machine in here {
-        put(Entity::Machine(machine.clone()));
+        put(Entity::Machine(without_power_change(machine)));
         let group = machine.membership.group().and_then(|id| region.group(id));
         group.map(|group| put(Entity::Group(group.clone())));
         // The switch of a placement group is that of the first one.
@@ -41,6 +41,17 @@ pub fn select_entities(region: &Region, host: &Name) -> HostEntities {
         region.document(scope.id).for_each(|event| drop(put(Entity::Event(event.clone()))));
     }
     part
+}
+
+/// A machine as its host agent needs it. Requested power states reach the agent as orders.
+fn without_power_change(machine: &Arc<Machine>) -> Arc<Machine> {
+    if machine.power_change().is_none() {
+        return machine.clone();
+    }
+    let transit = machine.transit.as_deref().cloned().unwrap_or_default();
+    let transit = MachineTransfer { power_change: None, ..transit };
+    let transit = (transit != MachineTransfer::default()).then(|| Box::new(transit));
+    Arc::new(Machine { transit, ..(**machine).clone() })
 }
 
 /// The line with a whole part.

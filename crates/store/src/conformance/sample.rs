@@ -199,13 +199,26 @@ pub fn machine(n: u64) -> Entity {
         live_migratable: n != 5,
         policy: (n == 6).then(|| policy(true)),
         details: if plain { Arc::default() } else { details(n) },
-        transit: (n == 6).then(transit),
+        transit: transit(n),
     }))
 }
 
-fn transit() -> Box<MachineTransfer> {
-    let claims = vec!["host-c".into()];
-    Box::new(MachineTransfer { withdrawn: Some(event_id(8)), arriving: Some("host-b".into()), claims })
+fn transit(n: u64) -> Option<Box<MachineTransfer>> {
+    let change = |to, failure| Some(PowerChange { order: Guid(0xc0de + u128::from(n)), to, failure });
+    let transit = match n {
+        4 => MachineTransfer { power_change: change(Power::Deallocated, None), ..MachineTransfer::default() },
+        5 => MachineTransfer {
+            power_change: change(Power::Stopped, Some("no answer".into())),
+            ..MachineTransfer::default()
+        },
+        6 => {
+            let claims = vec!["host-c".into()];
+            let arriving = Some("host-b".into());
+            MachineTransfer { withdrawn: Some(event_id(8)), arriving, claims, power_change: None }
+        }
+        _ => return None,
+    };
+    Some(Box::new(transit))
 }
 
 fn membership(n: u64) -> Membership {

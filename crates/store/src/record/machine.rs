@@ -48,13 +48,16 @@ pub(super) struct MachineBody<'a> {
     policy: Option<PolicyBody>,
     #[serde(borrow)]
     details: DetailsBody<'a>,
-    /// The event of an order that was withdrawn.
+    /// The ID of an order that was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     withdrawn: Option<GuidText>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     arriving: Option<Text<'a>>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     claims: Vec<Text<'a>>,
+    /// Added in format 8.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    power_change: Option<PowerChangeBody<'a>>,
 }
 
 fn is_zero(memory_mib: &u64) -> bool {
@@ -88,6 +91,7 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             withdrawn: machine.withdrawn().map(GuidText),
             arriving: machine.arriving().map(Text::from),
             claims: machine.claims().iter().map(Text::from).collect(),
+            power_change: machine.power_change().map(PowerChangeBody::from),
         }
     }
 }
@@ -95,13 +99,21 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
 impl MachineBody<'_> {
     pub fn into_machine(self, id: MachineId, interner: &mut Interner) -> Machine {
         let name = Name::from(&*self.name.0);
+        let host = self.host.map(|host| interner.name(host));
+        let transit = MachineTransfer {
+            withdrawn: self.withdrawn.map(|id| id.0),
+            arriving: self.arriving.map(|host| interner.name(host)),
+            claims: self.claims.into_iter().map(|host| interner.name(host)).collect(),
+            power_change: self.power_change.map(|change| change.into_change(interner)),
+        };
+        let transit = convert_start(transit, host.as_ref());
         Machine {
             id,
             vm_id: self.vm_id.0,
             home: home(self.subscription, self.resource_group, interner),
             scope: ScopeId(self.scope),
             membership: self.membership.into_membership(interner),
-            host: self.host.map(|host| interner.name(host)),
+            host,
             update_domain: self.update_domain,
             fault_domain: self.fault_domain,
             zone: self.zone.map(|zone| interner.name(zone)),
@@ -116,24 +128,46 @@ impl MachineBody<'_> {
             live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
             details: self.details.into_details(Some(&name), interner),
-            transit: into_transit(self.withdrawn, self.arriving, self.claims, interner),
+            transit: (transit != MachineTransfer::default()).then(|| Box::new(transit)),
             name,
         }
     }
 }
 
-fn into_transit(
-    withdrawn: Option<GuidText>,
-    arriving: Option<Text<'_>>,
-    claims: Vec<Text<'_>>,
-    interner: &mut Interner,
-) -> Option<Box<MachineTransfer>> {
-    let transit = MachineTransfer {
-        withdrawn: withdrawn.map(|id| id.0),
-        arriving: arriving.map(|host| interner.name(host)),
-        claims: claims.into_iter().map(|host| interner.name(host)).collect(),
-    };
-    (transit != MachineTransfer::default()).then(|| Box::new(transit))
+/// Before format 8, a machine that an operator starts was stored like one that arrives at its own host.
+fn convert_start(transit: MachineTransfer, host: Option<&Name>) -> MachineTransfer {
+    match transit.withdrawn {
+        Some(order) if host.is_none() || transit.arriving.as_ref() == host => {
+            let start = PowerChange { order, to: Power::Running, failure: None };
+            MachineTransfer { withdrawn: None, arriving: None, power_change: Some(start), ..transit }
+        }
+        Some(_) | None => transit,
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PowerChangeBody<'a> {
+    order: GuidText,
+    to: Tag<Power>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Text<'a>>,
+}
+
+impl<'a> From<&'a PowerChange> for PowerChangeBody<'a> {
+    fn from(change: &'a PowerChange) -> Self {
+        PowerChangeBody {
+            order: GuidText(change.order),
+            to: Tag(change.to),
+            failure: change.failure.as_ref().map(Text::from),
+        }
+    }
+}
+
+impl PowerChangeBody<'_> {
+    fn into_change(self, interner: &mut Interner) -> PowerChange {
+        PowerChange { order: self.order.0, to: self.to.0, failure: self.failure.map(|reason| interner.name(reason)) }
+    }
 }
 
 pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> Arc<ResourceGroupRef> {

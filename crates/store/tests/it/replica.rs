@@ -69,12 +69,13 @@ fn a_payload_has_the_oldest_format_that_can_express_it() {
                     None => 1,
                 }
             }
+            Entity::Machine(machine) if machine.power_change().is_some() => 4,
             _ => 1,
         };
         assert_eq!(format_of(entity), expected, "{entity:?}");
     }
     assert_eq!(Change::default().encode().unwrap(), [1]);
-    assert_eq!(full_change().encode().unwrap()[0], 3, "one newer entity decides");
+    assert_eq!(full_change().encode().unwrap()[0], 4, "one newer entity decides");
 }
 
 #[test]

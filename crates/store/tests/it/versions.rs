@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forewarn_core::{Command, Guid, Region, Settings};
+use forewarn_core::{Command, Guid, MachineId, Power, Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v7";
+const CURRENT: &str = "v8";
 
 #[test]
 fn this_version_writes_its_fixtures() {
@@ -124,14 +124,48 @@ fn an_archive_of_v6_is_imported() {
 fn a_directory_of_v7_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v7").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+    let mut store = SqliteStore::open(copy.path()).unwrap();
+    check_unchanged("v7", &mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
 #[test]
 fn an_archive_of_v7_is_imported() {
     let mut store = MemoryStore::new();
     import("v7", &mut store);
+    check_unchanged("v7", &mut store);
+}
+
+#[test]
+fn a_directory_of_v8_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v8").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+}
+
+#[test]
+fn an_archive_of_v8_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v8", &mut store);
     check_current(&mut store);
+}
+
+/// Before v8, the start of a machine was stored like its arrival at its own host, or like a withdrawn order of a machine
+/// without a host.
+#[test]
+fn a_start_that_was_in_progress_before_v8_goes_on() {
+    let archive = kept_archive("v7");
+    let line = archive.lines().find(|line| line.contains(r#""arriving":"host-b""#)).expect("a machine that moves");
+    let elsewhere = line.replace(r#""host":"host-a","#, "").replace(r#""arriving":"host-b","#, "");
+    for start in [line.replace("host-b", "host-a"), elsewhere] {
+        let mut store = MemoryStore::new();
+        archive::import(archive.replace(line, &start).as_bytes(), &mut store).unwrap();
+        let region = Region::load(Settings::default(), store.load().unwrap().entities).unwrap();
+        let machine = region.machine(MachineId(6)).unwrap();
+        let change = machine.pending_power().map(|change| (change.order, change.to));
+        assert_eq!(change, Some((sample::event_id(8), Power::Running)));
+        assert_eq!((machine.withdrawn(), machine.arriving()), (None, None));
+    }
 }
 
 /// In the fixtures, update domain 1 of an availability set is the last one that maintenance visits.
@@ -165,6 +199,13 @@ fn check_older(version: &str, operations: usize, store: &mut dyn Store) {
     let exported = exported(store);
     assert_eq!(exported.matches(CONVERTED_ROLLOUT).count(), 2);
     assert_eq!(between(&exported), between(&kept_archive(version)));
+}
+
+/// Data of a version whose records all stay as they are. Only the first line of its archive differs.
+fn check_unchanged(version: &str, store: &mut dyn Store) {
+    check_state(store, 15);
+    let without_version = |archive: &str| archive.split_once('\n').map(|(_, rest)| rest.to_owned());
+    assert_eq!(without_version(&exported(store)), without_version(&kept_archive(version)));
 }
 
 /// Rollouts that the fixtures of older versions did not have.

@@ -19,7 +19,7 @@
 //!   … id=7 at the end of a request sets the ID of its event, op=op1 reuses the ID of this operation
 //! cancel op1 · cancel-event e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (by an operator, for a group)
 //! done e1 · failed e1               the driver's report
-//! off a · deallocate a · start a    power
+//! off a (found off) · start|shutdown|deallocate a [e98]      power; e99, or e98, is the ID of the order
 //! scale w 3 · model w term=5m|none|spot · mode w manual · upgrade w a b · protect a · unprotect a
 //! policy a|s reboot,redeploy,-down|none
 //! wait 15m                          time passes; each deadline is a separate step
@@ -42,8 +42,8 @@
 //! `h1> Draining a,b waits for capacity a` is the state of a host, its machines and the obstacle of its drain;
 //! `r1> Waiting approvals | InProgress Pending` the state of a rollout, its reason and its steps.
 //!
-//! `orders:h1> perform e1 a | withdraw e2 b` are the orders of a host, `a? arriving=h2 withdrawn=e1 claims=h3` facts of
-//! a machine between two hosts or orders. Both exist only with the setting `machine_orders`.
+//! `orders:h1> perform e1 a | withdraw e2 b` are the orders of a host, `a? arriving=h2 withdrawn=e1 claims=h3
+//! change=stopped|failed` facts of a machine between two hosts, orders or power states. Both exist only with the setting `machine_orders`.
 //!
 //! Events are named e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets have
 //! generated names and are called w/1, w/2… in order of creation. `missing`, `nogroup`, `e99` and `op99` do not
@@ -58,6 +58,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use forewarn_core::*;
+
+/// Added to the number of an event that does not exist.
+const ABSENT: u128 = 0xdead_0000;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -277,7 +280,7 @@ impl World {
     fn event(&self, label: &str) -> Result<EventId, String> {
         let number: usize =
             label.strip_prefix('e').and_then(|n| n.parse().ok()).ok_or_else(|| format!("'{label}' is no event"))?;
-        Ok(self.events.get(number - 1).copied().unwrap_or(Guid(0xdead)))
+        Ok(self.events.get(number - 1).copied().unwrap_or(Guid(ABSENT + number as u128)))
     }
 
     fn operation(&self, label: &str) -> Result<OperationId, String> {

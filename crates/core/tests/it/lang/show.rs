@@ -76,7 +76,9 @@ impl World {
     }
 
     fn label(&self, event: EventId) -> String {
-        self.events.iter().position(|id| *id == event).map_or("e?".into(), |n| format!("e{}", n + 1))
+        let absent = event.0.checked_sub(super::ABSENT).filter(|number| *number < 100);
+        let known = self.events.iter().position(|id| *id == event).map(|n| n as u128 + 1);
+        known.or(absent).map_or("e?".into(), |number| format!("e{number}"))
     }
 
     pub(super) fn show_fact(&self, what: &FactKind) -> String {
@@ -147,6 +149,7 @@ impl World {
             "term" => format!("term={}", machine.terminate.as_ref().map_or("none", |profile| &profile.text)),
             "arriving" => format!("arriving={}", machine.arriving().map_or("-", |host| host)),
             "withdrawn" => format!("withdrawn={}", machine.withdrawn().map_or("-".into(), |id| self.label(id))),
+            "change" => format!("change={}", show_change(machine)),
             "claims" => format!("claims={}", machine.claims().join(",")),
             "part" => match self.region.scope(machine.scope).map(|scope| scope.owner) {
                 Some(ScopeOwner::Group { part, .. }) => format!("part={part}"),
@@ -155,6 +158,14 @@ impl World {
             _ => format!("{:?}", machine.power).to_lowercase(),
         };
         Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn show_change(machine: &Machine) -> String {
+    match machine.power_change() {
+        None => "-".into(),
+        Some(PowerChange { failure: Some(_), .. }) => "failed".into(),
+        Some(PowerChange { to, .. }) => format!("{to:?}").to_lowercase(),
     }
 }
 

@@ -63,8 +63,9 @@ impl World {
             "policy" => self.policy(rest)?,
             "on" => Command::Seen { machine: self.machine(rest[0])? },
             "off" => self.power(rest[0], Power::Stopped)?,
-            "deallocate" => self.power(rest[0], Power::Deallocated)?,
-            "start" => self.start(rest[0])?,
+            "start" => self.change_power(rest, Power::Running)?,
+            "shutdown" => self.change_power(rest, Power::Stopped)?,
+            "deallocate" => self.change_power(rest, Power::Deallocated)?,
             "restart" => {
                 let machines = self.machines(rest)?;
                 self.request(Request::Restart { machines })
@@ -151,9 +152,10 @@ impl World {
         Ok(Command::ChangeGroup { group: self.group(name)?, change: Box::new(change), salt: self.guid() })
     }
 
-    /// The order has the ID of an event that does not exist: `report e99 …` reports on it.
-    fn start(&self, name: &str) -> Result<Command, String> {
-        Ok(Command::StartMachine { machine: self.machine(name)?, order: self.event("e99")? })
+    /// The order has the ID of an event that does not exist: `report e99 …` reports on it. `start a e98` gives another.
+    fn change_power(&self, words: &[&str], power: Power) -> Result<Command, String> {
+        let order = self.event(words.get(1).unwrap_or(&"e99"))?;
+        Ok(Command::ChangePower { machine: self.machine(words[0])?, power, order })
     }
 
     fn power(&self, name: &str, power: Power) -> Result<Command, String> {

@@ -273,10 +273,15 @@ impl PlanRun {
 
     fn set_power(&mut self) -> Command {
         let machine = self.machine();
-        match self.rng.one(&[Power::Running, Power::Running, Power::Stopped]) {
-            Power::Running if self.rng.percent(70) => Command::StartMachine { machine, order: self.rng.guid() },
-            power => Command::SetPower { machine, power },
+        if self.rng.percent(20) {
+            let power = self.rng.one(&[Power::Running, Power::Stopped]);
+            return Command::SetPower { machine, power };
         }
+        let power = self.rng.one(&[Power::Running, Power::Running, Power::Stopped, Power::Deallocated]);
+        // Machines that are being stopped are often started again, and the other way round.
+        let busy: Vec<MachineId> = self.region.machines_in_transit().map(|machine| machine.id).collect();
+        let machine = self.rng.pick(&busy).filter(|_| self.rng.percent(40)).unwrap_or(machine);
+        Command::ChangePower { machine, power, order: self.rng.guid() }
     }
 
     fn move_machine(&mut self) -> Command {

@@ -45,19 +45,24 @@ impl Hypervisors {
         match command {
             Command::FenceHost { name } => self.running.retain(|_, running| running.host != *name),
             Command::ChangeMachine { machine, change } if change.host.is_some() => drop(self.running.remove(machine)),
+            Command::ClaimMachine { machine, host, present: false } => {
+                self.running.retain(|id, running| id != machine || running.host != *host);
+            }
             _ => {}
         }
         self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.placed_on().is_some()));
     }
 
-    /// Whatever is in progress on a machine is known to the region: as a started event, or as withdrawn.
+    /// Whatever is in progress on a machine is known to the region: as a started event, as withdrawn, or as a change of
+    /// its power state.
     pub fn check(&self, region: &Region) -> Result<(), String> {
         for (id, running) in &self.running {
             let Some(machine) = region.machine(*id) else { continue };
             let is_wanted = region
                 .event(running.event)
                 .is_some_and(|event| is_started(event) && event.progress.iter().all(|it| it.machine != *id));
-            ensure(is_wanted || machine.withdrawn() == Some(running.event), || {
+            let is_power = machine.pending_power().is_some_and(|change| change.order == running.event);
+            ensure(is_wanted || is_power || machine.withdrawn() == Some(running.event), || {
                 format!("nothing is known of {running:?} on {}", machine.name)
             })?;
         }
@@ -171,7 +176,7 @@ impl PlanRun {
         for machine in waiting {
             self.step(&match &working {
                 Some(host) => Command::ClaimMachine { machine, host: host.clone(), present: true },
-                None => Command::SetPower { machine, power: Power::Stopped },
+                None => Command::ChangePower { machine, power: Power::Stopped, order: Guid(1) },
             })?;
         }
         Ok(())
@@ -203,17 +208,63 @@ impl PlanRun {
     }
 }
 
-pub fn starts_are_ordered(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
-    let Command::StartMachine { machine: id, order } = step.command else { return Ok(()) };
+/// A machine that an operator starts or stops gets an order, now or after the one in progress. Its power state becomes
+/// that of a machine which is off only when a host reports it.
+pub fn power_changes_are_ordered(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::ChangePower { machine: id, power, order } = step.command else { return Ok(()) };
     let (Some(before), Some(machine)) = (step.before.machine(*id), step.after.machine(*id)) else { return Ok(()) };
-    if before.power == Power::Running || !step.after.settings().machine_orders {
+    let requested = before.transit.as_ref().and_then(|transit| transit.power_change.as_ref());
+    let requested = requested.filter(|change| change.failure.is_none()).map(|change| change.to);
+    let is_same = requested.unwrap_or(before.power) == *power;
+    if is_same || !step.after.settings().machine_orders {
         return Ok(());
     }
-    let Some(host) = machine.placed_on() else {
-        return ensure(machine.awaits_host(), || format!("the start of {} is forgotten", machine.name));
+    let name = &machine.name;
+    let host = machine.placed_on().and_then(|host| step.after.host(host));
+    let Some(host) = host.filter(|host| host.state != HostState::Failed) else {
+        let is_set = machine.power == *power;
+        return ensure(is_set && (*power != Power::Running || machine.awaits_host()), || {
+            format!("{name} without a host is not {power:?}")
+        });
     };
-    let wanted = PendingOrder { event: *order, machine: *id, kind: OrderKind::Start };
-    ensure(step.after.pending_orders(host).contains(&wanted), || format!("{} gets no order to start", machine.name))
+    if *power != Power::Running && before.power == Power::Running {
+        ensure(machine.power == Power::Running, || {
+            format!("{name} is {:?} before its host reports it", machine.power)
+        })?;
+    }
+    let is_waiting = step.after.has_event_order(machine);
+    // The start of a machine whose stop no host has received, or the stop of one that is off.
+    let is_nothing_left = if *power == Power::Running {
+        before.power == Power::Running && step.before.has_event_order(before)
+    } else {
+        before.power != Power::Running && requested.is_none() && !step.before.has_event_order(before)
+    };
+    let kind = if *power == Power::Running { OrderKind::Start } else { OrderKind::Stop };
+    let wanted = PendingOrder { event: *order, machine: *id, kind };
+    let is_ordered = step.after.pending_orders(&host.name).contains(&wanted);
+    let is_kept = machine.pending_power().is_some_and(|change| change.order == *order);
+    let may_wait = is_kept && (is_waiting || !machine.claims().is_empty());
+    ensure(is_ordered || may_wait || is_nothing_left, || format!("{name} gets no order for {power:?}"))
+}
+
+/// A machine is found off, or its host reports that it is.
+pub fn machines_stop_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    if !step.after.settings().machine_orders {
+        return Ok(());
+    }
+    for machine in step.after.machines().filter(|machine| machine.power != Power::Running) {
+        let before = step.before.machine(machine.id).filter(|before| before.power == Power::Running);
+        let Some(host) = before.and_then(|before| before.placed_on()).and_then(|host| step.before.host(host)) else {
+            continue;
+        };
+        let is_stated = match step.command {
+            Command::ReportMachine { machine: id, .. } | Command::SetPower { machine: id, .. } => *id == machine.id,
+            Command::FenceHost { name } => *name == host.name,
+            _ => host.state == HostState::Failed,
+        };
+        ensure(is_stated, || format!("{} is {:?} without a report", machine.name, machine.power))?;
+    }
+    Ok(())
 }
 
 pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
@@ -234,6 +285,9 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
             },
             Command::ChangeMachine { machine: id, .. } | Command::ClaimMachine { machine: id, .. } => *id == machine.id,
             Command::FenceHost { name } => arriving == Some(name) || machine.power == Power::Deallocated,
+            Command::ChangePower { machine: id, power: Power::Deallocated, .. } if *id == machine.id => {
+                before.power != Power::Running || machine.power == Power::Deallocated
+            }
             _ => {
                 let was_fenced = before.host.as_ref().and_then(|host| step.before.host(host));
                 let was_fenced = was_fenced.is_some_and(|host| host.state == HostState::Failed);
@@ -289,6 +343,8 @@ pub fn nothing_starts_meanwhile(_: &PlanMemory, step: &Step<'_>) -> Result<(), S
                 continue;
             };
             ensure(transit.withdrawn.is_none(), || format!("{} started before the last order ended", event.id))?;
+            let is_changing = transit.power_change.as_ref().is_some_and(|change| change.failure.is_none());
+            ensure(!is_changing, || format!("{} started while a machine is started or stopped", event.id))?;
             ensure(transit.claims.is_empty(), || format!("{} started although two hosts claim a machine", event.id))?;
         }
     }
