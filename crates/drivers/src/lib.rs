@@ -22,7 +22,7 @@ use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
 pub use inventory::{DomainDescription, FoundDomain, MachineWatch, WatchedDriver};
-pub use journaled::{JournaledDriver, Step, StepHook};
+pub use journaled::{JournaledDriver, Step, StepHook, default_hook};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
 pub use runner::{OrderBook, OrderRunner, ReportResult};
 pub use simulated::{Impacts, Simulated};

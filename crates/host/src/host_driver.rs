@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use forewarn_drivers::libvirt::{KnownPeers, LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
-use forewarn_drivers::{MachineDriver, SimulatedMachines, WatchedDriver};
+use forewarn_drivers::{MachineDriver, SimulatedMachines, WatchedDriver, default_hook};
 
 /// The socket of libvirtd on most systems.
 pub const LIBVIRT_SOCKET: &str = "/run/libvirt/libvirt-sock";
@@ -79,7 +79,7 @@ impl HostDriver {
             HostDriver::None => OpenDriver::default(),
             HostDriver::Qemu => {
                 let machines = machines.context("the qemu driver needs a file with machines: set driver_machines")?;
-                let config = QemuConfig { machines, journal: data.join(JOURNAL), hook: Arc::new(|_| {}) };
+                let config = QemuConfig { machines, journal: data.join(JOURNAL), hook: default_hook() };
                 OpenDriver::watched(Arc::new(QemuDriver::open(config).map_err(|error| anyhow!(error))?))
             }
             HostDriver::Simulated => OpenDriver::of(Some(Arc::new(SimulatedMachines::new(SIMULATED_LENGTH)))),
@@ -91,7 +91,7 @@ impl HostDriver {
                     journal: journal.clone(),
                     pools,
                     peers: Arc::new(KnownPeers::default()),
-                    hook: Arc::new(|_| {}),
+                    hook: default_hook(),
                 };
                 let driver = LibvirtDriver::open(config);
                 let driver = driver.with_context(|| format!("cannot open the journal in {}", journal.display()))?;

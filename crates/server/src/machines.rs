@@ -13,7 +13,9 @@ use forewarn_core::{Command, MachineReport, Name};
 use forewarn_drivers::book::orders_of;
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
-use forewarn_drivers::{Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, ReportResult, WatchedDriver};
+use forewarn_drivers::{
+    Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, ReportResult, WatchedDriver, default_hook,
+};
 use forewarn_engine::{ClockSetting, Engine, SubmitError};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
@@ -78,7 +80,7 @@ async fn start_libvirt(choice: &LibvirtChoice, data: &Path, surroundings: &Drive
             journal: journal.clone(),
             pools: choice.pools.clone(),
             peers: Arc::new(choice.peers.clone()),
-            hook: Arc::new(|_| {}),
+            hook: default_hook(),
         };
         let driver = LibvirtDriver::open(config);
         let driver = driver.with_context(|| format!("cannot open the journal in {}", journal.display()))?;
@@ -99,7 +101,7 @@ async fn start_qemu(choice: &QemuChoice, data: &Path, surroundings: &DriverConte
     let config = QemuConfig {
         machines: choice.machines.clone(),
         journal: data.join(JOURNAL).join(&choice.host),
-        hook: Arc::new(|_| {}),
+        hook: default_hook(),
     };
     let machines = HostMachines {
         host: choice.host.clone(),

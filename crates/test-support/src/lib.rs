@@ -14,7 +14,7 @@ mod receiver;
 
 pub use hosts::{Guest, Hosts, cloud_command};
 pub use libvirtd::TestLibvirtd;
-pub use needs::{Need, can_run};
+pub use needs::{Need, can_run, is_long};
 pub use poll::{PATIENCE, poll_until, poll_until_or};
 pub use ports::free_port;
 pub use qemu::{QemuGuest, QemuHost};

@@ -12,6 +12,11 @@ use std::process::{Command, Stdio};
 /// Start of the line that a skipped test prints. `cargo xtask test` looks for the same text.
 pub const SKIPPED: &str = "skipped test ";
 
+/// Whether an acceptance run performs all of its cases (`XTASK_LONG=1`), not only a selection.
+pub fn is_long() -> bool {
+    std::env::var("XTASK_LONG").is_ok_and(|value| value == "1")
+}
+
 /// A requirement that not every machine meets.
 #[derive(Clone, Copy, Debug)]
 pub enum Need {

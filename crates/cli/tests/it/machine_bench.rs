@@ -16,6 +16,9 @@ pub const MANAGEMENT: &str = "127.0.0.1:8170";
 /// Time limit for the hypervisor and the server to reach a state, on a machine that is busy otherwise.
 const STATE_MAX: Duration = Duration::from_secs(180);
 
+/// Names the step of an order before which a server or a host agent ends.
+pub const ABORT_BEFORE: &str = "FOREWARN_TEST_ABORT_BEFORE";
+
 /// A server for real machines, in the namespace of the cloud.
 pub struct Bench {
     data: TempDir,
@@ -38,11 +41,28 @@ impl Bench {
     }
 
     pub fn start_server(&mut self) {
+        self.start_server_with(&[]);
+    }
+
+    /// Starts a server that ends at once, without cleanup, when it reaches a step of an order.
+    pub fn start_server_until(&mut self, step: &str) {
+        self.start_server_with(&[(ABORT_BEFORE, step)]);
+    }
+
+    fn start_server_with(&mut self, variables: &[(&str, &str)]) {
         let mut command = cloud_command(FOREWARN);
         command.arg("serve").arg("--data").arg(self.path("data")).args(&self.arguments);
         command.args(["--management", MANAGEMENT, "--management-tls", "off", "--no-auth"]);
+        command.envs(variables.iter().copied());
         self.server = Some(self.spawn(&mut command, "server.log"));
         wait_until("the server", || self.command("health").output().unwrap().status.success());
+    }
+
+    /// Waits until the server has ended by itself.
+    #[track_caller]
+    pub fn wait_for_abort(&mut self) {
+        let mut server = self.server.take().unwrap();
+        wait_until("the end of the server", || server.try_wait().unwrap().is_some());
     }
 
     pub fn kill_server(&mut self) {
@@ -84,6 +104,15 @@ impl Bench {
         String::from_utf8(stdout).unwrap()
     }
 
+    /// Runs a command whose server may end before it answers. Operations are not awaited.
+    pub fn try_run(&self, words: &str) {
+        let mut command = self.command(words);
+        if !words.starts_with("vm start") && !words.starts_with("vm stop") && !words.starts_with("vm deallocate") {
+            command.arg("--no-wait");
+        }
+        drop(command.output().unwrap());
+    }
+
     #[track_caller]
     pub fn show(&self, words: &str) -> Value {
         serde_json::from_str(&self.run(&format!("{words} -o json"))).unwrap()
@@ -92,6 +121,15 @@ impl Bench {
     /// The journal of a machine's order on host 1.
     pub fn journal(&self, guest: &Guest) -> PathBuf {
         self.path("data/journal/host1").join(format!("{}.json", guest.uuid))
+    }
+}
+
+impl Bench {
+    /// Whether an order is in a journal of this server.
+    pub fn has_orders(&self) -> bool {
+        let journals = fs::read_dir(self.path("data/journal")).into_iter().flatten().flatten();
+        let mut files = journals.flat_map(|journal| fs::read_dir(journal.path()).into_iter().flatten().flatten());
+        files.any(|file| file.path().extension().is_some_and(|end| end == "json"))
     }
 }
 
@@ -192,6 +230,6 @@ fn wait_for_order(bench: &Bench, journal: &Path) {
     });
 }
 
-fn has_no_events(bench: &Bench) -> bool {
+pub fn has_no_events(bench: &Bench) -> bool {
     bench.show("events list").as_array().is_some_and(Vec::is_empty)
 }

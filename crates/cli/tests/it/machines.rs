@@ -6,9 +6,10 @@
 use std::fs;
 
 use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, ErrorCode, State, Target};
-use forewarn_test_support::{Guest, Hosts};
+use forewarn_test_support::{Guest, Hosts, is_long};
 use serde_json::Value;
 
+use crate::kill_matrix::{DOWN, Effect, HOLD, Matrix};
 use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
 
 fn peer(hosts: &Hosts, number: usize) -> String {
@@ -43,17 +44,73 @@ pub async fn boot(hosts: &Hosts, guest: &Guest) {
 fn events_are_seen_approved_and_carried_out_on_real_machines() {
     let Some(hosts) = Hosts::from_environment() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(all_events(hosts));
+    runtime.block_on(all_events(&hosts));
+    if is_long() {
+        runtime.block_on(kill_matrix(&hosts));
+    }
 }
 
-async fn all_events(hosts: Hosts) {
+/// A server that drives the machines of both hosts.
+fn start_server(hosts: &Hosts) -> Bench {
+    let peers = hosts.dir().join("peers.toml");
+    fs::write(&peers, [1, 2].map(|number| peer(hosts, number)).concat()).unwrap();
+    let (socket, peers) = (hosts.socket(1).display().to_string(), peers.display().to_string());
+    Bench::with_driver(&["--driver", "libvirt", "--libvirt-socket", &socket, "--driver-peers", &peers])
+}
+
+async fn kill_matrix(hosts: &Hosts) {
+    let guest = hosts.guest("killed", 41);
+    boot(hosts, &guest).await;
+    guest.wait_for_boot(1).await;
+    let mut bench = start_server(hosts);
+    let create = |host: &str| {
+        let options = "--spot --eviction-policy Deallocate --memory 128";
+        format!("vm create killed --vm-id {} --host {host} {options}", guest.uuid)
+    };
+    bench.run(&create("host1"));
+    let mut matrix = Matrix::new(&mut bench, &guest, &["start", "record-outcome", "clear"]);
+    let freeze = "maintenance start --vm killed --type Freeze --duration 1s";
+    matrix.survive(freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
+    matrix.survive("vm restart killed", &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
+    matrix.survive("vm stop killed", &DOWN, Effect::Stops("Stopped")).await;
+    matrix.survive("vm deallocate killed", &DOWN, Effect::Stops("Deallocated")).await;
+    matrix.survive("vm simulate-eviction killed", &DOWN, Effect::Stops("Deallocated")).await;
+    // To the other host and back.
+    let redeploy = [&DOWN[..], &["move-definition", "start"]].concat();
+    matrix.survive("vm redeploy killed", &redeploy, Effect::Reboots).await;
+    for step in ["record-begun", "migrate", "record-outcome", "clear"] {
+        let host = matrix.bench.show("vm show killed")["host"].as_str().unwrap().to_owned();
+        matrix.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
+        wait_until("the drain", || matrix.bench.show(&format!("host show {host}"))["state"] == "Drained");
+        assert_ne!(matrix.bench.show("vm show killed")["host"], host.as_str());
+        matrix.bench.run(&format!("host undrain {host}"));
+    }
+    let mut cells = matrix.cells;
+    for step in ["record-begun", "destroy", "undefine", "record-outcome", "clear"] {
+        bench.kill_server();
+        bench.start_server_until(step);
+        bench.try_run("vm delete killed --yes");
+        bench.wait_for_abort();
+        bench.start_server();
+        wait_until("the end of the machine", || {
+            bench.show("vm list").as_array().is_some_and(Vec::is_empty) && !bench.has_orders()
+        });
+        assert_eq!((state(hosts, 1, &guest).await, state(hosts, 2, &guest).await), (None, None), "{step}");
+        cells += 1;
+        let boots = guest.boot_ids().len();
+        println!("vm delete, server killed before {step}: boot id {} -> none", guest.boot_ids()[boots - 1]);
+        boot(hosts, &guest).await;
+        guest.wait_for_boot(boots + 1).await;
+        bench.run(&create("host1"));
+    }
+    bench.run("vm delete killed --yes");
+    println!("libvirt: {cells} kills of the server, one effect each");
+}
+
+async fn all_events(hosts: &Hosts) {
     let (mut web, mut spot) = (hosts.guest("web", 21), hosts.guest("spot", 22));
     (web.address, spot.address) = (Some("10.99.0.21".into()), Some("10.99.0.22".into()));
-    let peers = hosts.dir().join("peers.toml");
-    fs::write(&peers, [1, 2].map(|number| peer(&hosts, number)).concat()).unwrap();
-    let (socket, peers) = (hosts.socket(1).display().to_string(), peers.display().to_string());
-    let driver = ["--driver", "libvirt", "--libvirt-socket", &socket, "--driver-peers", &peers];
-    let mut bench = Bench::with_driver(&driver);
+    let mut bench = start_server(hosts);
     bench.run(&format!(
         "vm create web --vm-id {} --host host1 --address 10.99.0.21 --memory 128 --terminate-notification-time 5",
         web.uuid
@@ -62,8 +119,8 @@ async fn all_events(hosts: Hosts) {
         "vm create spot --vm-id {} --host host1 --address 10.99.0.22 --spot --eviction-policy Delete",
         spot.uuid
     ));
-    boot(&hosts, &web).await;
-    boot(&hosts, &spot).await;
+    boot(hosts, &web).await;
+    boot(hosts, &spot).await;
     let first = web.wait_for_boot(1).await;
     spot.wait_for_boot(1).await;
     wait_for_empty(&web, 0).await;
@@ -95,7 +152,7 @@ async fn all_events(hosts: Hosts) {
     println!("Redeploy: boot id {third} -> {fourth}");
     assert_ne!(third, fourth);
     assert_eq!(bench.show("vm show web")["host"], "host2");
-    assert_eq!((state(&hosts, 1, &web).await, state(&hosts, 2, &web).await), (None, Some(State::Running)));
+    assert_eq!((state(hosts, 1, &web).await, state(hosts, 2, &web).await), (None, Some(State::Running)));
     wait_for_approval(|words| bench.show(words), &web, "Redeploy", from).await;
     wait_for_empty(&web, web.last_boot_line()).await;
 
@@ -104,24 +161,37 @@ async fn all_events(hosts: Hosts) {
     wait_for_approval(|words| bench.show(words), &web, "Freeze", from).await;
     println!("Drain: boot id {fourth} -> {}", web.wait_for_boot(boots + 1).await);
     assert_eq!(bench.show("vm show web")["host"], "host1");
-    assert_eq!((state(&hosts, 1, &web).await, state(&hosts, 2, &web).await), (Some(State::Running), None));
+    assert_eq!((state(hosts, 1, &web).await, state(hosts, 2, &web).await), (Some(State::Running), None));
     bench.run("host undrain host2");
 
     let from = spot.lines().len();
     bench.run("vm simulate-eviction spot");
     wait_for_approval(|words| bench.show(words), &spot, "Preempt", from).await;
-    assert_eq!(state(&hosts, 1, &spot).await, None);
+    assert_eq!(state(hosts, 1, &spot).await, None);
     println!("Preempt: boot id {} -> none", spot.wait_for_boot(1).await);
 
     let from = web.lines().len();
     bench.run("vm delete web --yes");
     wait_for_approval(|words| bench.show(words), &web, "Terminate", from).await;
-    assert_eq!(state(&hosts, 1, &web).await, None);
+    assert_eq!(state(hosts, 1, &web).await, None);
     println!("Terminate: boot id {fourth} -> none");
     let idle = hosts.guest("idle", 23);
     bench.run("vm start idle");
-    println!("Start: boot id none -> {}", idle.wait_for_boot(1).await);
-    assert_eq!(bench.show("vm show idle")["power"], "Running");
+    let mut boot_id = idle.wait_for_boot(1).await;
+    println!("Start: boot id none -> {boot_id}");
+    for (boots, words, power) in [(2, "vm stop idle", "Stopped"), (3, "vm deallocate idle", "Deallocated")] {
+        wait_until("the power state", || bench.show("vm show idle")["powerChange"].is_null());
+        assert_eq!(bench.show("vm show idle")["power"], "Running");
+        bench.run(words);
+        wait_until("the power state", || bench.show("vm show idle")["power"] == power);
+        assert_eq!(state(hosts, 1, &idle).await, Some(State::ShutOff), "{words}");
+        println!("{words}: boot id {boot_id} -> none");
+        bench.run("vm start idle");
+        let next = idle.wait_for_boot(boots).await;
+        println!("vm start idle: boot id {boot_id} -> {next}");
+        assert_ne!(next, boot_id);
+        boot_id = next;
+    }
     assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the imported machine is left");
 }
 

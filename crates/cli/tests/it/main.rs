@@ -9,6 +9,7 @@ mod dry_run;
 mod fleet;
 mod host_agent;
 mod kill;
+mod kill_matrix;
 mod kit;
 mod login;
 mod machine_bench;

@@ -3,9 +3,10 @@
 //!
 //! `cargo xtask accept qemu` provides kernel and network.
 
-use forewarn_test_support::{QemuGuest, QemuHost};
+use forewarn_test_support::{QemuGuest, QemuHost, is_long};
 use serde_json::Value;
 
+use crate::kill_matrix::{DOWN, Effect, HOLD, Matrix};
 use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
 
 #[test]
@@ -13,6 +14,51 @@ fn events_are_seen_approved_and_carried_out_by_the_qemu_driver() {
     let Some(host) = QemuHost::from_environment() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(all_events(&host));
+    if is_long() {
+        runtime.block_on(kill_matrix(&host));
+    }
+}
+
+async fn kill_matrix(host: &QemuHost) {
+    let guest = host.guest("killed", 41, false);
+    std::fs::write(host.path("killed.img"), "").unwrap();
+    let file = host.write_machines("killed.toml", &[&guest]).display().to_string();
+    guest.start();
+    guest.guest.wait_for_boot(1).await;
+    let mut bench = Bench::with_driver(&["--driver", "qemu", "--driver-machines", &file]);
+    let create =
+        format!("vm create killed --vm-id {} --host host1 --spot --eviction-policy Deallocate", guest.guest.uuid);
+    bench.run(&create);
+    let mut matrix = Matrix::new(&mut bench, &guest.guest, &["start", "await-start", "record-outcome", "clear"]);
+    let freeze = "maintenance start --vm killed --type Freeze --duration 1s";
+    matrix.survive(freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
+    matrix.survive("vm restart killed", &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
+    matrix.survive("vm stop killed", &DOWN, Effect::Stops("Stopped")).await;
+    matrix.survive("vm deallocate killed", &DOWN, Effect::Stops("Deallocated")).await;
+    matrix.survive("vm simulate-eviction killed", &DOWN, Effect::Stops("Deallocated")).await;
+    // Without another host, the machine restarts in place, from power off.
+    let redeploy = [&DOWN[..], &["start", "await-start"]].concat();
+    matrix.survive("vm redeploy killed", &redeploy, Effect::Reboots).await;
+    let mut cells = matrix.cells;
+    for step in ["record-begun", "destroy", "record-down", "cleanup", "delete-disks", "record-outcome", "clear"] {
+        bench.kill_server();
+        bench.start_server_until(step);
+        bench.try_run("vm delete killed --yes");
+        bench.wait_for_abort();
+        bench.start_server();
+        wait_until("the end of the machine", || {
+            bench.show("vm list").as_array().is_some_and(Vec::is_empty) && !bench.has_orders()
+        });
+        assert_eq!((guest.status(), host.path("killed.img").exists()), ("off".into(), false), "{step}");
+        cells += 1;
+        let boots = guest.guest.boot_ids().len();
+        println!("vm delete, server killed before {step}: boot id {} -> none", guest.guest.boot_ids()[boots - 1]);
+        std::fs::write(host.path("killed.img"), "").unwrap();
+        guest.start();
+        guest.guest.wait_for_boot(boots + 1).await;
+        bench.run(&create);
+    }
+    println!("qemu: {cells} kills of the server, one effect each");
 }
 
 async fn all_events(host: &QemuHost) {
@@ -51,13 +97,14 @@ async fn all_events(host: &QemuHost) {
     println!("Reboot, server killed: boot id {second} -> {third}");
     assert_ne!(second, third);
 
+    let fourth = stop_and_start(&bench, &web, third).await;
     evict(&bench, &spot).await;
 
     let from = web.guest.lines().len();
     bench.run("vm delete web --yes");
     wait_for_approval(|words| bench.show(words), &web.guest, "Terminate", from).await;
     wait_until("the end of the machine", || web.status() == "off");
-    println!("Terminate: boot id {third} -> none");
+    println!("Terminate: boot id {fourth} -> none");
     assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the evicted machine is left");
 }
 
@@ -76,6 +123,25 @@ fn import(bench: &Bench, file: &str) {
     // A QEMU that has not listened yet counts as off until the next look.
     wait_until("the power state", || bench.show("vm show web")["power"] == "Running");
     assert_eq!(bench.show("vm show web")["host"], "host1");
+}
+
+/// A machine that is stopped is off, and boots when it is started.
+async fn stop_and_start(bench: &Bench, web: &QemuGuest, mut boot_id: String) -> String {
+    for (words, power) in [("vm stop web", "Stopped"), ("vm deallocate web", "Deallocated")] {
+        let boots = web.guest.boot_ids().len();
+        bench.run(words);
+        wait_until("the power state", || bench.show("vm show web")["power"] == power);
+        assert_eq!(web.status(), "off", "{words}");
+        println!("{words}: boot id {boot_id} -> none");
+        bench.run("vm start web");
+        let next = web.guest.wait_for_boot(boots + 1).await;
+        println!("vm start web: boot id {boot_id} -> {next}");
+        assert_ne!(next, boot_id);
+        wait_until("the start", || bench.show("vm show web")["powerChange"].is_null());
+        wait_for_empty(&web.guest, web.guest.last_boot_line()).await;
+        boot_id = next;
+    }
+    boot_id
 }
 
 /// The guest shuts down when it is evicted, and stays defined, so that it can be started again.

@@ -27,4 +27,4 @@ pub(crate) use job::{
     Hypervisor, Job, LocatedMachine, MachineState, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent,
     not_running, now,
 };
-pub use step::{Stage, Step, StepHook};
+pub use step::{Stage, Step, StepHook, default_hook};

@@ -10,9 +10,9 @@ use forewarn_drivers::Step;
 use forewarn_libvirt::{
     Affect, Connection, CreateFlags, DefineFlags, Domain, ErrorCode, JobKind, State, Target, UndefineFlags,
 };
-use forewarn_test_support::{Guest, Hosts};
+use forewarn_test_support::{Guest, Hosts, is_long};
 
-use crate::perform::{Ended, is_long, new_event, program, run};
+use crate::perform::{Ended, new_event, program, run};
 
 const URI: &str = "https://forewarn.dev/libvirt";
 
@@ -202,8 +202,8 @@ impl Matrix {
             self.arrive().await;
             self.start_again(&cell).await;
         }
-        for step in down {
-            let cell = self.survive("deallocate", step, "done").await;
+        for (action, step) in ["stop", "deallocate"].into_iter().flat_map(|action| down.map(|step| (action, step))) {
+            let cell = self.survive(action, step, "done").await;
             self.bench.expect_state(self.host, State::ShutOff).await;
             self.start_again(&cell).await;
         }

@@ -17,11 +17,6 @@ pub const HOLD: [Step; 7] = [
     Step::Clear,
 ];
 
-/// Runs all cases, not only a selection.
-pub fn is_long() -> bool {
-    std::env::var("XTASK_LONG").is_ok_and(|value| value == "1")
-}
-
 /// A killed program, or its output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use forewarn_drivers::Step;
-use forewarn_test_support::{QemuGuest, QemuHost};
+use forewarn_test_support::{QemuGuest, QemuHost, is_long};
 
-use crate::perform::{Ended, HOLD, is_long, new_event, program, run};
+use crate::perform::{Ended, HOLD, new_event, program, run};
 
 /// A guest, and the program that performs orders on it.
 struct Bench {
@@ -84,10 +84,11 @@ async fn orders_happen_once_on_guests_through_kills_of_the_driver() {
         bench.expect_boots(&format!("graceful reboot, driver killed before {}", step.as_str()), 1).await;
     }
     let others = [Step::RecordBegun, Step::Shutdown, Step::RecordOutcome, Step::Clear];
-    for step in select(&[Step::RecordDown], &others) {
-        bench.survive("deallocate", step, "done").await;
+    let steps = |action: &'static str| select(&[Step::RecordDown], &others).into_iter().map(move |step| (action, step));
+    for (action, step) in steps("stop").chain(steps("deallocate")) {
+        bench.survive(action, step, "done").await;
         assert_eq!(bench.qemu.status(), "off");
-        println!("qemu: eviction, driver killed before {}: boot id {} -> none", step.as_str(), bench.boot_id);
+        println!("qemu: {action}, driver killed before {}: boot id {} -> none", step.as_str(), bench.boot_id);
         assert_eq!(run(bench.command(&new_event(), "start", &[])).await, Ended::Printed("done".into()));
         bench.expect_boots("start", 1).await;
     }
