@@ -78,8 +78,11 @@ impl Args {
     /// Parses the arguments of this process. Prints help or a usage error and exits if there is nothing to run;
     /// `on_usage_error` is called before that.
     pub fn parse_or_exit(on_usage_error: impl Fn(&[OsString])) -> Args {
-        let mut command = command_line();
         let words = global_options::move_behind_command(std::env::args_os().collect());
+        if let Some(args) = parse_host_run(&words) {
+            return args;
+        }
+        let mut command = command_line();
         let exit = |error: clap::Error| -> Args {
             if let Some(hint) = hints::suggest_separator(&words, error.kind()) {
                 let _ = error.print();
@@ -96,6 +99,26 @@ impl Args {
             Err(error) => exit(error),
         }
     }
+}
+
+/// `forewarn host run` alone. An agent runs for months, and building the whole command line would leave several megabytes
+/// of code and memory resident.
+#[derive(Debug, Parser)]
+struct HostRun {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    run: HostRunArgs,
+}
+
+/// None: another command, a request for help, or a mistake. The whole command line has better messages.
+fn parse_host_run(words: &[OsString]) -> Option<Args> {
+    let [program, host, run, options @ ..] = words else { return None };
+    if host != "host" || run != "run" {
+        return None;
+    }
+    let HostRun { connection, run } = HostRun::try_parse_from(std::iter::once(program).chain(options)).ok()?;
+    Some(Args { command: Command::Host(Client { connection, command: HostCommand::Run(run) }) })
 }
 
 /// The whole command line, as it is parsed and as its help shows it.
@@ -225,6 +248,24 @@ pub enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_parser_of_the_host_agent_agrees_with_the_whole_command_line() {
+        let lines = [
+            "host run",
+            "host run --data /d --driver none --metadata 127.0.0.1:80 --metadata 127.0.0.2:80 --health 127.0.0.1:81",
+            "host run --config f --guests-by mark --plain-names --output json --libvirt-socket=/s",
+        ];
+        for line in lines {
+            let words: Vec<OsString> = ["forewarn"].into_iter().chain(line.split(' ')).map(Into::into).collect();
+            let whole = Args::try_parse_from(&words).expect(line);
+            assert_eq!(format!("{:?}", parse_host_run(&words).expect(line)), format!("{whole:?}"));
+        }
+        for line in ["host run --help", "host run --no-such-option", "host list", "host doctor", "serve", ""] {
+            let words: Vec<OsString> = ["forewarn"].into_iter().chain(line.split(' ')).map(Into::into).collect();
+            assert!(parse_host_run(&words).is_none(), "{line}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
