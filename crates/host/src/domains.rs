@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// The interval at which records of unknown orders are looked for: a domain can be cloned or reverted at any time.
-const STRAYS_EVERY: Duration = Duration::from_secs(60);
+const UNKNOWN_RECORDS_EVERY: Duration = Duration::from_secs(60);
 
 /// The interval at which addresses are read again. That takes several calls per domain.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(60);
@@ -49,16 +49,16 @@ impl DomainFollower {
 
     /// Reports after every change, until the connection ends.
     async fn follow(&self, mut watch: Box<dyn MachineWatch>) {
-        let (mut strays_at, mut describe_at) = (Instant::now(), Instant::now());
-        let (mut strays, mut listed, mut domains) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut unknown_at, mut describe_at) = (Instant::now(), Instant::now());
+        let (mut unknown, mut listed, mut domains) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_again = false;
         loop {
-            if strays_at <= Instant::now() {
-                let removed = self.remove_strays().await;
-                strays.extend(removed.into_iter().inspect(|domain| {
+            if unknown_at <= Instant::now() {
+                let removed = self.remove_unknown_records().await;
+                unknown.extend(removed.into_iter().inspect(|domain| {
                     tracing::warn!(domain, "removed the record of an unknown order");
                 }));
-                strays_at = Instant::now() + STRAYS_EVERY;
+                unknown_at = Instant::now() + UNKNOWN_RECORDS_EVERY;
             }
             self.upstream.connected().await;
             let revision = self.status.copy().revision();
@@ -68,10 +68,10 @@ impl DomainFollower {
                 domains = described.iter().map(to_host_domain).collect();
                 (listed, describe_at) = (found, Instant::now() + DESCRIBE_EVERY);
             }
-            let report = DomainReport { revision, domains: domains.clone(), strays: strays.clone() };
+            let report = DomainReport { revision, domains: domains.clone(), strays: unknown.clone() };
             match self.upstream.post::<DomainReportAnswer>(paths::DOMAINS, &report).await {
                 Ok(DomainReportAnswer { again_at }) => {
-                    strays.clear();
+                    unknown.clear();
                     if let Some(revision) = again_at.filter(|_| !is_again) {
                         is_again = true;
                         let mut revisions = self.status.revisions();
@@ -89,7 +89,7 @@ impl DomainFollower {
         }
     }
 
-    async fn remove_strays(&self) -> Vec<String> {
+    async fn remove_unknown_records(&self) -> Vec<String> {
         self.driver.remove_unknown_records().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for records of unknown orders");
             Vec::new()

@@ -24,8 +24,8 @@ const HOST: &str = "XTASK_HOST";
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
 const BOOT_MAX: Duration = Duration::from_secs(240);
 
-/// Interval between two looks at a console.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a console is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Two hosts with libvirtd.
 #[derive(Clone, Debug)]
@@ -246,7 +246,7 @@ impl Guest {
             }
             let console = || self.lines().join("\n");
             assert!(begun.elapsed() < BOOT_MAX, "timed out waiting for {what} of {}:\n{}", self.name, console());
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

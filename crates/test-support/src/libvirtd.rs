@@ -22,7 +22,7 @@ exec libvirtd --config "$1""#;
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Interval between two attempts to connect.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A libvirtd of its own for one test. Ends when dropped.
 pub struct TestLibvirtd {
@@ -64,7 +64,7 @@ impl TestLibvirtd {
         while UnixStream::connect(self.socket()).is_err() {
             let log = || fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(begun.elapsed() < START_MAX, "libvirtd did not start:\n{}", log());
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -53,9 +53,9 @@ impl JournaledDriver<LibvirtMachines> {
     /// # Errors
     ///
     /// If libvirtd or the journal cannot be read. Records may have been removed by then.
-    pub async fn remove_strays(&self) -> Result<Vec<UnknownRecord>, Error> {
+    pub async fn clear_unknown_records(&self) -> Result<Vec<UnknownRecord>, Error> {
         let host = &self.hypervisor.host;
-        let mut strays = Vec::new();
+        let mut unknown = Vec::new();
         for domain in host.connection().await.domains().await? {
             if !host.has_element(&domain).await? {
                 continue;
@@ -66,9 +66,9 @@ impl JournaledDriver<LibvirtMachines> {
             }
             host.set_mark(&domain, None).await?;
             let (order, target) = (mark.as_ref().map(|mark| mark.id), mark.and_then(|mark| mark.target));
-            strays.push(UnknownRecord { domain: domain.name, order, target });
+            unknown.push(UnknownRecord { domain: domain.name, order, target });
         }
-        Ok(strays)
+        Ok(unknown)
     }
 
     fn is_expected(&self, mark: &Mark, domain: Uuid) -> bool {
@@ -87,8 +87,8 @@ impl WatchedDriver for JournaledDriver<LibvirtMachines> {
 
     fn remove_unknown_records(&self) -> Pending<'_, Result<Vec<String>, String>> {
         Box::pin(async move {
-            let strays = self.remove_strays().await.map_err(|error| error.to_string())?;
-            Ok(strays.into_iter().map(|stray| stray.domain).collect())
+            let unknown = self.clear_unknown_records().await.map_err(|error| error.to_string())?;
+            Ok(unknown.into_iter().map(|record| record.domain).collect())
         })
     }
 }

@@ -260,8 +260,8 @@ async fn records_without_an_order_are_removed_and_named() {
     let copy = element.as_deref();
     bench.connection.set_metadata(&clone, copy, "forewarn", URI, Affect::CONFIG).await.unwrap();
 
-    let strays = bench.driver.remove_strays().await.unwrap();
-    assert_eq!(strays, [UnknownRecord { domain: "clone".into(), order: Some(held.id), target: None }]);
+    let unknown = bench.driver.clear_unknown_records().await.unwrap();
+    assert_eq!(unknown, [UnknownRecord { domain: "clone".into(), order: Some(held.id), target: None }]);
     assert_eq!(bench.connection.metadata(&clone, URI, Affect::CONFIG).await.unwrap(), None);
     assert_eq!(bench.element().await, element, "the record of an order in progress stays");
     bench.driver.abort(held.id);
