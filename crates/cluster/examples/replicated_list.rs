@@ -157,12 +157,14 @@ fn position_of(line: &str) -> Result<Position, Failure> {
 }
 
 impl Replica for List {
-    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
-        let position = entry.position();
-        let payload = String::from_utf8_lossy(&entry.record.payload);
-        let line = format!("{} {payload}\n", encode_position(&position));
-        self.file.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
-        self.position = position;
+    fn apply(&mut self, entries: &[Entry]) -> Result<(), String> {
+        let line = |entry: &Entry| {
+            let payload = String::from_utf8_lossy(&entry.record.payload);
+            format!("{} {payload}\n", encode_position(&entry.position()))
+        };
+        let lines: String = entries.iter().map(line).collect();
+        self.file.write_all(lines.as_bytes()).map_err(|error| error.to_string())?;
+        self.position = entries.last().map_or(self.position, Entry::position);
         Ok(())
     }
 

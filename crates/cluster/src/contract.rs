@@ -12,7 +12,8 @@ pub trait Log: Send {
     /// Creates the region with its log at this position. Does nothing if the region exists.
     fn create(&mut self, head: &Position) -> Result<Created, LogError>;
 
-    /// The current state and up to [`READ_ENTRIES_MAX`] entries from a revision, read at the same instant.
+    /// The current state and some entries from a revision, read at the same instant: at most [`READ_ENTRIES_MAX`], and no more
+    /// than fit into [`READ_BYTES_MAX`].
     fn read(&mut self, from: u64) -> Result<Tail, LogError>;
 
     /// Like [`Log::read`], but waits up to `wait` for an entry at `from`, or for the leadership of the last read to
@@ -46,8 +47,11 @@ pub trait Log: Send {
     fn health(&mut self) -> Result<Vec<Backend>, LogError>;
 }
 
-/// Entries in one answer. Each can have a megabyte, and an answer must fit into memory several times.
-pub const READ_ENTRIES_MAX: usize = 32;
+/// Entries in one answer. A follower that was away reads hundreds of small ones at once.
+pub const READ_ENTRIES_MAX: usize = 256;
+
+/// Bytes of payloads in one answer, unless its first entry has more: an answer must fit into memory several times.
+pub const READ_BYTES_MAX: usize = 8 << 20;
 
 /// The compare value of a leadership. It restarts when the service behind the log is rebuilt; terms do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -19,10 +19,10 @@ use crate::request::Request;
 
 /// A server's own copy of the region.
 pub trait Replica {
-    /// Applies an entry with its position, in one transaction. Called once per entry, in order. A crash of the process loses
-    /// nothing; one of the computer may lose entries since the last [`Replica::sync`], in reverse order. The log still has
-    /// them.
-    fn apply(&mut self, entry: &Entry) -> Result<(), String>;
+    /// Applies consecutive entries with the position of the last one, in one transaction: all of them, or none. A crash of the
+    /// process loses nothing that was applied; one of the computer may lose entries since the last [`Replica::sync`], in
+    /// reverse order. The log still has them.
+    fn apply(&mut self, entries: &[Entry]) -> Result<(), String>;
 
     /// Makes all applied entries durable. Called before this server reports its progress, which lets the log delete them.
     fn sync(&mut self) -> Result<(), String>;
@@ -282,8 +282,8 @@ impl Server {
                 self.machine.answer(self.clock.now(), answer);
                 Progress::Worked
             }
-            Step::Deliver(Delivery::Apply(entry)) => {
-                self.apply(replica, &entry);
+            Step::Deliver(Delivery::Apply(entries)) => {
+                self.apply(replica, &entries);
                 Progress::Worked
             }
             Step::Deliver(delivery) => Progress::Delivered(delivery),
@@ -302,16 +302,28 @@ impl Server {
         self.log_error = error.cloned();
     }
 
-    fn apply(&mut self, replica: &mut dyn Replica, entry: &Entry) {
-        match replica.apply(entry) {
+    fn apply(&mut self, replica: &mut dyn Replica, entries: &[Entry]) {
+        match apply_all(replica, entries) {
             Ok(()) => self.machine.applied(),
-            Err(error) => {
-                tracing::error!(%error, revision = entry.revision, "cannot apply a record to the local copy");
+            Err((revision, error)) => {
+                tracing::error!(%error, revision, "cannot apply a record to the local copy");
                 self.apply_error = Some(error);
                 self.machine.apply_failed();
             }
         }
     }
+}
+
+/// Applies entries together. If that fails, applies them one by one, so that the copy has everything before the entry that
+/// cannot be applied. Returns the revision of that entry and the error.
+fn apply_all(replica: &mut dyn Replica, entries: &[Entry]) -> Result<(), (u64, String)> {
+    if entries.len() > 1 && replica.apply(entries).is_ok() {
+        return Ok(());
+    }
+    for entry in entries {
+        replica.apply(std::slice::from_ref(entry)).map_err(|error| (entry.revision, error))?;
+    }
+    Ok(())
 }
 
 /// A random number for [`Identity::session`].

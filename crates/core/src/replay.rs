@@ -1,4 +1,4 @@
-//! Replays the writes of a commit on a copy of the region. No rule runs: the server that committed has decided.
+//! Replays the writes of commits on a copy of the region. No rule runs: the server that committed has decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::transition::Write;
 type Changed = BTreeMap<Key, Option<Entity>>;
 
 impl Region {
-    /// The region after these writes, which must be those of one commit on this region. Like in a store, the live events of a
-    /// scope need not be written; they follow from the events.
-    pub fn replay(&self, writes: &[Write]) -> Result<Region, LoadError> {
+    /// The region after these writes, which must be those of one or several consecutive commits on this region. Like in a store,
+    /// the live events of a scope need not be written; they follow from the events.
+    pub fn replay<'a>(&self, writes: impl IntoIterator<Item = &'a Write>) -> Result<Region, LoadError> {
         let changed: Changed = writes
-            .iter()
+            .into_iter()
             .map(|write| match write {
                 Write::Put(entity) => (entity.key(), Some(entity.clone())),
                 Write::Delete(key) => (key.clone(), None),

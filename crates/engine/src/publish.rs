@@ -73,13 +73,13 @@ impl Publisher {
     }
 }
 
-/// Publishes the region after a commit with these writes, and returns the new snapshot.
-pub fn publish_commit(
+/// Publishes the region after commits with these writes, and returns the new snapshot.
+pub fn publish_commits<'a>(
     publisher: &Publisher,
     before: &Snapshot,
     revision: u64,
     region: Region,
-    writes: &[Write],
+    writes: impl Iterator<Item = &'a Write>,
 ) -> Arc<Snapshot> {
     let changed = changed_scopes(&before.region, writes);
     let snapshot = Arc::new(Snapshot { revision, region });
@@ -87,13 +87,16 @@ pub fn publish_commit(
     snapshot
 }
 
-/// The event groups whose documents these writes change.
-fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
+/// The event groups whose documents these writes change, each once.
+fn changed_scopes<'a>(before: &Region, writes: impl Iterator<Item = &'a Write>) -> Vec<ScopeId> {
     let incarnation = |id| before.scope(id).map(|scope| scope.incarnation);
-    let changed = writes.iter().filter_map(|write| match write {
+    let changed = writes.filter_map(|write| match write {
         Write::Put(Entity::Scope(scope)) => (incarnation(scope.id) != Some(scope.incarnation)).then_some(scope.id),
         Write::Delete(Key::Scope(scope)) => Some(*scope),
         Write::Put(_) | Write::Delete(_) => None,
     });
-    changed.collect()
+    let mut changed: Vec<ScopeId> = changed.collect();
+    changed.sort_unstable();
+    changed.dedup();
+    changed
 }

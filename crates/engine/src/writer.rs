@@ -31,7 +31,7 @@ use crate::engine::{
     ADVANCE_MAX, Advance, AdvanceError, Bundle, CommittedBundle, Health, Message, QueuedCommand, SubmitError,
 };
 use crate::metrics::EngineMetrics;
-use crate::publish::{Publisher, publish_commit};
+use crate::publish::{Publisher, publish_commits};
 
 /// Commands per commit: enough to share the cost of a commit, few enough that the first need not wait long for the last.
 pub const BATCH_MAX: usize = 512;
@@ -331,7 +331,7 @@ impl Writer {
             Commits::Store(store) => {
                 let committed = store.commit(self.newest.revision, &batch);
                 committed.map_err(|error| self.housekeeping.take_error(&error)).map(|revision| {
-                    self.newest = publish_commit(&self.publisher, &self.newest, revision, region, &batch.writes);
+                    self.newest = publish_commits(&self.publisher, &self.newest, revision, region, batch.writes.iter());
                 })
             }
             Commits::Log(node) => {

@@ -146,9 +146,9 @@ impl<S: Replicated> Replicated for FaultyStore<S> {
         self.inner.set_position(position)
     }
 
-    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+    fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
         self.faults.wait_while_stalled();
-        self.inner.apply(revision, position, change)
+        self.inner.apply(revision, position, changes)
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {

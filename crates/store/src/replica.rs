@@ -68,9 +68,10 @@ pub trait Replicated: Store {
     /// Makes the store a copy that is at this position. Changes nothing else.
     fn set_position(&mut self, position: &str) -> Result<(), StoreError>;
 
-    /// Stores the change of a record with its revision and position, atomically. The stored revision must be the one before.
-    /// The change survives a crash of the process, but one of the computer only after [`Replicated::sync`]: the log has it.
-    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError>;
+    /// Stores the changes of consecutive records with the revision and position of the last one, atomically. `revision` is that of
+    /// the first one, and the stored one must be the one before. The changes survive a crash of the process, but one of the
+    /// computer only after [`Replicated::sync`]: the log has them.
+    fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError>;
 
     /// Makes all applied records durable.
     fn sync(&mut self) -> Result<(), StoreError>;

@@ -27,7 +27,7 @@ use tokio::runtime::Runtime;
 
 use crate::contract::{
     AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
-    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
+    READ_BYTES_MAX, READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::{
     DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, encode_beat,
@@ -42,6 +42,9 @@ use messages::{
 pub use options::{AddressError, EtcdOptions, EtcdTls, EtcdUser};
 use txn::{Answer, always, delete, delete_range, get, get_range, is_value, is_version, put};
 use watch::Watch;
+
+/// Entries in the first read, whose size is not known. Each value has up to a megabyte, and all must fit into one answer.
+const PAGE_FIRST: usize = 32;
 
 /// A server's connection to a log on etcd. Each value has a thread of its own for the network, and its methods block, so they
 /// must not be called from asynchronous code.
@@ -62,7 +65,7 @@ struct EtcdConnection {
     last_read: Option<(u64, u64)>,
     /// Whether there was a leader at the last read.
     saw_leader: bool,
-    /// Entries per read. Smaller after a timeout: large records take long.
+    /// Entries to ask for in the next read.
     page: usize,
     /// The revision of etcd at the last truncation. The next one compacts up to here, so that slow watchers of other
     /// programs keep their history for a while.
@@ -85,7 +88,7 @@ impl EtcdLog {
             watch_generation: 0,
             last_read: None,
             saw_leader: false,
-            page: READ_ENTRIES_MAX,
+            page: PAGE_FIRST,
             compact_to: None,
         };
         Ok(EtcdLog { runtime: Some(runtime), connection })
@@ -266,21 +269,28 @@ impl EtcdConnection {
         let reads =
             vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get_range(keys.log_from(from), self.page)];
         let answer = self.txn(always(reads)).await;
-        // A read is never in doubt.
-        let mut answer = answer.map_err(|error| match error {
-            LogError::InDoubt(why) | LogError::Unavailable(why) => {
-                self.page = (self.page / 2).max(1);
-                LogError::Unavailable(why)
+        let mut answer = answer.map_err(|error| {
+            // The answer may have been too large, or too slow for its size.
+            self.page = (self.page / 2).max(1);
+            match error {
+                // A read is never in doubt.
+                LogError::InDoubt(why) | LogError::Unavailable(why) => LogError::Unavailable(why),
+                LogError::Refused(why) => LogError::Refused(why),
             }
-            LogError::Refused(why) => LogError::Refused(why),
         })?;
-        self.page = (self.page * 2).min(READ_ENTRIES_MAX);
         let view = view_of(&mut answer)?;
         let (records, revision) = (answer.next_range(), answer.revision);
-        let mut entries = Vec::with_capacity(records.len());
+        let mut entries: Vec<Entry> = Vec::with_capacity(records.len());
+        let mut bytes = 0;
         for record in records {
-            entries.push(self.entry_of(record, revision).await?);
+            let entry = self.entry_of(record, revision).await?;
+            bytes += entry.record.payload.len();
+            if bytes > READ_BYTES_MAX && !entries.is_empty() {
+                break;
+            }
+            entries.push(entry);
         }
+        self.page = choose_page(self.page, entries.len(), bytes);
         self.saw_leader = view.leader.is_some();
         self.last_read = view.head.map(|head| (head.revision, changes));
         Ok(Tail { view, entries })
@@ -363,6 +373,16 @@ impl EtcdConnection {
     }
 }
 
+/// The entries to ask for after an answer with this many entries and bytes: as many of this size as fit into one answer. Larger
+/// ones may follow, so the number grows slowly.
+fn choose_page(page: usize, entries: usize, bytes: usize) -> usize {
+    if entries == 0 {
+        return PAGE_FIRST;
+    }
+    let fitting = (READ_BYTES_MAX * entries).checked_div(bytes).unwrap_or(READ_ENTRIES_MAX);
+    fitting.clamp(1, (2 * page).min(READ_ENTRIES_MAX))
+}
+
 /// Leader, beat and head, in this order.
 fn view_of(answer: &mut Answer) -> Result<View, LogError> {
     let leader = answer.next_key().map(|kv| {
@@ -392,4 +412,19 @@ fn backend(endpoint: String, status: Result<StatusResponse, LogError>) -> Backen
         errors: status.errors,
     });
     Backend { endpoint, status }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_grow_while_records_are_small_and_shrink_at_once() {
+        assert_eq!(choose_page(32, 32, 32 * 2000), 64);
+        assert_eq!(choose_page(64, 2, 0), 128);
+        assert_eq!(choose_page(256, 0, 0), PAGE_FIRST);
+        assert_eq!(choose_page(256, 256, 256 * 2000), READ_ENTRIES_MAX);
+        assert_eq!(choose_page(256, 8, READ_BYTES_MAX), 8);
+        assert_eq!(choose_page(8, 1, 8 * READ_BYTES_MAX), 1);
+    }
 }

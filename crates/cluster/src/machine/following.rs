@@ -2,8 +2,10 @@
 
 use super::chain::{LogRelation, compare};
 use super::leading::Leadership;
+use super::settings::Settings;
 use super::{Call, Delivery, LeadershipLoss, Machine, Moment, Role, SeenBeat, Step};
 use crate::contract::{Leader, Tail, TakeoverResult, View};
+use crate::record::Entry;
 use crate::request::Request;
 
 impl Machine {
@@ -38,7 +40,8 @@ impl Machine {
         match chain {
             LogRelation::Continues(entries) => {
                 self.resume_takeover(now, &view);
-                self.deliveries.extend(entries.into_iter().map(Delivery::Apply));
+                let batches = split_into_batches(entries, &self.settings);
+                self.deliveries.extend(batches.into_iter().map(Delivery::Apply));
             }
             LogRelation::Current => self.take_current(now, &view),
             LogRelation::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),
@@ -111,5 +114,52 @@ impl Machine {
             }
             TakeoverResult::Lost => self.silence.reset(),
         }
+    }
+}
+
+/// Splits entries into batches that a copy applies in one transaction each. An entry that is too large is a batch of its own.
+fn split_into_batches(entries: Vec<Entry>, settings: &Settings) -> Vec<Vec<Entry>> {
+    let mut batches: Vec<Vec<Entry>> = Vec::new();
+    let mut bytes = 0;
+    for entry in entries {
+        let more = entry.record.payload.len();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < settings.apply_entries_max && bytes + more <= settings.apply_bytes_max => {
+                batch.push(entry);
+                bytes += more;
+            }
+            Some(_) | None => {
+                batches.push(vec![entry]);
+                bytes = more;
+            }
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Hash, Nonce, Record, RecordKind};
+
+    #[test]
+    fn batches_have_a_limit_of_entries_and_of_bytes() {
+        let settings = Settings { apply_entries_max: 3, apply_bytes_max: 10, ..Settings::default() };
+        let entry = |(revision, bytes): (u64, usize)| {
+            let nonce = Nonce { session: 1, counter: revision };
+            let payload = vec![0; bytes];
+            Entry { revision, record: Record { kind: RecordKind::Data, term: 1, previous: Hash::ZERO, nonce, payload } }
+        };
+        let check = |sizes: &[usize], expected: &[&[u64]]| {
+            let entries: Vec<Entry> = (1..).zip(sizes.iter().copied()).map(entry).collect();
+            let batches = split_into_batches(entries, &settings);
+            let revisions: Vec<Vec<u64>> =
+                batches.iter().map(|batch| batch.iter().map(|entry| entry.revision).collect()).collect();
+            assert_eq!(revisions, expected, "{sizes:?}");
+        };
+        check(&[], &[]);
+        check(&[1; 7], &[&[1, 2, 3], &[4, 5, 6], &[7]]);
+        check(&[5, 5, 1, 9], &[&[1, 2], &[3, 4]]);
+        check(&[11, 1, 11, 11], &[&[1], &[2], &[3], &[4]]);
     }
 }

@@ -7,8 +7,8 @@
 //!       └────────── deposed, resigned, or unable to write for too long ◀────────────────┴────────────┘
 //! ```
 //!
-//! A machine has at most one request under way, and delivers one entry at a time. It sends no beats while its copy applies
-//! an entry: a server that hangs must not stay leader. All writes are fenced by the log, so this module only decides what to
+//! A machine has at most one request under way, and delivers entries in batches, one at a time. It sends no beats while its copy
+//! applies a batch: a server that hangs must not stay leader. All writes are fenced by the log, so this module only decides what to
 //! try; a wrong guess costs time, not correctness.
 
 mod chain;
@@ -60,8 +60,8 @@ pub enum Step {
 /// A result for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Apply this entry durably, then call [`Machine::applied`] or [`Machine::apply_failed`].
-    Apply(Entry),
+    /// Apply these entries in order and together, then call [`Machine::applied`] or [`Machine::apply_failed`].
+    Apply(Vec<Entry>),
     /// This server leads and may commit.
     Lead(LeadershipStart),
     /// The end of a commit.
@@ -246,8 +246,8 @@ impl Machine {
             return None;
         }
         let delivery = self.deliveries.pop_front()?;
-        if let Delivery::Apply(entry) = &delivery {
-            self.applying = Some(entry.position());
+        if let Delivery::Apply(entries) = &delivery {
+            self.applying = entries.last().map(Entry::position);
         }
         if let (Delivery::Lead(_), Role::Holding(holding)) = (&delivery, &mut self.role) {
             holding.announce();
@@ -283,14 +283,15 @@ impl Machine {
         }
     }
 
-    /// The local copy has applied the entry that was delivered.
+    /// The local copy has applied the entries that were delivered.
     pub fn applied(&mut self) {
         if let Some(position) = self.applying.take() {
             self.position = position;
         }
     }
 
-    /// The local copy could not apply the entry that was delivered. A commit in progress has happened nevertheless.
+    /// The local copy could not apply all entries that were delivered. A commit in progress has happened nevertheless. Start
+    /// again at the copy's position with [`Machine::restart`].
     pub fn apply_failed(&mut self) {
         self.applying = None;
         self.deliveries.retain(|delivery| matches!(delivery, Delivery::Outcome(_)));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::contract::{
     AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
-    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
+    READ_BYTES_MAX, READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Position, Record};
@@ -199,9 +199,16 @@ impl MemoryContents {
     }
 
     fn tail(&self, from: u64) -> Tail {
-        let entries = self.records.range(from..).take(READ_ENTRIES_MAX);
-        let entries = entries.map(|(revision, record)| Entry { revision: *revision, record: record.clone() });
-        Tail { view: self.view.clone(), entries: entries.collect() }
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for (revision, record) in self.records.range(from..).take(READ_ENTRIES_MAX) {
+            bytes += record.payload.len();
+            if bytes > READ_BYTES_MAX && !entries.is_empty() {
+                break;
+            }
+            entries.push(Entry { revision: *revision, record: record.clone() });
+        }
+        Tail { view: self.view.clone(), entries }
     }
 
     fn append(&mut self, token: Token, expected: &Position, record: &Record) -> AppendResult {

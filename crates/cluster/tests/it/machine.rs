@@ -130,7 +130,8 @@ fn a_commit_that_happened_before_the_takeover_is_a_success() {
     let deliveries = bench.deliveries();
     let Outcome::Committed(position) = outcome(&deliveries) else { panic!("{deliveries:?}") };
     assert_eq!(*position, bench.machine.position());
-    assert!(matches!(&deliveries[0], Delivery::Apply(Entry { record, .. }) if record.payload == b"payload"));
+    assert!(matches!(&deliveries[0], Delivery::Apply(entries)
+        if matches!(&entries[..], [Entry { record, .. }] if record.payload == b"payload")));
     assert_eq!(deliveries.last(), Some(&Delivery::Lost(LeadershipLoss::Deposed)));
 }
 

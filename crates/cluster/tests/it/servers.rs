@@ -36,6 +36,10 @@ impl Clock for TestClock {
 struct Copy {
     entries: Vec<Entry>,
     is_full: bool,
+    /// The revision of an entry that the copy cannot apply.
+    refused: Option<u64>,
+    /// The number of entries in each transaction.
+    batches: Vec<usize>,
     cannot_sync: bool,
     /// The last revision that is durable.
     synced: u64,
@@ -56,12 +60,15 @@ impl Copy {
 }
 
 impl Replica for Copy {
-    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
-        if self.is_full {
+    fn apply(&mut self, entries: &[Entry]) -> Result<(), String> {
+        if self.is_full || entries.iter().any(|entry| self.refused.is_some_and(|refused| refused == entry.revision)) {
             return Err("no space left on device".into());
         }
-        assert!(self.position().precedes(entry), "{entry:?} after {:?}", self.position());
-        self.entries.push(entry.clone());
+        for entry in entries {
+            assert!(self.position().precedes(entry), "{entry:?} after {:?}", self.position());
+            self.entries.push(entry.clone());
+        }
+        self.batches.push(entries.len());
         Ok(())
     }
 
@@ -259,6 +266,41 @@ fn a_copy_that_cannot_apply_ends_the_leadership_but_not_the_commit() {
         "the leader has resigned, so there is no silence to wait for"
     );
     assert_eq!(b.copy.payloads(), ["one"]);
+}
+
+#[test]
+fn a_follower_that_was_away_applies_many_entries_in_one_transaction() {
+    let mut site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    for number in 0..8 {
+        commit(&mut writer, &mut a, &number.to_string());
+    }
+    // With the first record of the term, there are nine.
+    for (entries_max, bytes_max, batches) in [(100, 100, vec![9]), (4, 100, vec![4, 4, 1]), (100, 3, vec![4, 3, 2])] {
+        site.settings.apply_entries_max = entries_max;
+        site.settings.apply_bytes_max = bytes_max;
+        let (mut follower, mut b) = site.follower("b", Copy::default());
+        assert!(matches!(follow_for(&mut follower, &mut b, 1), Following::Idle));
+        assert_eq!(b.copy.entries, a.copy.entries);
+        assert_eq!(b.copy.batches, batches);
+        assert_eq!(follower.position(), b.copy.position());
+    }
+}
+
+#[test]
+fn a_copy_has_everything_before_the_entry_that_it_cannot_apply() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    for number in 0..8 {
+        commit(&mut writer, &mut a, &number.to_string());
+    }
+    let (mut follower, mut b) = site.follower("b", Copy { refused: Some(6), ..Copy::default() });
+    assert!(matches!(follow_for(&mut follower, &mut b, 1), Following::ApplyFailed(_)));
+    assert_eq!(b.copy.entries, a.copy.entries[..5]);
+    b.copy.refused = None;
+    let mut follower = follower.restart(b.copy.position());
+    assert!(matches!(follow_for(&mut follower, &mut b, 1), Following::Idle));
+    assert_eq!(b.copy.entries, a.copy.entries);
 }
 
 #[test]

@@ -50,8 +50,18 @@ fn runs_reach_the_interesting_cases() {
     for seed in 0..100 {
         total.add(&world::simulate(seed, false).expect("the run succeeds"));
     }
-    let world::Summary { committed, failed, unknown, deposed, takeovers, truncations, transfers, diverged, hash: _ } =
-        total;
+    let world::Summary {
+        committed,
+        failed,
+        unknown,
+        deposed,
+        takeovers,
+        truncations,
+        transfers,
+        diverged,
+        batches,
+        hash: _,
+    } = total;
     for (name, number) in [
         ("committed", committed),
         ("failed", failed),
@@ -61,6 +71,7 @@ fn runs_reach_the_interesting_cases() {
         ("truncations", truncations),
         ("transfers", transfers),
         ("diverged", diverged),
+        ("batches", batches),
     ] {
         assert!(number >= 5, "only {number} {name} in 100 runs: {total:?}");
     }

@@ -56,8 +56,10 @@ pub struct Node {
     pub waits_for: Option<u64>,
     pub paused_until: u64,
     pub cut_until: u64,
-    /// An entry is being applied for a long time.
+    /// Entries are being applied for a long time.
     pub is_hung: bool,
+    /// Entries whose transaction has not been committed yet. A crash undoes it.
+    pub uncommitted: Vec<Entry>,
     /// The client request in progress.
     pub request: Option<u64>,
     pub has_stopped: bool,
@@ -82,6 +84,7 @@ impl Node {
             paused_until: 0,
             cut_until: 0,
             is_hung: false,
+            uncommitted: Vec::new(),
             request: None,
             has_stopped: false,
             was_wiped: false,
@@ -107,6 +110,7 @@ impl Node {
         self.process += 1;
         self.request = None;
         self.is_hung = false;
+        self.uncommitted.clear();
     }
 
     /// This server's clock at a true time.

@@ -1,5 +1,7 @@
 //! The world of a run: servers, the log, the network between them, and clients, driven by a queue of events.
 
+mod applying;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -35,6 +37,8 @@ pub struct Summary {
     pub truncations: u64,
     pub transfers: u64,
     pub diverged: u64,
+    /// Transactions with more than one entry.
+    pub batches: u64,
     pub hash: u64,
 }
 
@@ -48,6 +52,7 @@ impl Summary {
         self.truncations += other.truncations;
         self.transfers += other.transfers;
         self.diverged += other.diverged;
+        self.batches += other.batches;
     }
 }
 
@@ -77,6 +82,11 @@ enum Event {
         node: usize,
         process: u64,
     },
+    /// A server starts again after its copy could not apply an entry.
+    Recover {
+        node: usize,
+        process: u64,
+    },
     Client,
     Trouble,
     Restart {
@@ -93,7 +103,9 @@ struct Faults {
     late: u64,
     refused: u64,
     stale: u64,
+    /// Of a thousand transactions of copies: those that take long, and those that fail.
     hangs: u64,
+    apply_failures: u64,
     trouble_every_ms: u64,
 }
 
@@ -131,6 +143,7 @@ impl World {
             pause: Duration::from_secs(5),
             truncate_every: Duration::from_millis(rng.one(&[2_000, 5_000, 30_000])),
             truncate_records_min: rng.one(&[1, 5, 20]),
+            apply_entries_max: rng.one(&[1, 3, 256]),
             ..Settings::default()
         };
         let rough = rng.one(&[0, 1, 1, 2, 5]);
@@ -141,6 +154,7 @@ impl World {
             refused: rng.below(1 + rough),
             stale: rng.one(&[0, 0, 0, 5]),
             hangs: rng.one(&[0, 1, 2]),
+            apply_failures: rng.one(&[0, 0, 5]),
             trouble_every_ms: rng.one(&[1_500, 3_000, 6_000]),
         };
         let number = rng.one(&[2, 3, 3, 5]);
@@ -225,6 +239,9 @@ impl World {
             Event::Answer { node, process, number, result } => self.answer(node, process, number, result),
             Event::Applied { node, process } => {
                 self.when_awake(node, process, Event::Applied { node, process }, Self::end_apply)
+            }
+            Event::Recover { node, process } => {
+                self.when_awake(node, process, Event::Recover { node, process }, Self::recover)
             }
             Event::Client => self.ask(),
             Event::Trouble => self.make_trouble(),
@@ -404,7 +421,7 @@ impl World {
     fn deliver(&mut self, index: usize, delivery: Delivery) -> Result<(), String> {
         self.trace(|world| format!("{} delivers {delivery:?}", world.nodes[index].name));
         match delivery {
-            Delivery::Apply(entry) => self.apply(index, &entry)?,
+            Delivery::Apply(entries) => self.apply(index, entries)?,
             Delivery::Outcome(outcome) => self.finish_request(index, &outcome)?,
             Delivery::Missing { next } => self.transfer(index, next),
             Delivery::Diverged(_) => {
@@ -418,39 +435,6 @@ impl World {
             Delivery::Lost(_) | Delivery::NoRegion => {}
         }
         Ok(())
-    }
-
-    fn apply(&mut self, index: usize, entry: &Entry) -> Result<(), String> {
-        self.nodes[index].disk.apply(entry)?;
-        let written = self.checker.history.get(entry.revision as usize - 1);
-        if !self.was_restored && written != Some(entry) {
-            return Err(format!("invariant \"one order everywhere\": {entry:?}, but the log has {written:?}"));
-        }
-        let hangs = self.is_faulty() && self.rng.below(1000) < self.faults.hangs;
-        let node = &mut self.nodes[index];
-        if hangs {
-            node.is_hung = true;
-            let (process, at) = (node.process, self.now + 500 + self.rng.below(8_000));
-            self.at(at, Event::Applied { node: index, process });
-            // As if a second thread used the machine meanwhile.
-            for step in 1..8 {
-                self.at(self.now + step * 300, Event::Poll { node: index, process });
-            }
-        } else if let Some(machine) = &mut node.machine {
-            machine.applied();
-        }
-        Ok(())
-    }
-
-    fn end_apply(&mut self, index: usize) -> Result<(), String> {
-        let node = &mut self.nodes[index];
-        if !std::mem::replace(&mut node.is_hung, false) {
-            return Ok(());
-        }
-        if let Some(machine) = &mut node.machine {
-            machine.applied();
-        }
-        self.poll(index)
     }
 
     fn finish_request(&mut self, index: usize, outcome: &Outcome) -> Result<(), String> {
@@ -545,7 +529,7 @@ impl World {
     /// A server loses its disk. An operator removes it and lets it join again.
     fn wipe(&mut self, index: usize, until: u64) -> Result<(), String> {
         let others = self.nodes.iter().filter(|node| !node.was_wiped && !node.has_stopped).count();
-        if others < self.nodes.len() {
+        if others < self.nodes.len() || !self.has_successor(index) {
             return Ok(());
         }
         let node = &mut self.nodes[index];
@@ -555,6 +539,18 @@ impl World {
         self.log.clone().remove(&node.name).map_err(|error| error.to_string())?;
         self.at(until, Event::Restart { node: index });
         Ok(())
+    }
+
+    /// Whether another server's copy and the log together have everything. A server whose first report was lost can be so far
+    /// behind that the log no longer has its next entry.
+    fn has_successor(&self, index: usize) -> bool {
+        let continues = |node: &Node| {
+            let next = node.disk.position.revision + 1;
+            let tail = self.log.clone().read(next).unwrap_or_default();
+            let is_current = tail.view.head.is_none_or(|head| head.revision < next);
+            is_current || tail.entries.first().is_some_and(|entry| entry.revision == next)
+        };
+        self.nodes.iter().enumerate().any(|(other, node)| other != index && continues(node))
     }
 
     fn restart(&mut self, index: usize) -> Result<(), String> {

@@ -38,6 +38,9 @@ pub struct World {
     model: Model,
     memory: Memory,
     steps: u64,
+    /// The copy of a server that only follows, and the writes that it has not replayed yet.
+    followed: Region,
+    missed: Vec<Write>,
 }
 
 impl World {
@@ -45,7 +48,8 @@ impl World {
         let region = Region::new(settings.clone());
         let store = region.entities().map(|entity| (entity.key(), entity)).collect();
         let (model, memory) = (Model::new(settings.clone()), Memory::default());
-        World { settings, region, clock, print, trace_hash: None, store, model, memory, steps: 0 }
+        let (followed, missed) = (region.clone(), Vec::new());
+        World { settings, region, clock, print, trace_hash: None, store, model, memory, steps: 0, followed, missed }
     }
 
     /// Applies one command and checks the result in every way.
@@ -97,6 +101,8 @@ impl World {
             Fate::Stored | Fate::AnswerLost => {
                 (self.store, self.model) = (stored, model);
                 self.region = transition.region;
+                self.missed.extend(transition.writes.iter().map(without_live));
+                self.check_replay().map_err(context)?;
                 if fate == Fate::AnswerLost || self.steps.is_multiple_of(16) {
                     self.reload().map_err(context)?;
                 }
@@ -149,7 +155,6 @@ impl World {
         if !keys.is_sorted_by(|one, two| one < two) {
             return Err(format!("writes are not in the order of their keys, each once: {keys:?}"));
         }
-        self.check_replay(transition)?;
         let shown: BTreeMap<Key, Entity> = transition.region.entities().map(|it| (it.key(), it)).collect();
         match first_difference(&stored, &shown) {
             Some(what) => Err(format!("what is stored is not what is shown: {what}")),
@@ -157,25 +162,24 @@ impl World {
         }
     }
 
-    /// A server that only follows must get an equal region from the writes, with all indexes. A stored scope has no live
-    /// events.
-    fn check_replay(&self, transition: &Transition) -> Result<(), String> {
+    /// A server that only follows must get an equal region from the writes of several commits, with all indexes.
+    fn check_replay(&mut self) -> Result<(), String> {
         if !self.steps.is_multiple_of(REPLAY_EVERY) {
             return Ok(());
         }
-        let stored = |write: &Write| match write {
-            Write::Put(Entity::Scope(scope)) => {
-                Write::Put(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(**scope).clone() })))
-            }
-            Write::Put(_) | Write::Delete(_) => write.clone(),
-        };
-        let writes: Vec<Write> = transition.writes.iter().map(stored).collect();
-        let replayed = self.region.replay(&writes).map_err(|why| why.to_string())?;
-        if format!("{replayed:?}") == format!("{:?}", transition.region) {
+        let replayed = self.followed.replay(&self.missed).map_err(|why| why.to_string())?;
+        if format!("{replayed:?}") == format!("{:?}", self.region) {
+            self.follow();
             return Ok(());
         }
-        same(&replayed, &transition.region).map_err(|what| format!("another region after a replay: {what}"))?;
+        same(&replayed, &self.region).map_err(|what| format!("another region after a replay: {what}"))?;
         Err("another index after a replay".into())
+    }
+
+    /// Lets the server that only follows have everything.
+    fn follow(&mut self) {
+        self.followed = self.region.clone();
+        self.missed.clear();
     }
 
     fn check_untouched(&self) -> Result<(), String> {
@@ -192,6 +196,7 @@ impl World {
         let loaded = Region::load(self.settings.clone(), entities).map_err(|why| why.to_string())?;
         same(&self.region, &loaded).map_err(|what| format!("another region after a reload: {what}"))?;
         self.region = loaded;
+        self.follow();
         Ok(())
     }
 
@@ -262,4 +267,14 @@ fn first_difference(one: &BTreeMap<Key, Entity>, two: &BTreeMap<Key, Entity>) ->
         other => Some(format!("{entity:?}\n  against {other:?}")),
     };
     one.iter().find_map(differs).or(only_two)
+}
+
+/// A write as it is stored: a stored scope has no live events.
+fn without_live(write: &Write) -> Write {
+    match write {
+        Write::Put(Entity::Scope(scope)) => {
+            Write::Put(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(**scope).clone() })))
+        }
+        Write::Put(_) | Write::Delete(_) => write.clone(),
+    }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use forewarn_cluster::encoding::{decode_position, encode_position};
 use forewarn_cluster::{Entry, Position, Replica};
 use forewarn_core::{Region, Settings, Snapshot, Timestamp};
-use forewarn_store::{Batch, Change, ClockKind as StoredClock, Owner, Replicated, StoreError, read_rules, rules_of};
+use forewarn_store::{
+    Attachment, Batch, Change, ClockKind as StoredClock, Owner, Replicated, StoreError, read_rules, rules_of,
+};
 
 use super::Transfer;
 use crate::clock::{Clock, ClockSetting};
-use crate::publish::{Publisher, publish_commit};
+use crate::publish::{Publisher, publish_commits};
 
 /// How far the clock of a follower may differ from the region's time.
 const CLOCK_DIFFERENCE_MS_MAX: i64 = 500;
@@ -82,31 +84,43 @@ impl LocalCopy {
         Ok(payload)
     }
 
-    fn try_apply(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        let own = self.pending.take().filter(|pending| pending.payload == entry.record.payload);
-        let (change, region) = match own {
-            Some(PreparedCommit { change, region, .. }) => (change, region),
-            None => {
-                let change = Change::decode(&entry.record.payload)?;
-                let region = self.newest.region.replay(&change.writes)?;
-                (change, region)
-            }
-        };
-        self.check_clock(change.clock)?;
-        self.store.apply(entry.revision, &encode_position(&entry.position()), &change)?;
-        if change.attachments.iter().any(|attachment| attachment.owner == Owner::Region) {
+    /// Stores the changes of consecutive entries in one transaction, and publishes the region after the last one.
+    fn try_apply(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let (changes, region) = self.prepare_changes(entries)?;
+        for change in &changes {
+            self.check_clock(change.clock)?;
+        }
+        self.store.apply(first.revision, &encode_position(&last.position()), &changes)?;
+        let attachments = || changes.iter().flat_map(|change| &change.attachments);
+        if attachments().any(|attachment| attachment.owner == Owner::Region) {
             self.publisher.note_region_attachments();
         }
-        if self.has_rules(&change)? {
+        if self.has_rules(attachments())? {
             return self.reload();
         }
-        self.newest = publish_commit(&self.publisher, &self.newest, entry.revision, region, &change.writes);
+        let writes = changes.iter().flat_map(|change| &change.writes);
+        self.newest = publish_commits(&self.publisher, &self.newest, last.revision, region, writes);
         self.clock.move_to(self.newest.region.now());
         Ok(())
     }
 
-    fn has_rules(&self, change: &Change) -> Result<bool, StoreError> {
-        for attachment in &change.attachments {
+    /// The changes of entries, and the region after them. A commit of this server is neither decoded nor replayed.
+    fn prepare_changes(&mut self, entries: &[Entry]) -> Result<(Vec<Change>, Region), StoreError> {
+        let own = self.pending.take();
+        if let ([entry], Some(PreparedCommit { payload, change, region })) = (entries, own)
+            && payload == entry.record.payload
+        {
+            return Ok((vec![change], region));
+        }
+        let changes: Vec<Change> =
+            entries.iter().map(|entry| Change::decode(&entry.record.payload)).collect::<Result<_, _>>()?;
+        let region = self.newest.region.replay(changes.iter().flat_map(|change| &change.writes))?;
+        Ok((changes, region))
+    }
+
+    fn has_rules<'a>(&self, attachments: impl Iterator<Item = &'a Attachment>) -> Result<bool, StoreError> {
+        for attachment in attachments {
             if rules_of(attachment, &self.configured)?.is_some() {
                 return Ok(true);
             }
@@ -163,8 +177,8 @@ impl LocalCopy {
 }
 
 impl Replica for LocalCopy {
-    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
-        self.try_apply(entry).map_err(|error| error.to_string())
+    fn apply(&mut self, entries: &[Entry]) -> Result<(), String> {
+        self.try_apply(entries).map_err(|error| error.to_string())
     }
 
     fn sync(&mut self) -> Result<(), String> {

@@ -339,12 +339,15 @@ struct OldServer {
 struct OldCopy(MemoryStore);
 
 impl Replica for OldCopy {
-    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
-        let format = entry.record.payload.first().copied().unwrap_or(PAYLOAD_FORMAT_MIN);
-        assert_eq!(format, PAYLOAD_FORMAT_MIN, "the older version cannot read record {}", entry.revision);
-        let change = Change::decode(&entry.record.payload).map_err(|error| error.to_string())?;
-        let position = encode_position(&entry.position());
-        self.0.apply(entry.revision, &position, &change).map_err(|error| error.to_string())
+    fn apply(&mut self, entries: &[Entry]) -> Result<(), String> {
+        for entry in entries {
+            let format = entry.record.payload.first().copied().unwrap_or(PAYLOAD_FORMAT_MIN);
+            assert_eq!(format, PAYLOAD_FORMAT_MIN, "the older version cannot read record {}", entry.revision);
+            let change = Change::decode(&entry.record.payload).map_err(|error| error.to_string())?;
+            let position = encode_position(&entry.position());
+            self.0.apply(entry.revision, &position, &[change]).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use forewarn_core::Timestamp;
 
-use super::MemoryStore;
+use super::{MemoryStore, State};
 use crate::replica::out_of_order;
 use crate::{Change, Replicated, SnapshotWriter, StoreError, archive};
 
@@ -22,28 +22,14 @@ impl Replicated for MemoryStore {
         Ok(())
     }
 
-    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+    fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.revision + 1 != revision {
             return Err(out_of_order(state.revision, revision));
         }
-        for write in &change.writes {
-            state.write(write);
+        for change in changes {
+            state.apply(change);
         }
-        for attachment in &change.attachments {
-            state.attach(attachment);
-        }
-        for row in &change.rows {
-            state.remember(row.clone());
-        }
-        if change.stamp.is_some() {
-            state.stamp.clone_from(&change.stamp);
-        }
-        state.clock = change.clock.or(state.clock);
-        if let Some(through) = change.forget_through {
-            state.history.retain(|row| row.number > through);
-        }
-        state.revision = revision;
         state.position = Some(position.to_owned());
         Ok(())
     }
@@ -77,6 +63,28 @@ impl Replicated for MemoryStore {
         let loaded = std::mem::take(&mut *loaded.state());
         *self.state() = loaded;
         Ok(())
+    }
+}
+
+impl State {
+    fn apply(&mut self, change: &Change) {
+        for write in &change.writes {
+            self.write(write);
+        }
+        for attachment in &change.attachments {
+            self.attach(attachment);
+        }
+        for row in &change.rows {
+            self.remember(row.clone());
+        }
+        if change.stamp.is_some() {
+            self.stamp.clone_from(&change.stamp);
+        }
+        self.clock = change.clock.or(self.clock);
+        if let Some(through) = change.forget_through {
+            self.history.retain(|row| row.number > through);
+        }
+        self.revision += 1;
     }
 }
 

@@ -1,11 +1,12 @@
 //! The store as a server's copy of a replicated region. The position in the log is the row `log_position` of `meta`; a store
 //! that does not belong to a cluster has no such row.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forewarn_core::{Timestamp, Write};
+use forewarn_core::{Key, Timestamp, Write};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::read_error;
@@ -31,7 +32,7 @@ impl Replicated for SqliteStore {
         schema::set_meta(&self.connection, POSITION, position).map_err(read_error)
     }
 
-    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+    fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
         if !self.is_copy {
             schema::sync_on_demand(&self.connection).map_err(read_error)?;
             self.is_copy = true;
@@ -42,11 +43,11 @@ impl Replicated for SqliteStore {
         if found + 1 != revision {
             return Err(out_of_order(found, revision));
         }
-        write_change(&transaction, change).map_err(read_error)?;
-        write::set_revision(&transaction, revision).map_err(read_error)?;
+        write_changes(&transaction, changes).map_err(read_error)?;
+        write::set_revision(&transaction, found + changes.len() as u64).map_err(read_error)?;
         schema::set_meta(&transaction, POSITION, position).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
-        self.last_at = change.rows.last().map_or(self.last_at, |row| row.at);
+        self.last_at = changes.iter().rev().find_map(|change| change.rows.last()).map_or(self.last_at, |row| row.at);
         Ok(())
     }
 
@@ -88,29 +89,48 @@ impl Replicated for SqliteStore {
     }
 }
 
-fn write_change(connection: &Connection, change: &Change) -> rusqlite::Result<()> {
-    for write in &change.writes {
-        match write {
-            Write::Put(entity) => write::put_entity(connection, entity)?,
-            Write::Delete(key) => write::delete_entity(connection, key)?,
+/// Writes the changes in order. The stamp and the clock of the last one that has them apply.
+fn write_changes(connection: &Connection, changes: &[Change]) -> rusqlite::Result<()> {
+    let last = find_last_writes(changes);
+    for (index, change) in changes.iter().enumerate() {
+        for write in &change.writes {
+            match write {
+                Write::Put(entity) if last.get(&entity.key()).is_some_and(|last| *last > index) => {}
+                Write::Put(entity) => write::put_entity(connection, entity)?,
+                Write::Delete(key) => write::delete_entity(connection, key)?,
+            }
+        }
+        for attachment in &change.attachments {
+            write::attach(connection, attachment)?;
+        }
+        for row in &change.rows {
+            write::insert_history_row(connection, Some(row.number), row)?;
+        }
+        if let Some(through) = change.forget_through {
+            forget_through(connection, through)?;
         }
     }
-    for attachment in &change.attachments {
-        write::attach(connection, attachment)?;
-    }
-    for row in &change.rows {
-        write::insert_history_row(connection, Some(row.number), row)?;
-    }
-    if let Some(stamp) = &change.stamp {
+    if let Some(stamp) = changes.iter().rev().find_map(|change| change.stamp.as_ref()) {
         schema::set_meta(connection, "clock_stamp", &stamp.to_text())?;
     }
-    if let Some(clock) = change.clock {
+    if let Some(clock) = changes.iter().rev().find_map(|change| change.clock) {
         schema::set_meta(connection, "clock", clock.as_str())?;
     }
-    if let Some(through) = change.forget_through {
-        forget_through(connection, through)?;
-    }
     Ok(())
+}
+
+/// The last of several changes that writes each entity: what earlier ones put would be replaced in the same transaction. A
+/// deletion is never left out, because it also deletes attachments.
+fn find_last_writes(changes: &[Change]) -> BTreeMap<Key, usize> {
+    if changes.len() < 2 {
+        return BTreeMap::new();
+    }
+    let writes = changes.iter().enumerate().flat_map(|(index, change)| change.writes.iter().map(move |it| (index, it)));
+    let keyed = writes.map(|(index, write)| match write {
+        Write::Put(entity) => (entity.key(), index),
+        Write::Delete(key) => (key.clone(), index),
+    });
+    keyed.collect()
 }
 
 fn forget_through(connection: &Connection, through: u64) -> rusqlite::Result<()> {

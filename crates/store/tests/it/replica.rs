@@ -1,14 +1,18 @@
 //! Stores as copies of a replicated region: every store applies the same records, and a copy can be installed elsewhere.
 
+use std::collections::BTreeSet;
 use std::io::BufReader;
 use std::path::Path;
 
-use forewarn_core::{Entity, StepTarget, Timestamp, Write};
+use forewarn_core::{Entity, Key, StepTarget, Timestamp, Write};
 use forewarn_store::conformance::sample;
 use forewarn_store::{
     Attachment, Batch, Change, ClockKind, ClockStamp, HistoryQuery, HistoryRow, MemoryStore, Owner, Replicated,
     SqliteStore, archive,
 };
+
+/// The distance between simulated crashes in a log, less than a page.
+const STEP: usize = 3000;
 
 fn full_change() -> Change {
     let stamp = ClockStamp { boot_id: "b".into(), boot_ms: 5, time: Timestamp(7) };
@@ -93,7 +97,7 @@ fn applied_records_equal_commits() {
         let mut single = MemoryStore::new();
         forewarn_store::Store::commit(&mut single, 0, &sample::batch()).unwrap();
         let change = Change::of_batch(sample::batch(), store.newest_row().unwrap());
-        store.apply(1, "first", &Change::decode(&change.encode().unwrap()).unwrap()).unwrap();
+        store.apply(1, "first", &[Change::decode(&change.encode().unwrap()).unwrap()]).unwrap();
         assert_eq!(contents(store), contents(&mut single));
         assert_eq!(store.position().unwrap().as_deref(), Some("first"));
         assert_eq!(store.newest_row().unwrap().1, change.rows.len() as u64);
@@ -104,10 +108,10 @@ fn applied_records_equal_commits() {
 fn a_record_is_applied_once_and_in_order() {
     for_each_store(|store, _| {
         assert_eq!(store.position().unwrap(), None);
-        store.apply(1, "first", &full_change()).unwrap();
+        store.apply(1, "first", &[full_change()]).unwrap();
         let before = contents(store);
         for revision in [1, 3] {
-            assert!(store.apply(revision, "wrong", &full_change()).is_err());
+            assert!(store.apply(revision, "wrong", &[full_change()]).is_err());
         }
         assert_eq!((contents(store), store.position().unwrap().as_deref()), (before, Some("first")));
         assert_eq!(store.clock_kind().unwrap(), Some(ClockKind::Manual));
@@ -115,14 +119,102 @@ fn a_record_is_applied_once_and_in_order() {
     });
 }
 
+/// The entities of the samples in several records, changed and deleted again, with attachments.
+fn several_changes() -> Vec<Change> {
+    let entities = sample::entities();
+    let machine = entities.iter().find_map(|entity| match entity {
+        Entity::Machine(machine) => Some(machine.id),
+        _ => None,
+    });
+    let machine = machine.expect("the samples have a machine");
+    let attach = |name: &str| Attachment::put(Owner::Machine(machine), name, "1");
+    let put = |entity: &Entity| Write::Put(entity.clone());
+    let is_machine = |entity: &&Entity| matches!(entity, Entity::Machine(it) if it.id == machine);
+    let again: Vec<Write> = entities.iter().filter(is_machine).map(put).collect();
+    let stamp = |ms| Some(ClockStamp { boot_id: "b".into(), boot_ms: ms, time: Timestamp(ms) });
+    vec![
+        Change { attachments: vec![attach("first")], ..full_change() },
+        Change { writes: again.clone(), attachments: vec![attach("second")], stamp: stamp(8), ..Change::default() },
+        Change { writes: again.iter().map(|_| Write::Delete(Key::Machine(machine))).collect(), ..Change::default() },
+        Change { writes: again, attachments: vec![attach("third")], stamp: stamp(9), ..Change::default() },
+        Change { forget_through: Some(2), ..Change::default() },
+    ]
+}
+
+#[test]
+fn records_applied_together_equal_records_applied_one_by_one() {
+    let changes = several_changes();
+    let mut single = MemoryStore::new();
+    for (revision, change) in (1..).zip(&changes) {
+        single.apply(revision, &revision.to_string(), std::slice::from_ref(change)).unwrap();
+    }
+    for split in 0..=changes.len() {
+        for_each_store(|store, _| {
+            let (first, rest) = changes.split_at(split);
+            for (revision, part) in [(1, first), (1 + split as u64, rest)] {
+                if !part.is_empty() {
+                    store.apply(revision, &(revision + part.len() as u64 - 1).to_string(), part).unwrap();
+                }
+            }
+            assert_eq!(store.position().unwrap(), Some(changes.len().to_string()));
+            assert_eq!(store.clock_stamp().unwrap().map(|stamp| stamp.boot_ms), Some(9));
+            assert_eq!(contents(store), contents(&mut single.clone()), "split after {split}");
+            assert_eq!(store.newest_row().unwrap(), single.clone().newest_row().unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_stored_undoes_those_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    store.apply(1, "1", &[full_change()]).unwrap();
+    let before = contents(&mut store);
+    let [_, second, third, ..] = &several_changes()[..] else { panic!("there are several changes") };
+    // The numbers of its history rows are taken.
+    let failed = store.apply(2, "4", &[second.clone(), third.clone(), full_change()]);
+    assert!(failed.is_err());
+    assert_eq!((contents(&mut store), store.position().unwrap().as_deref()), (before, Some("1")));
+    store.apply(2, "3", &[second.clone(), third.clone()]).unwrap();
+}
+
+/// SQLite appends the pages of a transaction to its log, so a crash leaves a prefix of what was appended.
+#[test]
+fn a_crash_in_the_middle_leaves_all_records_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut store = SqliteStore::open(&data).unwrap();
+    let changes = several_changes();
+    store.apply(1, "1", &changes[..1]).unwrap();
+    let log = data.join("forewarn.db-wal");
+    let (before, length_before) = (contents(&mut store), std::fs::metadata(&log).unwrap().len());
+    store.apply(2, "5", &changes[1..]).unwrap();
+    let (after, written) = (contents(&mut store), std::fs::read(&log).unwrap());
+    assert_ne!(before, after);
+    let mut found = BTreeSet::new();
+    for (crash, length) in (length_before as usize..=written.len()).step_by(STEP).chain([written.len()]).enumerate() {
+        let crashed = directory.path().join(crash.to_string());
+        std::fs::create_dir(&crashed).unwrap();
+        std::fs::copy(data.join("forewarn.db"), crashed.join("forewarn.db")).unwrap();
+        std::fs::write(crashed.join("forewarn.db-wal"), &written[..length]).unwrap();
+        let mut store = SqliteStore::open(&crashed).unwrap();
+        let position = store.position().unwrap().unwrap();
+        let expected = if position == "5" { &after } else { &before };
+        assert_eq!(&contents(&mut store), expected, "cut to {length} of {} bytes", written.len());
+        assert_eq!(position == "5", length == written.len());
+        found.insert(position);
+    }
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
 #[test]
 fn forgetting_history_deletes_the_same_rows_everywhere() {
     for_each_store(|store, _| {
-        store.apply(1, "1", &full_change()).unwrap();
+        store.apply(1, "1", &[full_change()]).unwrap();
         let all = rows(store);
         let through = store.find_oldest(Timestamp(i64::MAX), 3).unwrap().unwrap();
         assert_eq!(through, all[2].number);
-        store.apply(2, "2", &Change { forget_through: Some(through), ..Change::default() }).unwrap();
+        store.apply(2, "2", &[Change { forget_through: Some(through), ..Change::default() }]).unwrap();
         assert_eq!(rows(store), all[3..]);
         assert_eq!(store.newest_row().unwrap().1, all.len() as u64, "numbers are not reused");
         assert_eq!(store.find_oldest(Timestamp(i64::MIN), 3).unwrap(), None);
@@ -132,17 +224,17 @@ fn forgetting_history_deletes_the_same_rows_everywhere() {
 #[test]
 fn an_installed_copy_replaces_everything_and_continues() {
     for_each_store(|store, directory| {
-        store.apply(1, "1", &full_change()).unwrap();
+        store.apply(1, "1", &[full_change()]).unwrap();
         let copy = directory.join("copy");
         store.copier().copy_to(&copy).unwrap();
         let at_copy = contents(store);
-        store.apply(2, "2", &Change { forget_through: Some(2), ..Change::default() }).unwrap();
+        store.apply(2, "2", &[Change { forget_through: Some(2), ..Change::default() }]).unwrap();
         let (reader, newest) = (store.reader(), store.newest_row().unwrap());
         store.install(&copy).unwrap();
         assert_eq!((contents(store), store.position().unwrap().as_deref()), (at_copy, Some("1")));
         assert_eq!(store.newest_row().unwrap(), newest);
         assert_eq!(reader.history(&HistoryQuery::default()).unwrap(), rows(store), "open readers see the copy");
-        store.apply(2, "2", &Change::default()).unwrap();
+        store.apply(2, "2", &[Change::default()]).unwrap();
     });
 }
 
@@ -160,7 +252,7 @@ fn a_store_outside_a_cluster_is_not_changed_by_a_copy() {
 #[test]
 fn a_file_that_is_no_copy_changes_nothing() {
     for_each_store(|store, directory| {
-        store.apply(1, "1", &full_change()).unwrap();
+        store.apply(1, "1", &[full_change()]).unwrap();
         let before = contents(store);
         std::fs::write(directory.join("other"), "not a copy").unwrap();
         assert!(store.install(&directory.join("other")).is_err());
