@@ -35,6 +35,7 @@ cases![
     records_over_one_megabyte_survive,
     a_payload_over_the_limit_is_refused,
     followers_wake_up_for_records,
+    followers_get_every_record_once_and_in_order,
     followers_wake_up_when_the_leader_resigns,
     following_ends_without_news,
     regions_are_separate,
@@ -275,6 +276,32 @@ fn followers_wake_up_for_records(server: &TestServer<'_>) {
     let begun = Instant::now();
     assert_eq!(server.open().follow(1, PATIENCE).expect("follow").entries.len(), 2);
     assert!(begun.elapsed() < PATIENCE, "entries that exist already must not be waited for");
+}
+
+/// Records that arrive while a follower waits, and others that it must read.
+fn followers_get_every_record_once_and_in_order(server: &TestServer<'_>) {
+    let (mut writer, mut follower) = (server.open(), server.open());
+    let token = lead(&mut *writer, "a");
+    let (small, large) = (150, noise(2 << 20));
+    std::thread::scope(|scope| {
+        let following = scope.spawn(move || {
+            let mut last = Position::START;
+            let begun = Instant::now();
+            while last.revision <= small && begun.elapsed() < PATIENCE {
+                let tail = follower.follow(last.revision + 1, Duration::from_millis(50)).expect("follow");
+                for entry in &tail.entries {
+                    assert!(last.precedes(entry), "{entry:?} after {last:?}");
+                    last = entry.position();
+                }
+                assert!(tail.view.head.is_some_and(|head| head.revision >= last.revision), "{:?}", tail.view);
+                assert_eq!(tail.view.token(), Some(token));
+            }
+            last
+        });
+        let head = append_many(&mut *writer, token, small);
+        let head = append(&mut *writer, token, &head, &large);
+        assert_eq!(following.join().expect("the follower ends"), head);
+    });
 }
 
 fn followers_wake_up_when_the_leader_resigns(server: &TestServer<'_>) {

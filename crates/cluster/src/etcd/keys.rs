@@ -75,9 +75,15 @@ impl Keys {
         key.rsplit_once('/').map_or(key, |(_, last)| last)
     }
 
-    /// Head and leader, which change with every commit and takeover but not with beats.
+    /// Head, leader and records, which change with commits and takeovers but not with beats.
     pub fn watched(&self) -> KeyRange {
-        (self.head(), self.key("leader\0"))
+        (self.head(), self.key("log0"))
+    }
+
+    /// The revision of a key that [`Keys::log`] made.
+    pub fn parse_log(&self, key: &[u8]) -> Option<u64> {
+        let rest = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"log/")?;
+        u64::from_str_radix(std::str::from_utf8(rest).ok()?, 16).ok()
     }
 }
 
@@ -93,7 +99,10 @@ mod tests {
     fn ranges_contain_exactly_their_keys() {
         let keys = Keys::new("r");
         assert!(contains(&keys.watched(), &keys.head()) && contains(&keys.watched(), &keys.leader()));
-        assert!(!contains(&keys.watched(), &keys.beat()) && !contains(&keys.watched(), &keys.log(1)));
+        assert!(contains(&keys.watched(), &keys.log(1)) && contains(&keys.watched(), &keys.log(u64::MAX)));
+        assert!(!contains(&keys.watched(), &keys.beat()) && !contains(&keys.watched(), &keys.member("a")));
+        assert_eq!(keys.parse_log(&keys.log(u64::MAX)), Some(u64::MAX));
+        assert_eq!(keys.parse_log(&keys.head()).or(keys.parse_log(&Keys::new("s").log(1))), None);
         assert!(contains(&keys.log_from(9), &keys.log(9)) && contains(&keys.log_from(9), &keys.log(u64::MAX)));
         assert!(!contains(&keys.log_from(9), &keys.log(8)) && !contains(&keys.log_from(9), &keys.member("a")));
         assert!(contains(&keys.log_before(16), &keys.log(15)) && !contains(&keys.log_before(16), &keys.log(16)));

@@ -163,6 +163,18 @@ pub struct WatchResponse {
     pub created: bool,
     #[prost(bool, tag = "4")]
     pub canceled: bool,
+    #[prost(message, repeated, tag = "11")]
+    pub events: Vec<WatchEvent>,
+}
+
+/// A change of a key.
+#[derive(Clone, PartialEq, Message)]
+pub struct WatchEvent {
+    /// 0: put, 1: deleted.
+    #[prost(int32, tag = "1")]
+    pub kind: i32,
+    #[prost(message, optional, tag = "2")]
+    pub kv: Option<KeyValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -10,8 +10,8 @@
 //!                 /secret/NAME   a secret of the region, sealed
 //! ```
 //!
-//! A commit is one transaction: compare token and head, then put head and record. Reads are linearizable. A watch only wakes
-//! followers up, so a lost event costs time, not correctness.
+//! A commit is one transaction: compare token and head, then put head and record. Reads are linearizable. A watch wakes followers
+//! up and brings them new records. The chain of records shows a gap, so a lost event costs time, not correctness.
 
 mod client;
 mod keys;
@@ -21,7 +21,7 @@ mod parts;
 mod txn;
 mod watch;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
@@ -30,8 +30,8 @@ use crate::contract::{
     READ_BYTES_MAX, READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::{
-    DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, encode_beat,
-    encode_leader, encode_member, encode_position, encode_record,
+    DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, decode_record,
+    encode_beat, encode_leader, encode_member, encode_position, encode_record,
 };
 use crate::record::{Entry, Position, Record};
 use client::{Client, Method};
@@ -41,7 +41,11 @@ use messages::{
 };
 pub use options::{AddressError, EtcdOptions, EtcdTls, EtcdUser};
 use txn::{Answer, always, delete, delete_range, get, get_range, is_value, is_version, put};
-use watch::Watch;
+use watch::{NewRecords, Watch};
+
+/// The age of the last read up to which a follower takes records from its watch instead of reading them. The leader's beat is
+/// seen with every read, and there are several reads per beat.
+const VIEW_AGE_MAX: Duration = Duration::from_millis(150);
 
 /// Entries in the first read, whose size is not known. Each value has up to a megabyte, and all must fit into one answer.
 const PAGE_FIRST: usize = 32;
@@ -63,8 +67,8 @@ struct EtcdConnection {
     watch_generation: u64,
     /// The head at the last read, and the number of changes that the watch had noticed before it.
     last_read: Option<(u64, u64)>,
-    /// Whether there was a leader at the last read.
-    saw_leader: bool,
+    /// The state at the last read, when it was read, and the number of other changes that the watch had noticed before it.
+    last_view: Option<(View, Instant, u64)>,
     /// Entries to ask for in the next read.
     page: usize,
     /// The revision of etcd at the last truncation. The next one compacts up to here, so that slow watchers of other
@@ -87,7 +91,7 @@ impl EtcdLog {
             watch: None,
             watch_generation: 0,
             last_read: None,
-            saw_leader: false,
+            last_view: None,
             page: PAGE_FIRST,
             compact_to: None,
         };
@@ -264,7 +268,8 @@ impl EtcdConnection {
     }
 
     async fn read(&mut self, from: u64) -> Result<Tail, LogError> {
-        let changes = self.watch.as_ref().map_or(0, Watch::changes);
+        let (changes, begun) = (self.watch.as_ref().map_or(0, Watch::changes), Instant::now());
+        let other_changes = self.watch.as_ref().map_or(0, Watch::other_changes);
         let keys = &self.keys;
         let reads =
             vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get_range(keys.log_from(from), self.page)];
@@ -291,7 +296,7 @@ impl EtcdConnection {
             entries.push(entry);
         }
         self.page = choose_page(self.page, entries.len(), bytes);
-        self.saw_leader = view.leader.is_some();
+        self.last_view = Some((view.clone(), begun, other_changes));
         self.last_read = view.head.map(|head| (head.revision, changes));
         Ok(Tail { view, entries })
     }
@@ -302,9 +307,12 @@ impl EtcdConnection {
             return self.read(from).await;
         }
         self.ensure_watch().await?;
+        if let Some(tail) = self.take_new_records(from) {
+            return Ok(tail);
+        }
         let changes = self.watch.as_ref().map_or(0, Watch::changes);
         if self.last_read.is_none_or(|(head, seen)| head >= from || seen != changes) {
-            let saw_leader = self.saw_leader;
+            let saw_leader = self.last_view.as_ref().is_some_and(|(view, ..)| view.leader.is_some());
             let tail = self.read(from).await?;
             if !tail.entries.is_empty() || saw_leader && tail.view.leader.is_none() {
                 return Ok(tail);
@@ -315,7 +323,27 @@ impl EtcdConnection {
             Some(watch) => watch.wait(seen, wait).await,
             None => tokio::time::sleep(wait).await,
         }
-        self.read(from).await
+        match self.take_new_records(from) {
+            Some(tail) => Ok(tail),
+            None => self.read(from).await,
+        }
+    }
+
+    /// The records that the watch has received, with the leader and the beat of the last read. None if that read was too long ago,
+    /// the leader has changed, or a record has parts.
+    fn take_new_records(&mut self, from: u64) -> Option<Tail> {
+        let (view, read_at, other_changes) = self.last_view.as_ref()?;
+        if read_at.elapsed() >= VIEW_AGE_MAX {
+            return None;
+        }
+        let NewRecords { records, newest, changes } = self.watch.as_ref()?.take_records(from, *other_changes)?;
+        let entries: Vec<Entry> = (from..)
+            .zip(&records)
+            .map(|(revision, kv)| Some(Entry { revision, record: decode_record(&kv.value).ok()? }))
+            .collect::<Option<_>>()?;
+        let head = entries.last().map(Entry::position);
+        self.last_read = Some((newest, changes));
+        Some(Tail { view: View { head, ..view.clone() }, entries })
     }
 
     /// Without a watch, following still works, at the pace of the waits.
@@ -325,7 +353,8 @@ impl EtcdConnection {
         if !is_current || !self.watch.as_ref().is_some_and(Watch::is_running) {
             self.last_read = None;
             self.watch_generation = self.client.generation();
-            self.watch = Watch::start(&connection, self.keys.watched(), self.request_timeout).await;
+            self.last_view = None;
+            self.watch = Watch::start(&connection, &self.keys, self.request_timeout).await;
         }
         Ok(())
     }
@@ -335,6 +364,8 @@ impl EtcdConnection {
             let length = record.payload.len();
             return Err(LogError::Refused(format!("a payload of {length} bytes is over {PAYLOAD_BYTES_MAX}")));
         }
+        // A leader knows its own records.
+        self.watch = None;
         let revision = expected.revision + 1;
         let value = self.store_parts(token, revision, record.nonce, encode_record(record)).await?;
         let keys = &self.keys;
