@@ -177,8 +177,8 @@ impl Engine {
     }
 
     /// Carries out a command. Once this returns, the result is durable and visible. A refused command changes nothing.
-    pub async fn submit(&self, command: Command, asked: Option<AuditEntry>) -> Result<SubmitResult, SubmitError> {
-        let CommittedBundle { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
+    pub async fn submit(&self, command: Command, audit: Option<AuditEntry>) -> Result<SubmitResult, SubmitError> {
+        let CommittedBundle { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], audit)).await?;
         let answer = answers.into_iter().next().unwrap_or(Answer::Done);
         Ok(SubmitResult { answer, snapshot })
     }
@@ -192,8 +192,8 @@ impl Engine {
     }
 
     /// Records an action outside the rules in history, with a tick that changes nothing else.
-    pub async fn note(&self, asked: AuditEntry) -> Result<(), SubmitError> {
-        self.submit(Command::Tick, Some(asked)).await.map(drop)
+    pub async fn note(&self, entry: AuditEntry) -> Result<(), SubmitError> {
+        self.submit(Command::Tick, Some(entry)).await.map(drop)
     }
 
     /// The revision of the newest snapshot, as it changes.

@@ -515,7 +515,7 @@ impl BatchWork {
             return Err(SubmitError::ServersOutdated);
         }
         let machines = named_machines(&bundle.commands, &steps);
-        self.batch.audit.extend(bundle.audit.map(|asked| asked.at(now, machines)));
+        self.batch.audit.extend(bundle.audit.map(|entry| entry.at(now, machines)));
         let answers: Vec<_> = steps.into_iter().map(|step| self.add(step)).collect();
         let attachments = (bundle.attach)(&answers);
         self.attachments.extend(attachments.into_iter().map(|it| ((it.owner.key(), it.name.clone()), it)));

@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Does what a leader must do regularly. Returns how long it may do something else, or why it no longer leads.
-    pub fn tend(&mut self) -> Result<Duration, LeadershipLoss> {
+    pub fn run_due_tasks(&mut self) -> Result<Duration, LeadershipLoss> {
         let Place::Leading(writer) = &mut self.place else { return Err(LeadershipLoss::Confused) };
         match writer.run_due_tasks(&mut self.copy) {
             Ok(next) => {

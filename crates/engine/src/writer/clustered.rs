@@ -94,7 +94,7 @@ impl Writer {
     /// Begins the term, and tries again while a commit fails although this server still leads.
     fn begin_until_done(&mut self, lead: &LeadershipStart) -> Result<(), LeadershipLoss> {
         while self.begin_term(lead).is_err() && !self.is_stopping() {
-            self.tend()?;
+            self.run_due_tasks()?;
             std::thread::sleep(BEGIN_RETRY);
         }
         Ok(())
@@ -128,7 +128,7 @@ impl Writer {
     /// Serves until the leadership or the server ends.
     fn serve_term(&mut self) -> Result<(), LeadershipLoss> {
         while !self.is_stopping() {
-            let pause = self.tend()?;
+            let pause = self.run_due_tasks()?;
             self.follow_wall_clock();
             self.pass_time();
             match self.mailbox.recv_timeout(self.sleep_time().min(pause)) {
@@ -141,9 +141,9 @@ impl Writer {
         Ok(())
     }
 
-    fn tend(&mut self) -> Result<Duration, LeadershipLoss> {
+    fn run_due_tasks(&mut self) -> Result<Duration, LeadershipLoss> {
         let Some(node) = self.node() else { return Err(LeadershipLoss::Confused) };
-        let pause = node.tend();
+        let pause = node.run_due_tasks();
         self.newest = node.newest();
         pause
     }
@@ -163,7 +163,7 @@ impl Writer {
     /// Resigns when the server stops, so that another server can take over at once.
     fn resign(&mut self) {
         self.step_down();
-        let _ = self.tend();
+        let _ = self.run_due_tasks();
         if let Some(node) = self.node() {
             node.follow();
         }
