@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::approve::{approve, approve_one};
-use super::client::Client;
+use super::client::{Client, metric};
 use super::etcd::{Cluster, NODES};
 use super::process::{SERVER_CORE, Server};
 use super::table::{Table, Target, median, short};
@@ -21,7 +21,7 @@ const PER_ROUND: usize = 1600;
 const READ_SECS: u32 = 3;
 
 /// Kills of each kind.
-const KILLS: usize = 12;
+const KILLS: usize = 30;
 
 /// The large region, and how many of its machines have an event to approve.
 const LARGE_MACHINES: u64 = 1_000_000;
@@ -32,15 +32,9 @@ const AWAY: Duration = Duration::from_secs(60);
 const LOAD_CLIENTS: usize = 16;
 const LOAD_PAUSE: Duration = Duration::from_millis(80);
 
-pub fn run(built: &Built) -> Result<Table> {
-    let mut table = Table::new("Three servers on three members of etcd");
-    compare_with_single(built, &mut table)?;
-    measure_takeovers(built, &mut table)?;
-    measure_large_region(built, &mut table)?;
-    Ok(table)
-}
-
-fn compare_with_single(built: &Built, table: &mut Table) -> Result<()> {
+/// Approvals and reads, compared with a single server.
+pub fn compare_with_single(built: &Built) -> Result<Table> {
+    let mut table = Table::new("Three servers on three members of etcd, compared with a single server");
     let (rounds, per_round) = built.pick((ROUNDS, PER_ROUND), (1, 128));
     let events = (rounds * per_round) as u64;
     let data = built.fleet("cluster-single", events, 10, events)?;
@@ -48,11 +42,13 @@ fn compare_with_single(built: &Built, table: &mut Table) -> Result<()> {
     let cluster = Cluster::start(built, events, events)?;
     let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
     let single = Server::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
-    let (mut ours, mut alone) = (Vec::new(), Vec::new());
+    let (mut ours, mut alone, mut cost) = (Vec::new(), Vec::new(), Cost::default());
     for (round, events) in list.chunks(per_round).enumerate() {
         let events: Vec<_> = events.iter().map(|(machine, event)| (machine.as_str(), event.as_str())).collect();
         alone.push(approve(&[&single.metadata], &events)?);
+        let before = Cost::read(&cluster)?;
         ours.push(approve(&cluster.metadata()?, &events)?);
+        cost.add(&before, &Cost::read(&cluster)?, events.len());
         eprintln!("   round {round}  cluster {:.0}/s  single {:.0}/s", ours[round].per_second, alone[round].per_second);
     }
     let ratio = median(ours.iter().zip(&alone).map(|(ours, alone)| ours.per_second / alone.per_second).collect());
@@ -63,8 +59,54 @@ fn compare_with_single(built: &Built, table: &mut Table) -> Result<()> {
     }
     let label = "approvals/s, cluster : single server";
     table.judge("cluster_approve_ratio", label, ratio, " x", Target::AtLeast(0.5));
+    cost.tell(&mut table);
     drop(single);
-    compare_reads(built, &cluster, &list[0].0, table)
+    compare_reads(built, &cluster, &list[0].0, &mut table)?;
+    Ok(table)
+}
+
+/// CPU seconds of the processes of a cluster, and commits; or the sum of several differences.
+#[derive(Default)]
+struct Cost {
+    leader: f64,
+    followers: f64,
+    members: f64,
+    commits: f64,
+    approvals: usize,
+}
+
+impl Cost {
+    fn read(cluster: &Cluster<'_>) -> Result<Cost> {
+        let leader = cluster.leader()?;
+        let mut cost = Cost { members: cluster.members_cpu_secs()?, ..Cost::default() };
+        for index in 0..NODES {
+            let secs = cluster.server(index)?.process.cpu_secs()?;
+            *(if index == leader { &mut cost.leader } else { &mut cost.followers }) += secs;
+        }
+        cost.commits = metric(cluster.management(leader), "forewarn_commits_total")?;
+        Ok(cost)
+    }
+
+    fn add(&mut self, before: &Cost, after: &Cost, approvals: usize) {
+        self.leader += after.leader - before.leader;
+        self.followers += after.followers - before.followers;
+        self.members += after.members - before.members;
+        self.commits += after.commits - before.commits;
+        self.approvals += approvals;
+    }
+
+    fn tell(&self, table: &mut Table) {
+        let approvals = self.approvals as f64;
+        for (name, label, secs) in [
+            ("leader", "the leader", self.leader),
+            ("followers", "both followers", self.followers),
+            ("etcd", "all members of etcd", self.members),
+        ] {
+            let label = format!("CPU time of {label} per approval, µs");
+            table.note(&format!("cluster_approve_{name}_cpu_us"), &label, secs * 1e6 / approvals, "");
+        }
+        table.note("cluster_approvals_per_commit", "cluster, approvals per commit", approvals / self.commits, "");
+    }
 }
 
 /// GETs of one document at a follower and at a single server with the same data.
@@ -87,7 +129,8 @@ fn compare_reads(built: &Built, cluster: &Cluster<'_>, machine: &str, table: &mu
 }
 
 /// The time from a kill until the next acknowledged change at another server.
-fn measure_takeovers(built: &Built, table: &mut Table) -> Result<()> {
+pub fn measure_takeovers(built: &Built) -> Result<Table> {
+    let mut table = Table::new("Takeovers with three servers on three members of etcd");
     let mut cluster = Cluster::start(built, 1000, 0)?;
     for (name, label, has_etcd, median_max, worst_max) in [
         ("takeover", "leader killed", false, 1.5, 2.5),
@@ -102,7 +145,7 @@ fn measure_takeovers(built: &Built, table: &mut Table) -> Result<()> {
         table.judge(&format!("{name}_median_secs"), &medium, median(times), "", Target::AtMost(median_max));
         table.judge(&format!("{name}_worst_secs"), &longest, worst, "", Target::AtMost(worst_max));
     }
-    Ok(())
+    Ok(table)
 }
 
 fn take_over(cluster: &mut Cluster<'_>, machine: &str, has_etcd: bool) -> Result<f64> {
@@ -135,7 +178,8 @@ fn create_machine(server: &str, name: &str) -> Result<bool> {
 }
 
 /// A follower of a large region is stopped under load, and continues; then it joins with an empty directory.
-fn measure_large_region(built: &Built, table: &mut Table) -> Result<()> {
+pub fn measure_large_region(built: &Built) -> Result<Table> {
+    let mut table = Table::new("A follower of a large region that was away");
     let (machines, events) = built.pick((LARGE_MACHINES, LARGE_EVENTS), (1000, 1000));
     let mut cluster = Cluster::start(built, machines, events)?;
     let list = read_events(&built.scratch.join("cluster-n0"))?;
@@ -162,7 +206,7 @@ fn measure_large_region(built: &Built, table: &mut Table) -> Result<()> {
     cluster.wait_until_ready(away)?;
     let label = format!("joining a region of {machines} machines afresh, s");
     table.note("cluster_join_secs", &label, begun.elapsed().as_secs_f64(), "");
-    Ok(())
+    Ok(table)
 }
 
 /// Stops a server for a while. Returns how many records it missed, and how long it took to apply them.

@@ -96,6 +96,11 @@ impl<'a> Cluster<'a> {
         self.members[index].process.take().map_or(Ok(()), Process::kill)
     }
 
+    /// CPU time of all members of etcd, in seconds.
+    pub fn members_cpu_secs(&self) -> Result<f64> {
+        self.members.iter().filter_map(|member| member.process.as_ref()).map(Process::cpu_secs).sum()
+    }
+
     pub fn server(&self, index: usize) -> Result<&Server> {
         self.nodes[index].server.as_ref().context("the server is not running")
     }

@@ -11,7 +11,9 @@
 //!   hold       10,000 held requests in one event group; 15,000 in 150 groups
 //!   hostile    polls of a guest while its neighbor attacks; needs root
 //!   arm        scale sets of 100 and 10,000 instances through the ARM API; commits of a scale-in
-//!   cluster    three servers on etcd: approvals and reads compared with a single server, takeovers, a follower that was away
+//!   cluster    three servers on etcd: approvals and reads compared with a single server
+//!   takeover   the same servers: from a kill of the leader to the next acknowledged change
+//!   catch-up   a follower of 1,000,000 machines that was away for a minute, or joins
 //!   agent      host agents: from a request to its event at the guest, GETs compared with the server, memory, idle CPU time
 //!   portal     the overview of 5,000 machines in Chromium, compared with a small fleet
 //! ```
@@ -61,7 +63,9 @@ const ALL: &[Bench] = &[
     ("hold", hold::run),
     ("hostile", hostile::run),
     ("arm", arm::run),
-    ("cluster", cluster::run),
+    ("cluster", cluster::compare_with_single),
+    ("takeover", cluster::measure_takeovers),
+    ("catch-up", cluster::measure_large_region),
     ("agent", agent::run),
     ("portal", portal::run),
 ];
