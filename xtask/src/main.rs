@@ -8,6 +8,7 @@
 //! cargo xtask accept [NAME]  acceptance runs: third-party clients and the examples against the release build
 //! cargo xtask accept azure --write   also updates docs/compatibility.md
 //! cargo xtask accept portal --write  also updates the screenshots in docs/portal
+//! cargo xtask upgrade REVISION  builds an older commit, and upgrades a cluster of its servers one by one
 //! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
 //! cargo xtask planted        plants bugs in the rules and in the log, and expects the simulations to find each of them
 //! cargo xtask kill COUNT     kills the server under load COUNT times; `cargo xtask test` does it 200 times
@@ -71,6 +72,7 @@ fn run() -> Result<ExitCode> {
         ["tidy"] => tidy::run(),
         ["accept", "azure", "--write"] => accept::azure::write(),
         ["accept", names @ ..] => accept::run(names),
+        ["upgrade", revision] => accept::upgrade::run(revision),
         ["sim"] => sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim"]).run(),
         ["sim", seed] => {
             let mut simulation =
@@ -93,7 +95,7 @@ fn run() -> Result<ExitCode> {
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | upgrade REVISION | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -23,6 +23,7 @@ mod run;
 mod samples;
 mod schemathesis;
 pub mod server;
+pub mod upgrade;
 mod wait;
 
 use std::time::Duration;

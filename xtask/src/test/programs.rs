@@ -45,7 +45,10 @@ pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::"
 /// Three servers on etcd.
 pub const CLUSTER_SERVERS: Group = Group { package: "forewarn-cli", module: "cluster::" };
 
-const GROUPS: [Group; 10] = [
+/// These need an older version of the servers, which `cargo xtask upgrade` builds.
+pub const UPGRADE: Group = Group { package: "forewarn-cli", module: "upgrade::" };
+
+const GROUPS: [Group; 11] = [
     KILL,
     AGENT_ACTIONS,
     LIBVIRT_CLIENT,
@@ -56,6 +59,7 @@ const GROUPS: [Group; 10] = [
     QEMU_SERVER,
     CLUSTER,
     CLUSTER_SERVERS,
+    UPGRADE,
 ];
 
 /// A test program, and the package it belongs to.

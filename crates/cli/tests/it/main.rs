@@ -19,4 +19,5 @@ mod run;
 mod sign_in;
 mod support;
 mod terminal;
+mod upgrade;
 mod webhooks;

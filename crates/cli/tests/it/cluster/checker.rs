@@ -29,7 +29,7 @@ const ROUNDS_TIME_MAX: Duration = Duration::from_secs(100);
 const CLIENTS: usize = 4;
 
 #[derive(Default)]
-struct Ledger {
+pub struct Ledger {
     machines: Mutex<Vec<String>>,
     scheduled: Mutex<Vec<String>>,
     approved: Mutex<Vec<String>>,
@@ -103,7 +103,7 @@ fn takeovers_stay_short_when_leaders_crash_one_after_the_other() {
 }
 
 /// Runs clients while this function makes trouble, then checks everything.
-fn run_with_clients(mut cluster: Cluster, trouble: impl FnOnce(&mut Members, &Shared<'_>, &Ledger)) {
+pub fn run_with_clients(mut cluster: Cluster, trouble: impl FnOnce(&mut Members, &Shared<'_>, &Ledger)) {
     let ledger = Ledger::default();
     let Cluster { etcd, servers, .. } = &mut cluster;
     let shared = std::sync::RwLock::new(servers);
@@ -131,7 +131,7 @@ pub fn print_takeovers(mut takeovers: Vec<Duration>) {
     }
 }
 
-type Shared<'a> = std::sync::RwLock<&'a mut Servers>;
+pub type Shared<'a> = std::sync::RwLock<&'a mut Servers>;
 
 /// Kills the leader and returns the time until the next acknowledged change.
 fn kill_leader(shared: &Shared<'_>, ledger: &Ledger) -> Duration {
@@ -154,7 +154,7 @@ fn pause(shared: &Shared<'_>, ledger: &Ledger, index: usize) {
     wait_for_progress(ledger, 3);
 }
 
-fn wait_for_progress(ledger: &Ledger, changes: u64) {
+pub fn wait_for_progress(ledger: &Ledger, changes: u64) {
     let before = ledger.acknowledged.load(Ordering::Relaxed);
     poll_until("progress", || (ledger.acknowledged.load(Ordering::Relaxed) >= before + changes).then_some(()));
 }

@@ -2,11 +2,11 @@
 //! cluster` provides etcd; without it, these tests are skipped.
 
 mod agents;
-mod checker;
+pub mod checker;
 mod cuts;
 mod failures;
 mod network;
-mod nodes;
+pub mod nodes;
 mod operators;
 mod portal;
 mod secrets;

@@ -76,6 +76,8 @@ pub struct Setup<'a> {
     pub has_small_disks: bool,
     /// Whether host agents drive the machines. Such servers reach each other over TLS.
     pub has_agents: bool,
+    /// The program of the servers, if it is not the one under test.
+    pub program: Option<&'a Path>,
 }
 
 /// The file of the cluster key, with [`Setup::has_agents`].
@@ -335,7 +337,8 @@ impl Servers {
             let arguments = arguments.map(|(name, value)| format!("--{name}={value}"));
             let wrap = ["unshare", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, &data].map(str::to_owned);
             let wrap = wrap.into_iter().filter(|_| setup.has_small_disks);
-            let program = [env!("CARGO_BIN_EXE_forewarn").to_owned(), "serve".into(), "--no-auth".into()];
+            let program = setup.program.unwrap_or(Path::new(env!("CARGO_BIN_EXE_forewarn"))).display().to_string();
+            let program = [program, "serve".into(), "--no-auth".into()];
             let command = setup.command(End::Server(index)).into_iter().chain(wrap).chain(program).chain(arguments);
             Process::start(command.collect(), dir.join(format!("n{index}.log")))
         };
@@ -377,6 +380,15 @@ impl Servers {
         self.nodes[index].kill();
         self.nodes[index].arguments.extend(arguments.iter().map(|&word| word.to_owned()));
         self.nodes[index].restart();
+    }
+
+    /// Starts a server again with another program.
+    pub fn restart_as(&mut self, index: usize, program: &Path) {
+        let node = &mut self.nodes[index];
+        node.kill();
+        let place = node.arguments.iter().position(|word| word == "serve").expect("a server serves");
+        node.arguments[place - 1] = program.display().to_string();
+        node.restart();
     }
 
     /// The process of a server.
