@@ -49,8 +49,7 @@ pub fn action_step_name(action: &str, phase: Phase) -> String {
 /// All valid hook names.
 pub fn hook_names() -> Vec<String> {
     let general = Phase::ALL.into_iter().map(|phase| phase.to_string());
-    let special =
-        KNOWN_KINDS.iter().flat_map(|kind| Phase::ALL.map(|phase| format!("{}.{phase}", hook_prefix(kind))));
+    let special = KNOWN_KINDS.iter().flat_map(|kind| Phase::ALL.map(|phase| format!("{}.{phase}", hook_prefix(kind))));
     general.chain(special).collect()
 }
 

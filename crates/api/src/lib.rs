@@ -113,8 +113,8 @@ pub use names::{
 };
 pub use portal_sessions::{RegionSessions, SessionWriter, refuse_session};
 pub use render::{
-    describe_request, find_owner, name_operation, name_rollout, name_step, render_fault, render_machine, render_operation,
-    render_owner, render_wait, render_whole_operation,
+    describe_request, find_owner, name_operation, name_rollout, name_step, render_fault, render_machine,
+    render_operation, render_owner, render_wait, render_whole_operation,
 };
 pub use rollouts::forecast_rollout;
 pub use routes::{Route, add_guard, is_api_path, not_found, routes, table};
