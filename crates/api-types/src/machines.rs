@@ -79,7 +79,7 @@ pub struct Machine {
 pub struct PowerChange {
     /// Requested power state.
     pub to: PowerState,
-    /// What the order waits for, if the host cannot begin it.
+    /// Reason why the order waits, if the host cannot begin it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
     /// Reason why the host could not carry it out. Absent while it is in progress.

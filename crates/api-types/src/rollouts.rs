@@ -377,7 +377,7 @@ pub struct RolloutPreview {
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingOperation {
     pub id: Id,
-    /// What it does to what.
+    /// Its effect and its target.
     pub title: String,
     pub requested_by: String,
 }

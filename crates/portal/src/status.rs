@@ -24,13 +24,13 @@ struct StatusSentence {
     /// HTML.
     sentence: String,
     /// The causes, what happens next, and the machines that are not ready, each list with its label.
-    lists: Vec<(&'static str, Vec<Entry>)>,
+    lists: Vec<(&'static str, Vec<StatusEntry>)>,
     counts: String,
     facts: Vec<SideFact>,
 }
 
 /// Machines with their cause, or the names of machines.
-struct Entry {
+struct StatusEntry {
     /// The start, as HTML, or empty.
     at: String,
     machines: usize,
@@ -145,8 +145,8 @@ fn find_next(activities: &[Activity]) -> Option<(Timestamp, &Activity)> {
     scheduled.min_by_key(|(due, _)| *due)
 }
 
-fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> String) -> Vec<Entry> {
-    let entry = |cause: CauseCount| Entry {
+fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> String) -> Vec<StatusEntry> {
+    let entry = |cause: CauseCount| StatusEntry {
         at: render_time(&cause),
         machines: cause.machines,
         text: cause.cause,
@@ -156,7 +156,7 @@ fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> St
 }
 
 /// The causes of the next few minutes or, if there are none while machines are down, the next operation.
-fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) -> Vec<Entry> {
+fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) -> Vec<StatusEntry> {
     let mut next = outages.list_next(context.region());
     if next.is_empty() && outages.down() > 0 {
         next.extend(find_next(activities).map(|(at, activity)| CauseCount {
@@ -170,14 +170,19 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
 }
 
 /// The machines that are not ready for events within a few minutes, by operation.
-fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<Entry> {
+fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEntry> {
     // A recommendation takes no machine down, so that nothing waits for its approval.
     let recommendation = words::event_kind(EventKind::SpotRebalanceRecommendation);
     let activities = activities.iter().filter(|activity| activity.kind != recommendation);
     let unready = activities.filter_map(|activity| {
         let names = attention::find_unready(context, activity);
         let text = join_names(&names);
-        (!names.is_empty()).then(|| Entry { at: String::new(), machines: names.len(), text, href: activity.href() })
+        (!names.is_empty()).then(|| StatusEntry {
+            at: String::new(),
+            machines: names.len(),
+            text,
+            href: activity.href(),
+        })
     });
     unready.take(ENTRIES_MAX).collect()
 }
