@@ -254,7 +254,7 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         meter: Readiness::default().render(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
-            detail: "until moved or activated".into(),
+            detail: format!("until you move {} or activate the host", if machines.len() == 1 { "it" } else { "them" }),
         },
         csrf: "",
         operation: String::new(),
@@ -353,8 +353,8 @@ fn describe_inaction(
             let verb = if activity.kind == "Terminate" { "deleted" } else { "starts" };
             let detail = match (concern, can_cancel) {
                 (AttentionReason::NoHandler(_), _) => "without notice",
-                (_, true) => "without approval",
-                (_, false) => "without approval; cannot be canceled",
+                (_, true) => "approved or not",
+                (_, false) => "approved or not; cannot be canceled",
             };
             match due <= context.now {
                 true => of(format!("{verb} as soon as possible"), detail),

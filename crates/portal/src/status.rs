@@ -75,41 +75,41 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[Fl
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
-/// Machines that are down, go down soon and are deleted, with times. HTML.
+/// Machines that are down, go down soon and are deleted, in the order of time. HTML.
 fn describe_state(context: &PageContext, activities: &[Activity], outages: &Outages) -> String {
-    let go_down = |soon: &Upcoming| {
-        let verb = if soon.machines == 1 { "goes" } else { "go" };
-        format!("{verb} down {}", describe_span(context, soon))
+    let most = outages.find_most(context.region()).map_or(String::new(), |(number, group)| {
+        format!(r#", {number} of them in <a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))
+    });
+    let (soon, deleted) = (outages.soon(), outages.deleted());
+    let going = soon.as_ref().map(|soon| describe_going_down(context, soon, outages.down()) + &most);
+    let deletion = deleted.as_ref().map(|deleted| describe_deletion(context, deleted));
+    let is_deletion_first = matches!((&soon, &deleted), (Some(soon), Some(deleted)) if deleted.first < soon.first);
+    let down = format!(r#"<span class="red">{} down now</span>"#, count_of(outages.down(), "machine"));
+    let sentences = match (outages.down(), going) {
+        (0, None) => vec![Some("No machines are down".to_owned()), deletion],
+        (0, going) if is_deletion_first => vec![deletion, going],
+        (0, going) => vec![going, deletion],
+        (_, None) => vec![Some(down + &most), deletion],
+        (_, going) if is_deletion_first => vec![Some(down), deletion, going],
+        (_, Some(going)) => vec![Some(format!("{down}, {going}")), deletion],
     };
-    let mut sentence = match (outages.down(), outages.soon()) {
-        (0, None) => "No machines are down".to_owned(),
-        (0, Some(soon)) => {
-            format!(r#"<span class="amber">{} {}</span>"#, count_of(soon.machines, "machine"), go_down(&soon))
-        }
-        (down, soon) => {
-            let more =
-                soon.map(|soon| format!(r#", <span class="amber">{} more {}</span>"#, soon.machines, go_down(&soon)));
-            format!(r#"<span class="red">{} down now</span>{}"#, count_of(down, "machine"), more.unwrap_or_default())
-        }
-    };
-    if let Some((number, group)) = outages.find_most(context.region()) {
-        sentence +=
-            &format!(r#", {number} of them in <a href="{}">{}</a>"#, group.href, words::escape_html(&group.name));
+    let mut text = sentences.into_iter().flatten().collect::<Vec<_>>().join(". ") + ".";
+    if outages.down() == 0 && soon.is_none() && deleted.is_none() {
+        text += &describe_next(activities);
     }
-    sentence += ".";
-    match outages.deleted() {
-        Some(deleted) => {
-            let verb = if deleted.machines == 1 { "is" } else { "are" };
-            let machines = count_of(deleted.machines, "machine");
-            sentence += &format!(
-                r#" <span class="red">{machines} {verb} deleted {}</span>."#,
-                describe_span(context, &deleted)
-            );
-        }
-        None if outages.down() == 0 && outages.soon().is_none() => sentence += &describe_next(activities),
-        None => {}
-    }
-    sentence
+    text
+}
+
+fn describe_going_down(context: &PageContext, soon: &Upcoming, down: usize) -> String {
+    let machines = if down == 0 { count_of(soon.machines, "machine") } else { format!("{} more", soon.machines) };
+    let verb = if soon.machines == 1 { "goes" } else { "go" };
+    format!(r#"<span class="amber">{machines} {verb} down {}</span>"#, describe_span(context, soon))
+}
+
+fn describe_deletion(context: &PageContext, deleted: &Upcoming) -> String {
+    let verb = if deleted.machines == 1 { "is" } else { "are" };
+    let machines = count_of(deleted.machines, "machine");
+    format!(r#"<span class="red">{machines} {verb} deleted {}</span>"#, describe_span(context, deleted))
 }
 
 /// `at 02:54`, `from 02:54 to 03:00`, `now`.
@@ -178,7 +178,7 @@ fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEnt
         let names = attention::find_unready(context, activity);
         let text = join_names(&names);
         (!names.is_empty()).then(|| StatusEntry {
-            at: String::new(),
+            at: activity.due().map_or(String::new(), words::clock_time),
             machines: names.len(),
             text,
             href: activity.href(),

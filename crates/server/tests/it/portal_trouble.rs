@@ -98,7 +98,7 @@ fn a_deletion_is_not_an_outage() {
             "<small>web_1</small>",
             "Approve 1…",
             "deleted at <time",
-            "without approval; cannot be canceled",
+            "approved or not; cannot be canceled",
         ],
     );
     assert!(!row.contains("value=\"cancel\""), "{row}");
@@ -140,7 +140,7 @@ fn an_operation_is_canceled_from_the_overview() {
     let browser = Browser::at_once(&server);
     let row = attention(&browser.page("/"), &format!("op-{id}"));
     assert_has(&row, &["name=\"act\" value=\"approve\"", "name=\"act\" value=\"cancel\"", &format!("value=\"{id}\"")]);
-    assert_has(&row, &["starts at <time", "without approval"]);
+    assert_has(&row, &["starts at <time", "approved or not"]);
     let cancel = [("act", "cancel"), ("id", id.as_str()), ("back", "/")];
     let confirmation = browser.post("/portal/operations", &cancel).text();
     assert_has(&confirmation, &["Cancel 1 operation?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);

@@ -36,8 +36,8 @@ async function countsAddUp(page) {
   const { "Down now": down, Next: next, "Not ready": unready } = Object.fromEntries(lists);
   const sum = (entries) => entries.reduce((sum, [, machines]) => sum + machines, 0);
   const deleted = next.filter(([text]) => text.includes("Deletion"));
-  await shows(page, "#status .say", `${sum(down)} machines down now, ${sum(next) - sum(deleted)} more go down at 03:00`);
-  await shows(page, "#status .say", `${sum(deleted)} machines are deleted at 02:54.`);
+  const later = `${sum(deleted)} machines are deleted at 02:54. ${sum(next) - sum(deleted)} more go down at 03:00`;
+  await shows(page, "#status .say", `${sum(down)} machines down now. ${later}`);
   await shows(page, "#status .by", "Hardware failure on host r02-n06");
   assert.ok(sum(unready) > 0 && sum(unready) <= sum(next), JSON.stringify(lists));
   await shows(page, "#attention-host-r03-n04", "no operation: needs action");
