@@ -1,7 +1,7 @@
 //! Logs events, approvals and operations of a running server at the level `info`, from its history.
 
 use forewarn_server::Engine;
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow};
 use tokio::sync::watch;
 
 /// Rows that are read at once.
@@ -46,12 +46,18 @@ fn log(row: &HistoryRow) {
 /// None for rows that are not about events and operations.
 fn message(row: &HistoryRow) -> Option<String> {
     let outcome = row.outcome.as_deref().unwrap_or_default();
-    match row.kind.as_str() {
-        "appeared" => Some(format!("{outcome} scheduled")),
-        "approved" => Some("event approved".to_owned()),
-        "started" => Some("event started".to_owned()),
-        "ended" => Some(format!("event {outcome}")),
-        "operation-ended" => Some(format!("operation {outcome}")),
-        _ => None,
+    match HistoryKind::parse(&row.kind)? {
+        HistoryKind::Appeared => Some(format!("{outcome} scheduled")),
+        HistoryKind::Approved => Some("event approved".to_owned()),
+        HistoryKind::Started => Some("event started".to_owned()),
+        HistoryKind::Ended => Some(format!("event {outcome}")),
+        HistoryKind::OperationEnded => Some(format!("operation {outcome}")),
+        HistoryKind::MachineAdded
+        | HistoryKind::MachineRemoved
+        | HistoryKind::ScopeOn
+        | HistoryKind::ScopeOff
+        | HistoryKind::RolloutChanged
+        | HistoryKind::HostChanged
+        | HistoryKind::Audit => None,
     }
 }

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forewarn_api_types::{NewMachine, NewRun, ResourceName, Run, RunStatus};
-use forewarn_core::{MachineId, MachineLookup, ScopeId, Timestamp};
+use forewarn_core::{MachineId, MachineLookup, Outcome, ScopeId, Timestamp};
 use forewarn_server::{
     Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow};
 use tokio::runtime::Runtime;
 
 use super::CheckContext;
@@ -394,10 +394,10 @@ fn collect_events(rows: &[HistoryRow], subject: &str, started_at: Timestamp) -> 
     for row in rows {
         let Some(id) = row.event.map(|id| id.to_string()) else { continue };
         let at = row.at.since(started_at);
-        match row.kind.as_str() {
-            "appeared" => events.push(ObservedEvent {
+        match row.fact() {
+            Some(HistoryFact::Appeared(event)) => events.push(ObservedEvent {
                 id,
-                kind: row.outcome.clone().unwrap_or_default(),
+                kind: event.kind.as_str().to_owned(),
                 mine: row.machines.iter().any(|name| name.eq_ignore_ascii_case(subject)),
                 appeared: at,
                 shown_in: None,
@@ -405,12 +405,12 @@ fn collect_events(rows: &[HistoryRow], subject: &str, started_at: Timestamp) -> 
                 ended: None,
                 canceled: false,
             }),
-            "started" => update_event(&mut events, &id, |event| event.started = Some(at)),
-            "ended" => update_event(&mut events, &id, |event| {
+            Some(HistoryFact::Started) => update_event(&mut events, &id, |event| event.started = Some(at)),
+            Some(HistoryFact::Ended(outcome)) => update_event(&mut events, &id, |event| {
                 event.ended = Some(at);
-                event.canceled = row.outcome.as_deref() == Some("canceled");
+                event.canceled = matches!(outcome, Outcome::Canceled { .. });
             }),
-            _ => {}
+            Some(_) | None => {}
         }
     }
     events
