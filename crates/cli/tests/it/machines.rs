@@ -126,7 +126,7 @@ async fn all_events(hosts: &Hosts) {
     wait_for_empty(&web, 0).await;
     wait_for_empty(&spot, 0).await;
 
-    import_by_label(&bench, &hosts).await;
+    import_by_label(&bench, hosts).await;
 
     let from = web.lines().len();
     bench.run("maintenance start --vm web --type Freeze --duration 1s");
