@@ -63,7 +63,8 @@ impl Order {
 
     /// The same order, with reboots done in the way that the host is configured for.
     pub fn with_reboot(mut self, mode: RebootMode) -> Order {
-        if let Action::Reboot(requested) = &mut self.action {
+        // A Redeploy without another host is a restart from power off, whatever the host is configured for.
+        if let Action::Reboot(requested @ RebootMode::Hard) = &mut self.action {
             *requested = mode;
         }
         self

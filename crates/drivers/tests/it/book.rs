@@ -115,6 +115,20 @@ fn stops_and_starts_of_operators_are_orders_whose_time_begins_at_the_host() {
 }
 
 #[test]
+fn the_configured_reboot_applies_to_restarts_but_not_to_redeploys_in_place() {
+    let mut bench = Bench::new();
+    bench.apply(Command::FenceHost { name: "b".into() });
+    bench.request(Request::Redeploy { machines: vec![bench.machine] });
+    let [redeploy] = &bench.orders("a")[..] else { panic!("{:?}", bench.orders("a")) };
+    for mode in [RebootMode::Hard, RebootMode::Graceful] {
+        let redeploy = redeploy.clone().with_reboot(mode);
+        assert_eq!(redeploy.action, Action::Reboot(RebootMode::Graceful), "from power off");
+        let restart = Order { action: Action::Reboot(RebootMode::Hard), ..redeploy }.with_reboot(mode);
+        assert_eq!(restart.action, Action::Reboot(mode));
+    }
+}
+
+#[test]
 fn a_fenced_host_gets_no_orders() {
     let mut bench = Bench::new();
     bench.request(Request::Fail { target: Target::Machines(vec![bench.machine]), kind: EventKind::Reboot });
