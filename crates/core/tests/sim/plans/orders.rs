@@ -83,6 +83,7 @@ impl PlanRun {
             }
         }
         self.report_from_fenced_hosts()?;
+        self.reverse_power_change()?;
         let running: Vec<MachineId> = self.hypervisors.running.keys().copied().collect();
         let Some(machine) = self.rng.pick(&running).filter(|_| self.rng.percent(70)) else { return Ok(()) };
         if self.rng.percent(10) {
@@ -90,6 +91,16 @@ impl PlanRun {
         }
         let succeeds = self.rng.percent(85);
         self.finish(machine, succeeds)
+    }
+
+    /// An operator requests another power state while a host may be carrying out the first one.
+    fn reverse_power_change(&mut self) -> Result<(), String> {
+        let changing = self.region.machines_in_transit().filter(|machine| machine.pending_power().is_some());
+        let changing: Vec<MachineId> = changing.map(|machine| machine.id).collect();
+        let Some(machine) = self.rng.pick(&changing).filter(|_| self.rng.percent(10)) else { return Ok(()) };
+        let power = self.rng.one(&[Power::Running, Power::Stopped, Power::Deallocated]);
+        let order = self.rng.guid();
+        self.step(&Command::ChangePower { machine, power, order }).map(drop)
     }
 
     fn end_withdrawn(&mut self, host: &Name, order: &PendingOrder) -> Result<(), String> {
