@@ -80,19 +80,17 @@ struct Node<'s> {
     user: User,
     server: Server<'static>,
     cluster: Cluster,
-    host: String,
 }
 
 impl<'s> Node<'s> {
     fn new(shared: &'s Shared, user: User) -> Result<Node<'s>> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned();
         let server = Server::start(&["--clock", "manual"])?;
         server.post("/machines", &json!({ "name": MACHINE, "addresses": [] }))?;
-        let cluster = Cluster::new(&[&host, OTHER_NODE], shared.path("ocf"), shared.path("bin"))?;
-        cluster.place("rsc_hana", &host)?;
+        let cluster = Cluster::new(&[MACHINE, OTHER_NODE], shared.path("ocf"), shared.path("bin"))?;
+        cluster.place("rsc_hana", MACHINE)?;
         let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(cluster.dir()).status()?;
         ensure!(open.success(), "chmod");
-        Ok(Node { shared, user, server, cluster, host })
+        Ok(Node { shared, user, server, cluster })
     }
 
     fn reboots(&self) -> Result<()> {
@@ -138,7 +136,7 @@ impl<'s> Node<'s> {
     }
 
     fn check(&self, attribute: &str, expected: Option<&str>) -> Result<()> {
-        let found = self.cluster.attribute(&self.host, attribute);
+        let found = self.cluster.attribute(MACHINE, attribute);
         ensure!(found.as_deref() == expected, "{attribute} is {found:?}, not {expected:?}\n{}", self.cluster.log());
         Ok(())
     }

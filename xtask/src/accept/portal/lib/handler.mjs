@@ -3,7 +3,7 @@
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { agents, program } from "./words.mjs";
@@ -16,9 +16,9 @@ export class Handler {
     this.server = server;
     this.machine = machine;
     this.cluster = mkdtempSync(join(tmpdir(), "forewarn-cluster-"));
-    writeFileSync(join(this.cluster, "nodes"), `${hostname()}\nelsewhere\n`);
+    writeFileSync(join(this.cluster, "nodes"), `${machine}\nelsewhere\n`);
     mkdirSync(join(this.cluster, "resources"));
-    this.#place(hostname());
+    this.#place(machine);
     this.#act("start");
     this.monitor();
   }
@@ -34,7 +34,7 @@ export class Handler {
   }
 
   state() {
-    return readFileSync(join(this.cluster, "attributes", hostname(), "azure-events-az_curNodeState"), "utf8");
+    return readFileSync(join(this.cluster, "attributes", this.machine, "azure-events-az_curNodeState"), "utf8");
   }
 
   end() {
