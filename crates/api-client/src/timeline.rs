@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn many_names_are_counted() {
         let names = |n: usize| (0..n).map(|i| format!("m{i}")).collect::<Vec<_>>();
-        assert_eq!(describe("Freeze", &names(3)), "Freeze of m0, m1, m2");
+        assert_eq!(describe("Freeze", &names(3)), "Freeze of m0, m1 and m2");
         assert_eq!(describe("Freeze", &names(9)), "Freeze of m0, m1, m2 and 6 more");
     }
 
