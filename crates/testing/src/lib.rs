@@ -36,7 +36,7 @@
 //! let event = forewarn.machine("web_0").schedule(EventKind::Freeze);
 //! # event.approve();
 //! let approval = tokio::task::spawn_blocking(move || event.wait_approved(Duration::from_secs(30))).await.unwrap();
-//! # assert_eq!(approval.by, "management:owner");
+//! # assert_eq!(approval.approved_by, "management:owner");
 //! # });
 //! ```
 //!

@@ -183,7 +183,7 @@ mod tests {
             OidcError::NoRole { name: "ann".into(), groups }.to_string()
         };
         assert!(error(&[]).starts_with("'ann' has no role on this server: the identity provider reports no groups. "));
-        assert!(error(&["a", "b"]).contains("none of these groups has a role: a, b"));
+        assert!(error(&["a", "b"]).contains("none of these groups has a role: a and b"));
         assert!(error(&["g"; 12]).contains("g, g and 2 more."));
     }
 }
