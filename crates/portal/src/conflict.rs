@@ -125,7 +125,7 @@ pub fn describe_dip(dip: &GroupDip) -> String {
 fn name_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> String {
     let link =
         |id: &ActivityId| format!(r#"<a href="{}">{}</a>"#, id.href(), words::escape_html(find_title(region, *id)));
-    join_names(&causes.iter().map(link).collect::<Vec<_>>())
+    join_names(causes.iter().map(link))
 }
 
 /// The groups of these events, which belong to one cause, while they have their impact.

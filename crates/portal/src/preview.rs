@@ -451,7 +451,7 @@ fn events_in_progress(region: &Region, event: &Event) -> String {
 
 /// `Reboot of web_0`.
 fn event_title(event: &Event) -> String {
-    format!("{} of {}", event.kind.as_str(), join_names(&machine_names(event)))
+    format!("{} of {}", event.kind.as_str(), join_names(machine_names(event)))
 }
 
 fn machine_names(event: &Event) -> Vec<String> {

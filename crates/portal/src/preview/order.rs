@@ -67,7 +67,7 @@ impl Preview<'_> {
                 .region
                 .scope(event.scope)
                 .map_or_else(String::new, |scope| words::scope(self.region, scope).name),
-            machines: join_names(&machine_names(event)),
+            machines: join_names(machine_names(event)),
             when,
         }
     }
