@@ -75,7 +75,7 @@ export async function faultsHaveTheFieldsOfTheirKind() {
   assert.equal(await form.getByLabel("Share (%)").inputValue(), "50");
   await form.getByLabel("Delay", { exact: true }).fill("250ms");
   await button(page, "Add fault").click();
-  await shows(page, "#faults", "Delay 250ms for all machines");
+  await shows(page, "#faults", "Delay 250ms, 50% of requests for all machines");
   assert.ok(await page.locator("#fault-1").evaluate((row) => row.getBoundingClientRect().bottom <= innerHeight), "the new fault is outside the viewport");
   const [fault] = (await server.api("GET", "/faults")).value;
   assert.deepEqual([fault.fault.delaySeconds, fault.percent], [0.25, 50]);
