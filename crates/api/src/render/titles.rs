@@ -1,4 +1,4 @@
-//! Titles of operations, rollouts and steps: what they do to what. Every page and every preview uses the same.
+//! Titles of operations, rollouts and steps: their effect and their target. Every page and every preview uses the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use forewarn_core::{
 
 use super::rollout::render_type;
 
-/// The description of a rollout, or what it does to what.
+/// The description of a rollout, or its effect and its target.
 pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
     if let Some(description) = rollout.plan.description.as_deref().filter(|text| !text.is_empty()) {
         return description.to_owned();
