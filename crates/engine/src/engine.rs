@@ -245,7 +245,10 @@ impl Engine {
 
     /// Reads rows of history.
     pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
-        self.read(move |reader| reader.history(&query)).await
+        match self.inner.reader.recent_history(&query) {
+            Some(rows) => Ok(rows),
+            None => self.read(move |reader| reader.history(&query)).await,
+        }
     }
 
     /// Reads from the store on a thread that may block.

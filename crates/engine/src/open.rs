@@ -17,7 +17,7 @@ use crate::engine::{Engine, EngineState, Health, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
 use crate::system_clocks::SystemClocks;
-use crate::writer::{Commits, Housekeeping, Writer};
+use crate::writer::{Commits, Gathering, Housekeeping, Writer};
 
 pub struct EngineOptions {
     pub clock: ClockSetting,
@@ -144,6 +144,7 @@ async fn start(
         health,
         history_kept: options.history_kept,
         housekeeping: Housekeeping::default(),
+        gathering: Gathering::default(),
     };
     let (ready, taken) = oneshot::channel();
     let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;

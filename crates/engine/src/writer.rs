@@ -11,6 +11,7 @@
 //! again. A transition is never retried.
 
 mod clustered;
+mod gathering;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::engine::{
 };
 use crate::metrics::EngineMetrics;
 use crate::publish::{Publisher, publish_commits};
+pub use gathering::Gathering;
 
 /// Commands per commit: enough to share the cost of a commit, few enough that the first need not wait long for the last.
 pub const BATCH_MAX: usize = 512;
@@ -67,6 +69,7 @@ pub struct Writer {
     pub health: Arc<Health>,
     pub history_kept: Duration,
     pub housekeeping: Housekeeping,
+    pub gathering: Gathering,
 }
 
 /// Where commits go.
@@ -233,6 +236,7 @@ impl Writer {
     fn serve(&mut self, first: Message) {
         let mut batch = Vec::new();
         let mut next = Some(first);
+        let begun = Instant::now();
         while let Some(message) = next {
             match message {
                 Message::Command(pending) => batch.push(*pending),
@@ -244,9 +248,17 @@ impl Writer {
                     let _ = reply.send(self.advance(how));
                 }
             }
-            next = if batch.len() < BATCH_MAX { self.mailbox.try_recv().ok() } else { None };
+            next = if batch.len() < BATCH_MAX { self.next_of_batch(batch.len(), begun) } else { None };
         }
         self.apply_batch(batch);
+    }
+
+    /// The next message, if it is here or comes early enough for a batch of this size.
+    fn next_of_batch(&self, size: usize, begun: Instant) -> Option<Message> {
+        self.mailbox.try_recv().ok().or_else(|| {
+            let until = self.gathering.wait_until(size, begun)?;
+            self.mailbox.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+        })
     }
 
     fn apply_batch(&mut self, batch: Vec<QueuedCommand>) {
@@ -254,9 +266,12 @@ impl Writer {
             return;
         }
         let now = self.clock.now();
+        let (size, begun) = (batch.len(), Instant::now());
         let (bundles, replies): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|QueuedCommand { work, reply }| (work, reply)).unzip();
-        match self.step(bundles, now) {
+        let stepped = self.step(bundles, now);
+        self.gathering.record_commit(size, begun.elapsed());
+        match stepped {
             Ok(answers) => {
                 // Impacts without duration end before anyone sees them, on every clock.
                 let _ = self.take_reports(now);

@@ -37,6 +37,7 @@ cases![
     followers_wake_up_for_records,
     followers_get_every_record_once_and_in_order,
     followers_wake_up_when_the_leader_resigns,
+    followers_do_not_wait_for_a_leader_that_has_resigned,
     following_ends_without_news,
     regions_are_separate,
     the_service_reports_its_health,
@@ -309,6 +310,17 @@ fn followers_wake_up_when_the_leader_resigns(server: &TestServer<'_>) {
     let token = lead(&mut *writer, "a");
     let tail = follow_during(server, 1, || writer.resign(token).expect("resign"));
     assert_eq!(tail.view.leader, None);
+}
+
+/// Before the follower has a watch, so that only its own read can notice it.
+fn followers_do_not_wait_for_a_leader_that_has_resigned(server: &TestServer<'_>) {
+    let (mut writer, mut follower) = (server.open(), server.open());
+    let token = lead(&mut *writer, "a");
+    assert_eq!(follower.read(1).expect("read").view.token(), Some(token));
+    writer.resign(token).expect("resign");
+    let begun = Instant::now();
+    assert_eq!(follower.follow(1, PATIENCE).expect("follow").view.leader, None);
+    assert!(begun.elapsed() < PATIENCE, "the end of the leadership must not be waited for");
 }
 
 fn following_ends_without_news(server: &TestServer<'_>) {

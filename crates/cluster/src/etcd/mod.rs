@@ -306,13 +306,14 @@ impl EtcdConnection {
         if wait.is_zero() {
             return self.read(from).await;
         }
+        // A new watch forgets the last read.
+        let saw_leader = self.last_view.as_ref().is_some_and(|(view, ..)| view.leader.is_some());
         self.ensure_watch().await?;
         if let Some(tail) = self.take_new_records(from) {
             return Ok(tail);
         }
         let changes = self.watch.as_ref().map_or(0, Watch::changes);
         if self.last_read.is_none_or(|(head, seen)| head >= from || seen != changes) {
-            let saw_leader = self.last_view.as_ref().is_some_and(|(view, ..)| view.leader.is_some());
             let tail = self.read(from).await?;
             if !tail.entries.is_empty() || saw_leader && tail.view.leader.is_none() {
                 return Ok(tail);

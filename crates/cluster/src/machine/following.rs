@@ -26,8 +26,8 @@ impl Machine {
     }
 
     pub(super) fn take_tail(&mut self, sent_at: Moment, now: Moment, tail: Tail) {
-        let is_deposed = matches!(&self.role, Role::Holding(holding)
-            if !holding.is_catching_up() || tail.view.token() != Some(holding.token()));
+        let is_deposed = matches!(&self.role, Role::Leading(leadership)
+            if !leadership.is_catching_up() || tail.view.token() != Some(leadership.token()));
         if is_deposed {
             self.lose(LeadershipLoss::Deposed);
         }
@@ -57,7 +57,7 @@ impl Machine {
     /// The local copy has everything.
     fn take_current(&mut self, now: Moment, view: &View) {
         self.is_waiting = false;
-        if let Role::Holding(_) = self.role {
+        if let Role::Leading(_) = self.role {
             return self.open_term(now);
         }
         self.resume_takeover(now, view);
@@ -75,7 +75,7 @@ impl Machine {
         if let Some((token, leader)) = &view.leader {
             let is_ours = leader.nonce.session == self.identity.session && leader.nonce.counter > self.given_up;
             if is_ours {
-                self.role = Role::Holding(Box::new(Leadership::new(*token, now, self.seen_beat)));
+                self.role = Role::Leading(Box::new(Leadership::new(*token, now, self.seen_beat)));
             }
         }
     }
@@ -110,7 +110,7 @@ impl Machine {
     pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakeoverResult) {
         match taken {
             TakeoverResult::Won(token) => {
-                self.role = Role::Holding(Box::new(Leadership::new(token, now, self.seen_beat)))
+                self.role = Role::Leading(Box::new(Leadership::new(token, now, self.seen_beat)))
             }
             TakeoverResult::Lost => self.silence.reset(),
         }

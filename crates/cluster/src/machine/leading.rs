@@ -116,67 +116,67 @@ impl Machine {
     /// Starts a commit. Its end is a [`Delivery::Outcome`].
     pub fn commit(&mut self, now: Moment, payload: Vec<u8>) -> Result<(), NotReady> {
         let is_idle = self.in_flight.is_none() && self.applying.is_none() && self.deliveries.is_empty();
-        if !is_idle || !matches!(&self.role, Role::Holding(holding) if matches!(holding.stage, Stage::Ready)) {
+        if !is_idle || !matches!(&self.role, Role::Leading(leadership) if matches!(leadership.stage, Stage::Ready)) {
             return Err(NotReady);
         }
         let record = self.next_record(RecordKind::Data, self.position.term, payload);
-        if let Role::Holding(holding) = &mut self.role {
-            holding.stage = Stage::Committing(Box::new(Commit { record, started_at: now, empty: None }));
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.stage = Stage::Committing(Box::new(Commit { record, started_at: now, empty: None }));
         }
         Ok(())
     }
 
     /// Whether this server may act on machines: it leads, and its last beat is recent.
     pub fn may_act(&self, now: Moment) -> bool {
-        let Role::Holding(holding) = &self.role else { return false };
+        let Role::Leading(leadership) = &self.role else { return false };
         let is_recent = |sent: Moment| now.saturating_sub(sent) < self.settings.act_max;
-        holding.is_leading() && self.deliveries.is_empty() && holding.last_beat.is_some_and(is_recent)
+        leadership.is_leading() && self.deliveries.is_empty() && leadership.last_beat.is_some_and(is_recent)
     }
 
     /// Reports whether this leader is in contact with most servers.
     pub fn set_contact(&mut self, now: Moment, has_contact: bool) {
-        if let Role::Holding(holding) = &mut self.role {
-            holding.contact_lost_at = if has_contact { None } else { holding.contact_lost_at.or(Some(now)) };
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.contact_lost_at = if has_contact { None } else { leadership.contact_lost_at.or(Some(now)) };
         }
     }
 
     /// Resigns as soon as no commit is in progress.
     pub fn step_down(&mut self) {
-        if let Role::Holding(holding) = &mut self.role {
-            holding.steps_down = true;
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.steps_down = true;
         }
     }
 
     /// The newest payload format that all servers read; none until the leader has asked for it.
     pub fn format(&self) -> Option<u32> {
         match &self.role {
-            Role::Holding(holding) => holding.format,
+            Role::Leading(leadership) => leadership.format,
             Role::Following | Role::Resigning(_) | Role::Stopped(_) => None,
         }
     }
 
     pub(super) fn is_beat_due(&self, now: Moment) -> bool {
-        matches!(&self.role, Role::Holding(holding) if now >= holding.beat_at)
+        matches!(&self.role, Role::Leading(leadership) if now >= leadership.beat_at)
     }
 
-    pub(super) fn poll_holding(&mut self, now: Moment, time_ms: i64) -> Step {
+    pub(super) fn poll_leading(&mut self, now: Moment, time_ms: i64) -> Step {
         if self.resign_if_useless(now) {
             return self.poll(now, time_ms);
         }
         let revision = self.position.revision;
         let beat_every = self.settings.beat_every;
-        let Role::Holding(holding) = &mut self.role else { return Step::Wait(now) };
-        let token = holding.token;
-        if now >= holding.beat_at {
-            holding.beat_at = now + beat_every;
-            let time_ms = holding.continued_time_ms(now).unwrap_or(time_ms);
-            let (after_version, beat) = (holding.beat_version, Beat { time_ms, revision });
+        let Role::Leading(leadership) = &mut self.role else { return Step::Wait(now) };
+        let token = leadership.token;
+        if now >= leadership.beat_at {
+            leadership.beat_at = now + beat_every;
+            let time_ms = leadership.continued_time_ms(now).unwrap_or(time_ms);
+            let (after_version, beat) = (leadership.beat_version, Beat { time_ms, revision });
             return self.send(now, Call::Beat, Request::Beat { token, after_version, beat });
         }
-        if now < holding.retry_at {
-            return Step::Wait(holding.retry_at.min(holding.beat_at));
+        if now < leadership.retry_at {
+            return Step::Wait(leadership.retry_at.min(leadership.beat_at));
         }
-        let record = match &holding.stage {
+        let record = match &leadership.stage {
             Stage::CatchingUp => {
                 let request = Request::Follow { from: revision + 1, wait: Moment::ZERO };
                 return self.send(now, Call::Follow, request);
@@ -194,28 +194,28 @@ impl Machine {
             return step;
         }
         let truncate_every = self.settings.truncate_every;
-        let Role::Holding(holding) = &mut self.role else { return Step::Wait(now) };
-        let token = holding.token;
-        if let Some(through) = holding.truncate_to.take() {
-            holding.truncated = through;
+        let Role::Leading(leadership) = &mut self.role else { return Step::Wait(now) };
+        let token = leadership.token;
+        if let Some(through) = leadership.truncate_to.take() {
+            leadership.truncated = through;
             return self.send(now, Call::Truncate, Request::Truncate { token, through });
         }
-        if now >= holding.roster_at {
-            holding.roster_at = now + truncate_every;
+        if now >= leadership.roster_at {
+            leadership.roster_at = now + truncate_every;
             return self.send(now, Call::Roster, Request::Roster);
         }
         let report_at = if self.report_at > now { self.report_at } else { NEVER };
-        let contact = holding.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
-        Step::Wait(holding.beat_at.min(holding.roster_at).min(report_at).min(contact))
+        let contact = leadership.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
+        Step::Wait(leadership.beat_at.min(leadership.roster_at).min(report_at).min(contact))
     }
 
     /// Resigns if the leadership is of no use. Returns whether it did.
     fn resign_if_useless(&mut self, now: Moment) -> bool {
-        let Role::Holding(holding) = &mut self.role else { return false };
-        let cannot_beat = holding.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
-        let cannot_write = cannot_beat || holding.cannot_append;
-        let no_contact = holding.contact_lost_at.is_some_and(|since| now >= since + self.settings.contact_max);
-        let loss = match &holding.stage {
+        let Role::Leading(leadership) = &mut self.role else { return false };
+        let cannot_beat = leadership.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
+        let cannot_write = cannot_beat || leadership.cannot_append;
+        let no_contact = leadership.contact_lost_at.is_some_and(|since| now >= since + self.settings.contact_max);
+        let loss = match &leadership.stage {
             Stage::Committing(commit) => {
                 let is_late = now >= commit.started_at + self.settings.settle_max;
                 if !(commit.empty.is_some() && is_late || cannot_write) {
@@ -229,7 +229,7 @@ impl Machine {
             Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => match (cannot_write, no_contact) {
                 (true, _) => LeadershipLoss::CannotWrite,
                 (false, true) => LeadershipLoss::NoContact,
-                (false, false) if holding.steps_down => LeadershipLoss::SteppedDown,
+                (false, false) if leadership.steps_down => LeadershipLoss::SteppedDown,
                 (false, false) => return false,
             },
         };
@@ -246,9 +246,9 @@ impl Machine {
     pub(super) fn open_term(&mut self, now: Moment) {
         let term = self.position.term + 1;
         let record = self.next_record(RecordKind::Opening, term, Vec::new());
-        if let Role::Holding(holding) = &mut self.role {
-            holding.stage = Stage::Opening(record);
-            holding.retry_at = now;
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.stage = Stage::Opening(record);
+            leadership.retry_at = now;
         }
     }
 
@@ -266,11 +266,11 @@ impl Machine {
 
     /// The record that was sent is in the log.
     fn take_done(&mut self, now: Moment) {
-        let Role::Holding(holding) = &mut self.role else { return };
-        holding.failing_since = None;
-        holding.appends_fail_since = None;
-        let inherited = holding.inherited;
-        match std::mem::replace(&mut holding.stage, Stage::Ready) {
+        let Role::Leading(leadership) = &mut self.role else { return };
+        leadership.failing_since = None;
+        leadership.appends_fail_since = None;
+        let inherited = leadership.inherited;
+        match std::mem::replace(&mut leadership.stage, Stage::Ready) {
             Stage::Opening(record) => {
                 let term = record.term;
                 self.push_apply(record);
@@ -304,9 +304,9 @@ impl Machine {
 
     /// The log refused the record: something else is there, or another server leads.
     fn take_conflict(&mut self, now: Moment, conflict: &Conflict) {
-        let Role::Holding(holding) = &mut self.role else { return };
-        let is_ours = conflict.view.token() == Some(holding.token);
-        match std::mem::replace(&mut holding.stage, Stage::Ready) {
+        let Role::Leading(leadership) = &mut self.role else { return };
+        let is_ours = conflict.view.token() == Some(leadership.token);
+        match std::mem::replace(&mut leadership.stage, Stage::Ready) {
             Stage::Committing(commit) => self.settle(now, *commit, conflict, is_ours),
             Stage::Opening(_) | Stage::CatchingUp | Stage::Ready => {
                 self.set_stage(Stage::CatchingUp, now);
@@ -352,10 +352,10 @@ impl Machine {
     }
 
     fn set_stage(&mut self, stage: Stage, now: Moment) {
-        if let Role::Holding(holding) = &mut self.role {
-            holding.stage = stage;
-            holding.retry_at = now;
-            holding.failing_since = None;
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.stage = stage;
+            leadership.retry_at = now;
+            leadership.failing_since = None;
         }
     }
 
@@ -363,17 +363,17 @@ impl Machine {
         let nonce = self.next_nonce();
         let previous = self.position.hash;
         let retry_after = self.settings.retry_after;
-        let Role::Holding(holding) = &mut self.role else { return };
-        holding.retry_at = now + retry_after;
-        match (&mut holding.stage, error) {
-            (Stage::Opening(_), LogError::InDoubt(_)) => holding.stage = Stage::CatchingUp,
+        let Role::Leading(leadership) = &mut self.role else { return };
+        leadership.retry_at = now + retry_after;
+        match (&mut leadership.stage, error) {
+            (Stage::Opening(_), LogError::InDoubt(_)) => leadership.stage = Stage::CatchingUp,
             (Stage::Committing(commit), LogError::InDoubt(_)) if commit.empty.is_none() => {
                 let term = commit.record.term;
                 commit.empty = Some(Record { kind: RecordKind::Empty, term, previous, nonce, payload: Vec::new() });
-                holding.retry_at = now;
+                leadership.retry_at = now;
             }
             (Stage::Committing(commit), LogError::Unavailable(_) | LogError::Refused(_)) if commit.empty.is_none() => {
-                holding.stage = Stage::Ready;
+                leadership.stage = Stage::Ready;
                 self.push_outcome(Outcome::Failed(error.to_string()));
             }
             (Stage::Committing(_) | Stage::Opening(_) | Stage::CatchingUp | Stage::Ready, _) => {}
@@ -385,34 +385,36 @@ impl Machine {
     /// same.
     fn note_append_failure(&mut self, sent_at: Moment, now: Moment, error: &LogError) {
         let failing_max = self.settings.failing_max;
-        let Role::Holding(holding) = &mut self.role else { return };
-        if matches!(error, LogError::Refused(_)) && holding.is_leading() {
+        let Role::Leading(leadership) = &mut self.role else { return };
+        if matches!(error, LogError::Refused(_)) && leadership.is_leading() {
             return;
         }
-        let since = *holding.appends_fail_since.get_or_insert(sent_at);
-        holding.cannot_append = now >= since + failing_max;
+        let since = *leadership.appends_fail_since.get_or_insert(sent_at);
+        leadership.cannot_append = now >= since + failing_max;
     }
 
     pub(super) fn take_beaten(&mut self, sent_at: Moment, beaten: BeatResult) {
         let position = self.position;
-        let Role::Holding(holding) = &mut self.role else { return };
+        let Role::Leading(leadership) = &mut self.role else { return };
         let head = match beaten {
             BeatResult::Done { version, head } => {
-                holding.beat_version = version;
+                leadership.beat_version = version;
                 head
             }
             BeatResult::Overtaken { version } => {
-                holding.beat_version = version;
-                holding.beat_at = Moment::ZERO;
+                leadership.beat_version = version;
+                leadership.beat_at = Moment::ZERO;
                 return;
             }
             BeatResult::Deposed => return self.take_deposed(),
         };
-        holding.failing_since = None;
-        holding.last_beat = Some(sent_at);
+        leadership.failing_since = None;
+        leadership.last_beat = Some(sent_at);
         match head {
             Some(head) if head.revision < position.revision => self.stop(Divergence { local: position, log: head }),
-            Some(head) if head != position && matches!(holding.stage, Stage::Ready) && self.deliveries.is_empty() => {
+            Some(head)
+                if head != position && matches!(leadership.stage, Stage::Ready) && self.deliveries.is_empty() =>
+            {
                 self.lose(LeadershipLoss::Confused);
             }
             Some(_) | None => {}
@@ -421,8 +423,8 @@ impl Machine {
 
     /// Another server leads. A commit in doubt is settled first: the log refuses its empty record, and shows why.
     fn take_deposed(&mut self) {
-        let Role::Holding(holding) = &mut self.role else { return };
-        match &holding.stage {
+        let Role::Leading(leadership) = &mut self.role else { return };
+        match &leadership.stage {
             Stage::Committing(_) => {}
             Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => {
                 self.lose(LeadershipLoss::Deposed);
@@ -431,31 +433,31 @@ impl Machine {
     }
 
     pub(super) fn take_beat_error(&mut self, sent_at: Moment, now: Moment) {
-        if let Role::Holding(holding) = &mut self.role {
-            holding.beat_at = now + self.settings.retry_after;
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.beat_at = now + self.settings.retry_after;
         }
         self.note_failure(sent_at);
     }
 
     /// A request of the leader failed. Counted from the moment when it was sent.
     pub(super) fn note_failure(&mut self, sent_at: Moment) {
-        if let Role::Holding(holding) = &mut self.role {
-            holding.failing_since.get_or_insert(sent_at);
+        if let Role::Leading(leadership) = &mut self.role {
+            leadership.failing_since.get_or_insert(sent_at);
         }
     }
 
     /// Decides what can be deleted: what all servers have applied or, if the log is too large, what most of them have.
     pub(super) fn take_roster(&mut self, roster: &Roster) {
         let revision = self.position.revision;
-        let Role::Holding(holding) = &mut self.role else { return };
-        holding.format = roster.members.iter().map(|member| member.format).min();
+        let Role::Leading(leadership) = &mut self.role else { return };
+        leadership.format = roster.members.iter().map(|member| member.format).min();
         let mut applied: Vec<u64> = roster.members.iter().map(|member| member.applied.min(revision)).collect();
         applied.sort_unstable();
         let is_large = roster.log_bytes > self.settings.log_bytes_max;
         let slowest = if is_large { applied.len().saturating_sub(1) / 2 } else { 0 };
         let Some(through) = applied.get(slowest).copied() else { return };
-        if through >= holding.truncated + self.settings.truncate_records_min {
-            holding.truncate_to = Some(through);
+        if through >= leadership.truncated + self.settings.truncate_records_min {
+            leadership.truncate_to = Some(through);
         }
     }
 

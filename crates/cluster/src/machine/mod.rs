@@ -133,7 +133,7 @@ struct SeenBeat {
 #[derive(Debug)]
 enum Role {
     Following,
-    Holding(Box<Leadership>),
+    Leading(Box<Leadership>),
     /// Resigns, then follows.
     Resigning(Token),
     /// Resigns, if it leads, then does nothing.
@@ -232,7 +232,7 @@ impl Machine {
         }
         match &self.role {
             Role::Following => self.poll_following(now),
-            Role::Holding(_) => self.poll_holding(now, time_ms),
+            Role::Leading(_) => self.poll_leading(now, time_ms),
             Role::Resigning(token) | Role::Stopped(Some(token)) => {
                 self.send(now, Call::Resign, Request::Resign { token: *token })
             }
@@ -249,8 +249,8 @@ impl Machine {
         if let Delivery::Apply(entries) = &delivery {
             self.applying = entries.last().map(Entry::position);
         }
-        if let (Delivery::Lead(_), Role::Holding(holding)) = (&delivery, &mut self.role) {
-            holding.announce();
+        if let (Delivery::Lead(_), Role::Leading(leadership)) = (&delivery, &mut self.role) {
+            leadership.announce();
         }
         Some(Step::Deliver(delivery))
     }
@@ -317,7 +317,7 @@ impl Machine {
 
     /// Whether this server may commit, now or after the commit in progress.
     pub fn is_leading(&self) -> bool {
-        matches!(&self.role, Role::Holding(holding) if holding.is_leading())
+        matches!(&self.role, Role::Leading(leadership) if leadership.is_leading())
     }
 
     /// The last entry that the local copy has applied.
@@ -363,11 +363,11 @@ impl Machine {
         self.given_up = self.counter;
         self.silence.reset();
         self.swap = None;
-        let Role::Holding(holding) = std::mem::replace(&mut self.role, Role::Following) else { return None };
-        if holding.is_leading() {
+        let Role::Leading(leadership) = std::mem::replace(&mut self.role, Role::Following) else { return None };
+        if leadership.is_leading() {
             self.deliveries.push_back(Delivery::Lost(loss));
         }
-        Some(holding.token())
+        Some(leadership.token())
     }
 
     fn stop(&mut self, divergence: Divergence) {
@@ -379,7 +379,7 @@ impl Machine {
     fn take_resigned(&mut self) {
         self.role = match self.role {
             Role::Stopped(_) => Role::Stopped(None),
-            Role::Following | Role::Holding(_) | Role::Resigning(_) => Role::Following,
+            Role::Following | Role::Leading(_) | Role::Resigning(_) => Role::Following,
         };
     }
 }
