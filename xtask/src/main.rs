@@ -1,11 +1,11 @@
 //! `cargo xtask`: the development commands, the same for people and for CI.
 //!
 //! ```text
-//! cargo xtask test           everything: format, lints, tidy, tests, release build, acceptance runs
+//! cargo xtask test           everything: format, lints, tidy, tests, acceptance runs
 //! cargo xtask test --strict  the same, but whatever cannot run on this machine is a failure
 //! cargo xtask setup          installs what the tests need: Debian packages (as root) and downloads in a cache
 //! cargo xtask tidy           checks the structure and the language of the repository
-//! cargo xtask accept [NAME]  acceptance runs: third-party clients and the examples against the release build
+//! cargo xtask accept [NAME]  acceptance runs: third-party clients and the examples against the programs of a release
 //! cargo xtask accept azure --write   also updates docs/compatibility.md
 //! cargo xtask accept portal --write  also updates the screenshots in docs/portal
 //! cargo xtask upgrade REVISION  builds an older commit, and upgrades a cluster of its servers one by one
@@ -36,6 +36,7 @@ mod package;
 mod release;
 mod setup;
 mod sh;
+mod stat;
 mod test;
 mod tidy;
 
@@ -57,6 +58,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode> {
+    if std::env::var_os(test::compiler::VARIABLE).is_some() {
+        let problem = test::compiler::become_compiler(std::env::args_os().skip(1).collect());
+        return Err(problem).context("cannot run the compiler");
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -88,6 +93,7 @@ fn run() -> Result<ExitCode> {
         ["docs"] => docs::run(),
         ["package"] => package::run(),
         ["build-release"] => release::programs::build(),
+        ["build-programs"] => test::programs::build_programs(),
         ["publish", flags @ ..] => release::publish(flags),
         ["release"] => release::run(None),
         ["release", "--out", dir] => release::run(Some(dir)),

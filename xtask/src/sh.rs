@@ -103,14 +103,24 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The profile of the programs in releases and acceptance runs; see `release::programs`.
+/// Names the profile of the programs that acceptance runs use. Without the prefix `FOREWARN_`: servers warn about unknown
+/// variables with that prefix.
+pub const PROFILE: &str = "XTASK_PROFILE";
+
+/// The profile of the programs in releases; see `release::programs`.
 pub const STATIC_PROFILE: &str = "static";
 
-/// The directory of the programs that acceptance runs use: the static ones, unless `FOREWARN_ACCEPT_PROFILE` is `debug` or
-/// `release`.
+/// The profile of all that `cargo xtask test` builds. Its programs differ from those of a release in that they are not optimized.
+pub const ACCEPT_PROFILE: &str = "accept";
+
+/// The profile of the programs that are built, packaged and run here.
+pub fn profile() -> String {
+    std::env::var(PROFILE).unwrap_or_else(|_| STATIC_PROFILE.to_owned())
+}
+
+/// The directory of the programs that acceptance runs use.
 pub fn built_dir() -> PathBuf {
-    let profile = std::env::var("FOREWARN_ACCEPT_PROFILE");
-    target().join(profile.as_deref().unwrap_or(STATIC_PROFILE))
+    target().join(profile())
 }
 
 /// A program that acceptance runs use.

@@ -1,4 +1,4 @@
-//! `forewarn-agent` (release build) on a node. It can be killed and started again, and keeps its state.
+//! `forewarn-agent` on a node. It can be killed and started again, and keeps its state.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Acceptance runs against the release build: unchanged third-party clients, the examples, fleets in network namespaces.
+//! Acceptance runs against the programs of a release: unchanged third-party clients, the examples, fleets in network namespaces.
 
 mod agent;
 mod agent_actions;
@@ -44,18 +44,18 @@ pub struct Run {
 }
 
 const fn run_of(name: &'static str, needs: &'static Needs, minutes: u64, run: fn() -> Result<()>) -> Run {
-    Run { name, needs, deadline: Duration::from_secs(minutes * 60), after: &["setup", "release"], run }
+    Run { name, needs, deadline: Duration::from_secs(minutes * 60), after: &["setup", "programs"], run }
 }
 
 /// The longest ones first.
 pub const RUNS: &[Run] = &[
     run_of("azure", &azure::NEEDS, 20, azure::run),
-    run_of("portal", &portal::NEEDS, 15, portal::run),
+    run_of("portal", &portal::NEEDS, 30, portal::run),
     run_of("schemathesis", &schemathesis::NEEDS, 15, schemathesis::run),
     run_of("package", &package::NEEDS, 10, package::run),
     run_of("release", &release::NEEDS, 10, release::run),
     run_of("pacemaker", &pacemaker::NEEDS, 10, pacemaker::run),
-    Run { after: &["setup", "release", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
+    Run { after: &["setup", "programs", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
     Run { after: &["setup", "build-tests"], ..run_of("agent-actions", &agent_actions::NEEDS, 10, agent_actions::run) },
     Run { after: &["setup", "build-tests"], ..run_of("libvirt", &libvirt::NEEDS, 10, libvirt::run) },
     Run { after: &["setup", "build-tests"], ..run_of("qemu", &qemu::NEEDS, 10, qemu::run) },

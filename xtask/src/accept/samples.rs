@@ -15,6 +15,7 @@ use super::netns::{METADATA, Namespace, Network};
 use super::server::Server;
 use crate::needs::Needs;
 use crate::sh;
+use crate::test::programs;
 
 /// The guest that runs the samples, and another one in the same availability set. Both see every event.
 const HOSTS: [&str; 2] = ["web1", "web2"];
@@ -110,10 +111,10 @@ fn compile_csharp(server: &Server) -> Result<String> {
     Ok(program)
 }
 
-/// A debug build: the tests of the workspace have built it already.
+/// The tests of the workspace have built it already.
 fn compile_rust() -> Result<String> {
-    sh::cargo(&["build", "--quiet", "--workspace", "--example", "query_and_approve"]).run()?;
-    text(sh::target().join("debug/examples/query_and_approve"))
+    programs::linting_cargo(&["build", "--quiet", "--workspace", "--example", "query_and_approve"])?.run()?;
+    text(sh::target().join(sh::ACCEPT_PROFILE).join("examples/query_and_approve"))
 }
 
 fn text(path: PathBuf) -> Result<String> {

@@ -1,4 +1,4 @@
-//! `forewarn serve` (release build) with a data directory of its own, and calls to its API with curl.
+//! `forewarn serve` with a data directory of its own, and calls to its API with curl.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

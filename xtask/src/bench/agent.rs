@@ -173,6 +173,8 @@ fn measure_idle(built: &Built, agent: &Agent, machines: usize, table: &mut Table
     let megabytes = agent.process.resident_bytes()? / 1e6;
     let label = format!("resident memory of an agent with {machines} machines, MB");
     table.judge("agent_resident_mb", &label, megabytes, "", Target::AtMost(20.0));
+    let of_file = agent.process.program_file_bytes()? / 1e6;
+    table.note("agent_program_file_mb", "of that, pages of the program file, MB", of_file, "");
     let before = agent.process.cpu_secs()?;
     let idle = built.pick(IDLE, Duration::from_secs(1));
     std::thread::sleep(idle);

@@ -132,7 +132,7 @@ impl Built {
         let scratch = sh::target().join("tmp/bench");
         if scale == Scale::Smoke {
             // The tests have built both, and no figure matters.
-            let fleet_cost = sh::target().join("debug/examples/fleet_cost");
+            let fleet_cost = sh::built_dir().join("examples/fleet_cost");
             return Ok(Built { forewarn: sh::built_dir().join("forewarn"), fleet_cost, scratch, scale });
         }
         // `dev` builds faster and is enough while writing a benchmark.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{Built, path};
+use crate::stat::Stat;
 
 /// The core of the servers, and the core of the load generator.
 pub const SERVER_CORE: &str = "0";
@@ -15,9 +16,6 @@ pub const CLIENT_CORE: &str = "1";
 
 /// Time limit for a program to end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(10);
-
-/// Clock ticks per second in /proc, the same on all supported systems.
-const TICKS: f64 = 100.0;
 
 pub struct Process(Child);
 
@@ -37,14 +35,23 @@ impl Process {
     pub fn cpu_secs(&self) -> Result<f64> {
         let pid = self.0.id();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let children = children.split_whitespace().map(str::to_owned);
-        std::iter::once(pid.to_string()).chain(children).map(|pid| cpu_secs_of(&pid)).sum()
+        let children = children.split_whitespace().map(|child| Ok(child.parse::<u32>()?));
+        std::iter::once(Ok(pid)).chain(children).map(|pid: Result<u32>| Ok(Stat::read(pid?)?.own_secs)).sum()
     }
 
     /// Memory of the process that is not swapped out.
     pub fn resident_bytes(&self) -> Result<f64> {
+        self.bytes_of("VmRSS:")
+    }
+
+    /// The part of it that all processes of the same program share: pages of the program file that were used.
+    pub fn program_file_bytes(&self) -> Result<f64> {
+        self.bytes_of("RssFile:")
+    }
+
+    fn bytes_of(&self, field: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).with_context(|| format!("no {field}"))?;
         let kilobytes: f64 = line.split_whitespace().next().context("no number")?.parse()?;
         Ok(kilobytes * 1024.0)
     }
@@ -86,13 +93,6 @@ impl Drop for Process {
             eprintln!("   {error:#}");
         }
     }
-}
-
-fn cpu_secs_of(pid: &str) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let fields: Vec<&str> = stat.rsplit_once(')').context("stat")?.1.split_whitespace().collect();
-    let (user, system): (f64, f64) = (fields[11].parse()?, fields[12].parse()?);
-    Ok((user + system) / TICKS)
 }
 
 /// A `forewarn` server and its addresses.

@@ -84,7 +84,10 @@ impl Deb {
             self.file(&format!("DEBIAN/{script}"), 0o755, &self.read(script)?)?;
         }
         let path = out.join(format!("{}_{VERSION}_{arch}.deb", self.name));
-        let mut pack = sh::program("dpkg-deb").args(&["--root-owner-group", "-Zxz", "--build", &root, text(&path)?]);
+        // Programs without optimization are large, and packages of them are only for tests.
+        let level = if sh::profile() == sh::ACCEPT_PROFILE { "-z1" } else { "-z6" };
+        let arguments = ["--root-owner-group", "-Zxz", level, "--build", &root, text(&path)?];
+        let mut pack = sh::program("dpkg-deb").args(&arguments);
         pack.env("SOURCE_DATE_EPOCH", &self.epoch).read()?;
         Ok(path)
     }

@@ -49,7 +49,7 @@ pub fn run(out: Option<&str>) -> Result<()> {
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
-pub const LIBRARIES: [&str; 19] = [
+pub const LIBRARIES: [&str; 21] = [
     "wire",
     "client",
     "core",
@@ -63,6 +63,8 @@ pub const LIBRARIES: [&str; 19] = [
     "libvirt",
     "drivers",
     "taps",
+    "render",
+    "webhooks",
     "api",
     "arm",
     "widgets",

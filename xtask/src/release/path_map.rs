@@ -52,14 +52,20 @@ impl PathMap {
         self.0.iter().map(|(dir, _)| dir.as_str())
     }
 
+    /// Has the compilers that cargo calls replace the directories.
+    pub fn set_flags(&self, cargo: &mut sh::Sh) {
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", self.rust_flags());
+        cargo.env("CFLAGS", self.c_flags()).env("CC_SHELL_ESCAPED_FLAGS", "1");
+    }
+
     /// For `CARGO_ENCODED_RUSTFLAGS`, in which flags can contain spaces.
-    pub fn rust_flags(&self) -> String {
+    fn rust_flags(&self) -> String {
         let flags = self.0.iter().map(|(dir, name)| format!("--remap-path-prefix={dir}={name}"));
         flags.collect::<Vec<_>>().join("\x1f")
     }
 
     /// For `CFLAGS`, quoted as in a shell.
-    pub fn c_flags(&self) -> String {
+    fn c_flags(&self) -> String {
         let quote = |text: String| format!("'{}'", text.replace('\'', r"'\''"));
         let flags = self.0.iter().map(|(dir, name)| quote(format!("-ffile-prefix-map={dir}={name}")));
         flags.collect::<Vec<_>>().join(" ")
@@ -73,8 +79,13 @@ fn cargo_home() -> Result<PathBuf> {
     }
 }
 
+/// Has cargo create the directories of the registries, which the map lists.
+pub fn fetch() -> Result<()> {
+    sh::cargo(&["fetch", "--locked", "--target", &host()?]).run()
+}
+
 /// The platform that the compiler runs on, such as `x86_64-unknown-linux-gnu`.
-pub fn host() -> Result<String> {
+fn host() -> Result<String> {
     describe_compiler("host: ")?.context("rustc does not name its host")
 }
 

@@ -1,4 +1,5 @@
-//! The programs of a release: linked statically, in `static/` of the target directory.
+//! The programs of a release: linked statically, in `static/` of the target directory. The test command builds its own, without
+//! optimization, in `accept/`, together with the test programs.
 //!
 //! They are linked with glibc. A build for musl would need a second toolchain and C compiler, and its allocator is slower
 //! than the one that the benchmarks use. Only the last crate is compiled with `crt-static`, because what is linked is
@@ -22,14 +23,12 @@ pub struct Programs {
 }
 
 pub fn build() -> Result<()> {
-    // Cargo creates the directories of the registries here, which the map lists.
-    sh::cargo(&["fetch", "--locked", "--target", &path_map::host()?]).run()?;
+    path_map::fetch()?;
     let map = PathMap::of_this_machine()?;
     for (package, program) in [("forewarn-cli", "forewarn"), ("forewarn-agent", "forewarn-agent")] {
         let what = ["rustc", "--locked", "--profile", sh::STATIC_PROFILE, "--package", package, "--bin", program];
         let mut build = sh::cargo(&what).args(&["--", "-C", "target-feature=+crt-static"]);
-        build.env("CARGO_ENCODED_RUSTFLAGS", map.rust_flags());
-        build.env("CFLAGS", map.c_flags()).env("CC_SHELL_ESCAPED_FLAGS", "1");
+        map.set_flags(&mut build);
         build.run()?;
     }
     Ok(())

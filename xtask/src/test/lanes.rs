@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{WaitId, WaitIdOptions};
 
+use crate::stat::Stat;
 use crate::{EXIT_SKIPPED, sh};
 
 /// Parts of a lane run one after the other, except in the waiting lane.
@@ -104,6 +106,8 @@ pub struct PartResult {
     pub name: String,
     pub outcome: Outcome,
     pub duration: Duration,
+    /// Of all processes of the part together.
+    pub cpu: Duration,
     pub log: PathBuf,
 }
 
@@ -173,12 +177,13 @@ impl<'p> Schedule<'p> {
                     states.insert(part.name(), State::Running(started));
                     drop(states);
                     self.say(&format!("start  {}", part.name));
-                    let outcome = execute(part).unwrap_or_else(|problem| Outcome::Failed(format!("{problem:#}")));
-                    states = self.finish(part, outcome, started.elapsed());
+                    let failed = |problem| (Outcome::Failed(format!("{problem:#}")), Duration::ZERO);
+                    let (outcome, cpu) = execute(part).unwrap_or_else(failed);
+                    states = self.finish(part, outcome, started.elapsed(), cpu);
                 }
                 Step::Skip(part, reason) => {
                     drop(states);
-                    states = self.finish(part, Outcome::Skipped(reason), Duration::ZERO);
+                    states = self.finish(part, Outcome::Skipped(reason), Duration::ZERO, Duration::ZERO);
                 }
                 Step::Wait => states = self.changed.wait(states).unwrap_or_else(|poisoned| poisoned.into_inner()),
                 Step::Stop => return,
@@ -214,14 +219,20 @@ impl<'p> Schedule<'p> {
         Readiness::Ready
     }
 
-    fn finish(&self, part: &'p Part, outcome: Outcome, duration: Duration) -> MutexGuard<'_, BTreeMap<&'p str, State>> {
+    fn finish(
+        &self,
+        part: &'p Part,
+        outcome: Outcome,
+        duration: Duration,
+        cpu: Duration,
+    ) -> MutexGuard<'_, BTreeMap<&'p str, State>> {
         let word = match &outcome {
             Outcome::Passed => format!("passed {} ({})", part.name, clock(duration)),
             Outcome::Failed(reason) => format!("FAILED {} ({}): {reason}", part.name, clock(duration)),
             Outcome::Skipped(reason) => format!("skip   {}: {reason}", part.name),
         };
         self.say(&word);
-        let result = PartResult { name: part.name.clone(), outcome, duration, log: part.log() };
+        let result = PartResult { name: part.name.clone(), outcome, duration, cpu, log: part.log() };
         let mut states = self.lock();
         states.insert(part.name(), State::Done(result));
         self.changed.notify_all();
@@ -267,8 +278,8 @@ enum Readiness {
     Blocked(String),
 }
 
-/// Runs a part to its end or its deadline.
-fn execute(part: &Part) -> Result<Outcome> {
+/// Runs a part to its end or its deadline. Also returns the CPU time it took.
+fn execute(part: &Part) -> Result<(Outcome, Duration)> {
     let log = File::create(part.log()).with_context(|| format!("cannot create {}", part.log().display()))?;
     let (program, arguments) = part.command.split_first().context("a part has a command")?;
     let mut command = Command::new(program);
@@ -276,29 +287,37 @@ fn execute(part: &Part) -> Result<Outcome> {
     command.args(arguments).envs(part.environment.iter().map(|(name, value)| (name, value))).current_dir(sh::root());
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
-    match wait_until(&mut child, Instant::now() + part.deadline)? {
-        None => {
-            kill_tree(child.id());
-            child.wait()?;
-            Ok(Outcome::Failed(format!("killed: not done within {}", clock(part.deadline))))
-        }
-        Some(status) if status.success() => Ok(Outcome::Passed),
-        Some(status) if status.code() == Some(i32::from(EXIT_SKIPPED)) => Ok(Outcome::Skipped(skip_reason(part))),
-        Some(status) => Ok(Outcome::Failed(status.to_string())),
+    let is_in_time = wait_until(&child, Instant::now() + part.deadline)?;
+    let cpu = Stat::read(child.id()).map_or(0.0, |stat| stat.own_secs + stat.ended_secs);
+    let cpu = Duration::from_secs_f64(cpu);
+    if !is_in_time {
+        kill_tree(child.id());
+        child.wait()?;
+        return Ok((Outcome::Failed(format!("killed: not done within {}", clock(part.deadline))), cpu));
     }
+    let status = child.wait()?;
+    let outcome = match status.code() {
+        Some(0) => Outcome::Passed,
+        Some(code) if code == i32::from(EXIT_SKIPPED) => Outcome::Skipped(skip_reason(part)),
+        _ => Outcome::Failed(status.to_string()),
+    };
+    Ok((outcome, cpu))
 }
 
 /// Between two looks at a process.
 const STEP: Duration = Duration::from_millis(100);
 
-fn wait_until(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(Some(status)),
-            None if Instant::now() >= deadline => return Ok(None),
-            None => std::thread::sleep(STEP),
+/// Whether a process ends before the deadline. It stays a zombie, because its CPU time is read after its end.
+fn wait_until(child: &Child, deadline: Instant) -> Result<bool> {
+    let pid = rustix::process::Pid::from_child(child);
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    while rustix::process::waitid(WaitId::Pid(pid), options)?.is_none() {
+        if Instant::now() >= deadline {
+            return Ok(false);
         }
+        std::thread::sleep(STEP);
     }
+    Ok(true)
 }
 
 /// The last line that a skipped part printed.
@@ -327,10 +346,7 @@ fn parents() -> Vec<(u32, u32)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let parse = |entry: std::fs::DirEntry| {
         let process = entry.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // After the name, which may contain anything: the state, then the parent.
-        let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        Some((process, parent))
+        Some((process, Stat::read(process).ok()?.parent))
     };
     entries.filter_map(parse).collect()
 }
@@ -371,6 +387,13 @@ mod tests {
                 Outcome::Passed,
             ]
         );
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_part_includes_the_programs_that_it_ran() {
+        let results =
+            run(&[part("test-busy", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; true")]).unwrap();
+        assert!(results[0].cpu > Duration::ZERO, "{:?}", results[0].cpu);
     }
 
     #[test]

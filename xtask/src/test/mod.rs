@@ -1,14 +1,17 @@
 //! `cargo xtask test`: everything that must hold, in two lanes that run at the same time.
 //!
 //! ```text
-//!  CPU lane      fmt ─▶ tidy ─▶ release ─▶ build-tests ─▶ tests ─▶ clippy
-//!                                  │            │
-//!  waiting lane  setup ────────────┴▶ accept …  └▶ kill, bench --smoke
+//!  CPU lane      fmt ─▶ tidy ─▶ programs ─▶ build-tests ─▶ tests
+//!                                  │             │
+//!  waiting lane  setup ────────────┴▶ accept …   └▶ kill, bench --smoke
 //! ```
+//!
+//! `programs` and `build-tests` build with clippy, so they also fail for a lint. They share what they build.
 //!
 //! A part starts when the parts it depends on are done and its lane is free. Each part is a process of its own with a
 //! log of its own and a deadline.
 
+pub mod compiler;
 mod lanes;
 mod prerequisites;
 pub mod programs;
@@ -19,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::accept;
+use crate::{accept, sh};
 use lanes::{Lane, Part};
 pub use prerequisites::install as install_prerequisites;
 
@@ -55,16 +58,15 @@ pub fn run(strictness: Strictness) -> Result<ExitCode> {
 
 /// All parts, in the order in which each lane takes them.
 fn parts(strictness: Strictness) -> Result<Vec<Part>> {
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
     let mut parts = vec![
         Part::cargo("fmt", Lane::Cpu, minutes(2), &["fmt", "--all", "--check"]),
-        Part::xtask("tidy", Lane::Cpu, minutes(2), &["tidy"])?,
-        Part::xtask("release", Lane::Cpu, minutes(20), &["build-release"])?,
+        // On a new machine, it downloads the packages that it checks.
+        Part::xtask("tidy", Lane::Cpu, minutes(5), &["tidy"])?,
+        Part::xtask("programs", Lane::Cpu, minutes(40), &["build-programs"])?,
         Part::xtask("build-tests", Lane::Cpu, minutes(40), &["build-tests"])?,
         Part::xtask("tests", Lane::Cpu, minutes(30), &["run-tests"])?.after(&["setup", "build-tests"]),
-        Part::cargo("clippy", Lane::Cpu, minutes(15), &clippy),
         Part::xtask("setup", Lane::Waiting, minutes(20), &["setup"])?.even_if_skipped(),
-        Part::xtask("bench", Lane::Waiting, minutes(10), &["bench", "--smoke"])?.after(&["release", "build-tests"]),
+        Part::xtask("bench", Lane::Waiting, minutes(10), &["bench", "--smoke"])?.after(&["programs", "build-tests"]),
         Part::xtask("kill", Lane::Waiting, minutes(10), &["run-tests", "kill"])?.after(&["build-tests"]),
     ];
     for run in accept::RUNS {
@@ -72,6 +74,7 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
         parts.push(Part::xtask(&name, Lane::Waiting, run.deadline, &["accept", run.name])?.after(run.after));
     }
     for part in &mut parts {
+        part.env(sh::PROFILE, sh::ACCEPT_PROFILE.as_ref());
         if part.name() != "setup" {
             part.env(crate::needs::INSTALL, "off".as_ref());
         }

@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built once by cargo, then run by hand.
+//! The programs for acceptance runs, and the test programs of the workspace: built once by cargo, then run by hand. They share
+//! all libraries, because they have the same profile, flags, compiler and features.
 //!
 //! Run by hand, because the waiting lane runs two groups of tests while cargo is busy in the other lane and holds its
 //! lock, and because `cargo test --package` would build dependencies again with other features.
@@ -10,6 +11,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use super::compiler;
+use crate::release::path_map::{self, PathMap};
 use crate::sh;
 
 /// Names the file with the list of test programs, once they are built. Without the prefix `FOREWARN_`: servers warn about
@@ -76,10 +79,36 @@ pub fn list_path() -> PathBuf {
     sh::target().join("xtask/test-programs")
 }
 
-/// Builds all test programs and writes their list.
+/// Integration tests that only need the program of their package. Building them builds both programs, with the features that
+/// they have beside all other tests.
+const PROGRAM_TESTS: &str = "programs";
+
+/// Cargo with clippy as the compiler of the workspace, which rejects warnings. `cargo clippy` would check every crate and
+/// every dependency a second time. Plain cargo would compile the workspace a second time after this. The flags are those of a
+/// release.
+pub fn linting_cargo(arguments: &[&str]) -> Result<sh::Sh> {
+    sh::program(compiler::LINTER)
+        .args(&["--version"])
+        .read()
+        .context("install clippy with `rustup component add clippy`")?;
+    let mut cargo = sh::cargo(arguments).args(&["--profile", sh::ACCEPT_PROFILE]);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe()?).env(compiler::VARIABLE, "1");
+    // The way in which `cargo clippy` passes its arguments on.
+    cargo.env("CLIPPY_ARGS", "--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    PathMap::of_this_machine()?.set_flags(&mut cargo);
+    Ok(cargo)
+}
+
+/// Builds the programs for acceptance runs.
+pub fn build_programs() -> Result<()> {
+    path_map::fetch()?;
+    linting_cargo(&["test", "--locked", "--workspace", "--no-run", "--test", PROGRAM_TESTS])?.run()
+}
+
+/// Builds all test programs, with lints, and writes their list.
 pub fn build() -> Result<Vec<Program>> {
     let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
-    let messages = sh::cargo(&build).read_stdout()?;
+    let messages = linting_cargo(&build)?.read_stdout()?;
     let programs: Vec<Program> = messages.lines().filter_map(program).collect();
     ensure!(!programs.is_empty(), "cargo built no test programs");
     let lines = programs.iter().map(|program| {
@@ -136,7 +165,8 @@ pub fn run_all() -> Result<()> {
             failed.push(format!("{problem:#}"));
         }
     }
-    failed.extend(sh::cargo(&["test", "--workspace", "--doc"]).run().err().map(|problem| format!("{problem:#}")));
+    let examples = linting_cargo(&["test", "--workspace", "--doc"]).and_then(|mut cargo| cargo.run());
+    failed.extend(examples.err().map(|problem| format!("{problem:#}")));
     ensure!(failed.is_empty(), "{}", failed.join("; "));
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The closing report: failures with the end of their log, a table of all parts, what was skipped, and the totals.
+//! The closing report: failures with their messages and the end of their log, a table of all parts, what was skipped, and the
+//! totals.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,14 +11,24 @@ use super::lanes::{Outcome, PartResult, clock};
 /// The start of the line of a test that skipped itself, as `forewarn-test-support` prints it.
 const SKIPPED_TEST: &str = "skipped test ";
 
-/// Lines of a failed part's log that are shown.
+/// Lines at the end of a failed part's log that are shown.
 const LOG_LINES: usize = 80;
+
+/// How the first line of a failed assertion can be told from others.
+const PANIC: &str = "panicked at ";
+
+/// Lines of each failed assertion that are shown, wherever they are in the log.
+const PANIC_LINES: usize = 6;
+
+/// Failed assertions that are shown.
+const PANICS_MAX: usize = 10;
 
 /// Prints the report. The last line is always the totals.
 pub fn print(results: &[PartResult], elapsed: Duration, strictness: Strictness) -> ExitCode {
     for result in results {
         if let Outcome::Failed(reason) = &result.outcome {
-            println!("\n── {} failed: {reason}\n{}", result.name, end_of(&result.log));
+            let log = read(&result.log);
+            println!("\n── {} failed: {reason}\n{}\n{}", result.name, panics_in(&log), end_of(&log));
             println!("── the whole log: {}", result.log.display());
         }
     }
@@ -54,22 +65,31 @@ fn skipped(results: &[PartResult]) -> Vec<String> {
 
 fn table(results: &[PartResult], elapsed: Duration) -> String {
     let width = results.iter().map(|result| result.name.len()).max().unwrap_or(0);
-    let mut lines = vec![format!("{:width$}  result   time", "part")];
+    let mut lines = vec![format!("{:width$}  result   time  CPU time", "part")];
     for result in results {
         let word = match &result.outcome {
             Outcome::Passed => "passed",
             Outcome::Failed(_) => "FAILED",
             Outcome::Skipped(_) => "skipped",
         };
-        lines.push(format!("{:width$}  {word:7}  {:>5}", result.name, clock(result.duration)));
+        let (time, cpu) = (clock(result.duration), clock(result.cpu));
+        lines.push(format!("{:width$}  {word:7}  {time:>5}  {cpu:>8}", result.name));
     }
-    lines.push(format!("{:width$}           {:>5}", "all, in two lanes", clock(elapsed)));
+    let cpu = clock(results.iter().map(|result| result.cpu).sum());
+    lines.push(format!("{:width$}           {:>5}  {cpu:>8}", "all, in two lanes", clock(elapsed)));
     lines.join("\n")
 }
 
-fn end_of(log: &Path) -> String {
-    let text = read(log);
-    let lines: Vec<&str> = text.lines().collect();
+/// The failed assertions. Programs that a test started may have written more lines after them than the end of the log shows.
+fn panics_in(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let starts = (0..lines.len()).filter(|&start| lines[start].contains(PANIC)).take(PANICS_MAX);
+    let panics = starts.map(|start| lines[start..lines.len().min(start + PANIC_LINES)].join("\n"));
+    panics.collect::<Vec<_>>().join("\n…\n")
+}
+
+fn end_of(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
@@ -82,7 +102,23 @@ mod tests {
     use super::*;
 
     fn result(name: &str, outcome: Outcome, log: &Path) -> PartResult {
-        PartResult { name: name.into(), outcome, duration: Duration::from_secs(75), log: log.to_owned() }
+        PartResult {
+            name: name.into(),
+            outcome,
+            duration: Duration::from_secs(75),
+            cpu: Duration::from_secs(130),
+            log: log.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_failed_assertion_is_shown_whatever_follows_it() {
+        let noise = "a line of another program\n".repeat(LOG_LINES);
+        let log = format!("test a ... ok\nthread 'b' panicked at tests/b.rs:7:5:\nleft is not right\n{noise}");
+        assert!(!end_of(&log).contains("left is not right"));
+        assert!(panics_in(&log).starts_with("thread 'b' panicked at tests/b.rs:7:5:\nleft is not right\n"));
+        assert_eq!(panics_in(&log).lines().count(), PANIC_LINES);
+        assert_eq!(panics_in("test a ... ok\n"), "");
     }
 
     #[test]
@@ -96,6 +132,7 @@ mod tests {
         ];
         assert_eq!(skipped(&results), ["run::b: curl is not installed", "accept fleet: needs root"]);
         let table = table(&results, Duration::from_secs(90));
-        assert!(table.contains("tests              passed    1:15") || table.contains("passed    1:15"), "{table}");
+        assert!(table.contains("tests         passed    1:15      2:10"), "{table}");
+        assert!(table.ends_with("1:30      4:20"), "{table}");
     }
 }

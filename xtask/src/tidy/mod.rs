@@ -36,7 +36,8 @@ pub fn run() -> Result<()> {
     for problem in &problems {
         eprintln!("   tidy: {problem}");
     }
-    ensure!(problems.is_empty(), "tidy found {} problems", problems.len());
+    let count = if problems.len() == 1 { "1 problem".to_owned() } else { format!("{} problems", problems.len()) };
+    ensure!(problems.is_empty(), "tidy found {count}");
     eprintln!("── tidy: no problems");
     Ok(())
 }

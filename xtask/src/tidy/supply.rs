@@ -88,7 +88,7 @@ fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
 
 /// The packages that a build for this target uses.
 fn packages(target: &str) -> Result<Vec<Package>> {
-    let arguments = ["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", target];
+    let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
     let metadata: Value = serde_json::from_str(&sh::cargo(&arguments).read()?)?;
     let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata has no graph")?;
     let used: BTreeSet<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
