@@ -5,6 +5,7 @@
 
 pub mod book;
 mod command;
+mod follower;
 mod inventory;
 mod journaled;
 pub mod libvirt;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
+pub use follower::{MachineFollower, MachineObserver};
 pub use inventory::{DomainDescription, FoundDomain, MachineWatch, WatchedDriver};
 pub use journaled::{JournaledDriver, Step, StepHook, default_hook};
 pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};

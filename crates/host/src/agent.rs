@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forewarn_access::{SignIn, TokenIssuer, random_guid};
 use forewarn_core::Name;
-use forewarn_drivers::OrderRunner;
+use forewarn_drivers::{MachineFollower, OrderRunner};
 use forewarn_metadata::{
     self as metadata, BoundAddress, BoundListener, CONNECTIONS_PER_SOURCE_DEFAULT, DefaultMachine, EndpointState,
     HELD_PER_SOURCE_DEFAULT, Limits,
@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::HostConfig;
 use crate::copy::Copy;
 use crate::copy_file::{CopyFile, StoredCopy};
-use crate::domains::DomainFollower;
+use crate::domains::DomainReporter;
 use crate::enroll::Identity;
 use crate::health::{self, Health};
 use crate::host_driver::OpenDriver;
@@ -82,8 +82,8 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
 
     let book = Arc::new(ServerOrderBook::new(status.clone(), upstream.clone(), config.reboot));
     if let Some(driver) = driver.watched.clone() {
-        let follower = DomainFollower { status: status.clone(), upstream: upstream.clone(), driver };
-        tasks.spawn(follower.run(stop.clone()));
+        let observer = DomainReporter::new(status.clone(), upstream.clone());
+        tasks.spawn(MachineFollower { host: status.host.clone(), driver, observer }.run(stop.clone()));
     }
     if let Some(driver) = driver.machines {
         let driver = Arc::new(DepartureDriver { status: status.clone(), driver });

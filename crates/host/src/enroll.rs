@@ -83,6 +83,14 @@ impl Identity {
     pub fn wants_renewal(&self, now: i64) -> bool {
         now >= self.issued + HOST_CERTIFICATE_SECS / 2
     }
+
+    pub fn has_expired(&self, now: i64) -> bool {
+        now >= self.expires_at()
+    }
+
+    pub fn expires_at(&self) -> i64 {
+        self.issued + HOST_CERTIFICATE_SECS
+    }
 }
 
 /// The reason why a host could not join.
@@ -197,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_renewed_halfway() {
+    fn certificates_are_renewed_halfway_and_expire_after_thirty_days() {
         let identity = Identity {
             host: "node1".into(),
             server: "x:1".into(),
@@ -208,6 +216,8 @@ mod tests {
         };
         assert!(!identity.wants_renewal(1_000 + 15 * 86_400 - 1));
         assert!(identity.wants_renewal(1_000 + 15 * 86_400));
+        assert!(!identity.has_expired(1_000 + 30 * 86_400 - 1));
+        assert!(identity.has_expired(1_000 + 30 * 86_400));
     }
 
     #[test]

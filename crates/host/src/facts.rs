@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use forewarn_access::HOST_CERTIFICATE_SECS;
 use forewarn_access::tls::now;
 use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
@@ -88,7 +87,7 @@ fn enrollment(data: &Path) -> EnrollmentFact {
     }
     match Identity::read(data) {
         Ok(identity) => {
-            let secs_left = identity.issued + HOST_CERTIFICATE_SECS - now();
+            let secs_left = identity.expires_at() - now();
             EnrollmentFact::Joined { host: identity.host, days_left: secs_left.div_euclid(86_400) }
         }
         Err(error) => EnrollmentFact::Broken(format!("{error:#}")),

@@ -45,6 +45,7 @@ struct Gauges {
     silence_seconds: Gauge,
     copy_revision: Gauge,
     machines: Gauge,
+    hypervisor_connected: Gauge,
 }
 
 impl Health {
@@ -56,6 +57,8 @@ impl Health {
         registry.register("silence_seconds", "Seconds since the last contact", gauges.silence_seconds.clone());
         registry.register("copy_revision", "Revision of the copy", gauges.copy_revision.clone());
         registry.register("machines", "Machines of this host", gauges.machines.clone());
+        let help = "Whether the hypervisor answers";
+        registry.register("hypervisor_connected", help, gauges.hypervisor_connected.clone());
         Health { status, registry, gauges }
     }
 
@@ -66,18 +69,25 @@ impl Health {
         self.gauges.silence_seconds.set(i64::try_from(self.silence_secs()).unwrap_or(i64::MAX));
         self.gauges.copy_revision.set(i64::try_from(snapshot.revision).unwrap_or(i64::MAX));
         self.gauges.machines.set(i64::try_from(snapshot.region.machines().len()).unwrap_or(i64::MAX));
+        self.gauges.hypervisor_connected.set((!self.status.lacks_hypervisor()).into());
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text
     }
 
-    /// Whether the host is in contact, and why not.
+    /// Whether the host is in contact and can carry out orders, and why not.
     pub fn check(&self) -> (StatusCode, serde_json::Value) {
-        let is_well = self.status.is_connected() || self.silence_secs() < SILENCE_SECS_MAX;
-        let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let problem = (!self.status.is_connected()).then(|| self.status.problem()).flatten();
+        let is_in_contact = self.status.is_connected() || self.silence_secs() < SILENCE_SECS_MAX;
+        let (status, word) = match (is_in_contact, self.status.lacks_hypervisor()) {
+            (true, false) => (StatusCode::OK, "ok"),
+            (true, true) => (StatusCode::OK, "degraded"),
+            (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "no contact"),
+        };
+        let no_contact = (!self.status.is_connected()).then(|| self.status.problem()).flatten();
+        let waits = || "the hypervisor does not answer; orders wait".to_owned();
+        let problem = no_contact.or_else(|| self.status.lacks_hypervisor().then(waits));
         let body = json!({
-            "status": if is_well { "ok" } else { "no contact" },
+            "status": word,
             "host": &*self.status.host,
             "silenceSeconds": self.silence_secs(),
             "revision": self.status.peek().revision,

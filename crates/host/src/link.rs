@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::{Bytes, BytesMut};
 use forewarn_access::random_guid;
+use forewarn_access::tls::now;
 use forewarn_api_types::host_link::{
     Beat, BeatAnswer, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
 };
@@ -57,6 +58,8 @@ const BEAT_RETRY: Duration = Duration::from_millis(200);
 /// A server without a leader for this long is left for another one. A takeover takes about 1.5 s.
 const LEADERLESS_MAX: Duration = Duration::from_secs(6);
 
+const EXPIRED: &str = "the certificate of this host has expired; join again with a new token";
+
 pub struct Link {
     pub status: Arc<Status>,
     pub upstream: Arc<Upstream>,
@@ -90,6 +93,8 @@ impl Link {
             let reason = match ended {
                 Ok(Ended::Renewed) => continue,
                 Ok(Ended::Closed) => "the server closed the stream".to_owned(),
+                // The alert of TLS does not say what to do.
+                Err(_) if self.identity.borrow().has_expired(now()) => EXPIRED.to_owned(),
                 Err(error) => format!("{error:#}"),
             };
             self.status.set_problem(reason.clone());

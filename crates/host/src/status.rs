@@ -21,6 +21,8 @@ pub struct Status {
     content: watch::Sender<u64>,
     link: LinkClock,
     problem: Mutex<Option<String>>,
+    /// Whether the hypervisor does not answer.
+    lacks_hypervisor: AtomicBool,
     leaving: Mutex<HashSet<MachineId>>,
     /// Machines whose requests are still to be reported.
     seen: Mutex<HashSet<MachineId>>,
@@ -58,6 +60,7 @@ impl Status {
                 contacts: AtomicU64::new(0),
             },
             problem: Mutex::new(None),
+            lacks_hypervisor: AtomicBool::new(false),
             leaving: Mutex::default(),
             seen: Mutex::default(),
             beat: Notify::new(),
@@ -151,6 +154,15 @@ impl Status {
 
     pub fn problem(&self) -> Option<String> {
         lock(&self.problem).clone()
+    }
+
+    /// Records whether the hypervisor answers. Until then it is taken to do so.
+    pub fn set_hypervisor(&self, answers: bool) {
+        self.lacks_hypervisor.store(!answers, Ordering::Relaxed);
+    }
+
+    pub fn lacks_hypervisor(&self) -> bool {
+        self.lacks_hypervisor.load(Ordering::Relaxed)
     }
 
     // --- machines ----------------------------------------------------------------------------------

@@ -1,86 +1,47 @@
-//! Follows the domains of a host: changes that were made outside Forewarn update the power state of machines. They
-//! never create events. Machines with an order in progress are left alone, because the order changes them.
+//! Compares the domains of a host with the region: changes that were made outside Forewarn update the power state of
+//! machines. They never create events. Machines with an order in progress are left alone, because the order changes them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use forewarn_api::HealthProblems;
 use forewarn_core::{Command, Machine, Name, Power, Region, Status};
-use forewarn_drivers::{FoundDomain, MachineWatch, WatchedDriver};
+use forewarn_drivers::{FoundDomain, MachineObserver, MachineWatch, Pending};
 use forewarn_engine::Engine;
-use tokio_util::sync::CancellationToken;
 
 use crate::order_metrics::OrderMetrics;
 
-/// The pause before the hypervisor is tried again.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// The interval between two comparisons without a change: an order that has just ended may have hidden one.
-const COMPARE_EVERY: Duration = Duration::from_secs(10);
-
-pub struct DomainFollower {
+/// Updates the region for the domains of a host that this server drives.
+pub struct DriftObserver {
     pub engine: Engine,
     pub host: Name,
-    pub driver: Arc<dyn WatchedDriver>,
     /// The problem to report while the hypervisor cannot be reached.
     pub problem: String,
     pub problems: HealthProblems,
     pub metrics: OrderMetrics,
 }
 
-impl DomainFollower {
-    /// Runs until stopped, through restarts of the hypervisor.
-    pub async fn run(self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            match self.driver.watch_machines().await {
-                Ok(watch) => {
-                    self.remove_unknown_records().await;
-                    self.problems.resolve(&self.problem);
-                    self.metrics.set_connected(&self.host, true);
-                    tokio::select! {
-                        () = stop.cancelled() => return,
-                        () = self.follow(watch) => {}
-                    }
-                }
-                Err(error) => tracing::warn!(host = %self.host, %error, "cannot watch the machines"),
-            }
-            self.metrics.set_connected(&self.host, false);
-            self.problems.report_once(&self.problem);
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(RETRY) => {}
-            }
+impl MachineObserver for DriftObserver {
+    fn set_connected(&mut self, is_connected: bool) {
+        self.metrics.set_connected(&self.host, is_connected);
+        match is_connected {
+            true => self.problems.resolve(&self.problem),
+            false => self.problems.report_once(&self.problem),
         }
     }
 
-    async fn remove_unknown_records(&self) {
-        match self.driver.remove_unknown_records().await {
-            Ok(machines) => {
-                for name in machines {
-                    tracing::warn!(host = %self.host, name, "removed the record of an unknown order");
-                }
-            }
-            Err(error) => tracing::warn!(host = %self.host, error, "cannot look for records of unknown orders"),
-        }
-    }
+    /// The log of the follower says so, and nothing else depends on it.
+    fn note_removed_record(&mut self, _machine: String) {}
 
-    /// Compares after every change, until the watch ends.
-    async fn follow(&self, mut watch: Box<dyn MachineWatch>) {
-        loop {
+    fn observe<'o>(&'o mut self, watch: &'o mut dyn MachineWatch) -> Pending<'o, Result<(), String>> {
+        Box::pin(async move {
             let before = self.engine.snapshot();
-            let domains = match watch.list().await {
-                Ok(domains) => domains,
-                Err(error) => return tracing::warn!(host = %self.host, error, "cannot list the machines"),
-            };
+            let domains = watch.list().await?;
             let after = self.engine.snapshot();
             let is_unchanged = |machine: &Arc<Machine>| is_same(&before.region, machine);
             let drift = find_drift(&after.region, &self.host, &domains, is_unchanged);
             record_drift(&self.engine, &self.host, drift).await;
-            tokio::select! {
-                exists = watch.changed() => if !exists { return },
-                () = tokio::time::sleep(COMPARE_EVERY) => {}
-            }
-        }
+            Ok(())
+        })
     }
 }
 

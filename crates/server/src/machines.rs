@@ -14,7 +14,8 @@ use forewarn_drivers::book::orders_of;
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
 use forewarn_drivers::{
-    Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, ReportResult, WatchedDriver, default_hook,
+    MachineFollower, Order, OrderBook, OrderRunner, Outcome, Pending, RebootMode, ReportResult, WatchedDriver,
+    default_hook,
 };
 use forewarn_engine::{ClockSetting, Engine, SubmitError};
 use tokio::sync::{Mutex, watch};
@@ -23,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::adapters::REPORT_RETRY;
 use crate::config::{Config, DriverChoice, KnownPeers, LibvirtChoice, QemuChoice, StoreChoice};
-use crate::drift::DomainFollower;
+use crate::drift::DriftObserver;
 use crate::order_metrics::OrderMetrics;
 
 /// The directory of the journals in the data directory, one for each host.
@@ -139,15 +140,14 @@ impl HostMachines {
             revisions: Mutex::new(engine.subscribe()),
         };
         tasks.spawn(OrderRunner { driver: driver.clone(), book: Arc::new(book) }.run((*stop).clone()));
-        let follower = DomainFollower {
+        let observer = DriftObserver {
             engine: (*engine).clone(),
-            host,
-            driver,
+            host: host.clone(),
             problem,
             problems: (*problems).clone(),
             metrics: (*metrics).clone(),
         };
-        tasks.spawn(follower.run((*stop).clone()));
+        tasks.spawn(MachineFollower { host, driver, observer }.run((*stop).clone()));
         Ok(())
     }
 }

@@ -115,13 +115,15 @@ pub struct Guest {
     pub disks: Vec<PathBuf>,
     /// Its IPv4 address. With one, the guest polls the metadata endpoint and approves events.
     pub address: Option<String>,
+    /// Whether it has a network interface even without an address.
+    pub has_interface: bool,
     dir: PathBuf,
 }
 
 impl Guest {
     pub(crate) fn new(dir: &Path, name: &str, number: u32) -> Guest {
         let uuid = format!("5c4e4f50-0000-4000-8000-{number:012}");
-        Guest { name: name.into(), uuid, dir: dir.to_owned(), disks: Vec::new(), address: None }
+        Guest { name: name.into(), uuid, dir: dir.to_owned(), disks: Vec::new(), address: None, has_interface: false }
     }
 
     /// The command line of the kernel.
@@ -132,9 +134,9 @@ impl Guest {
 
     /// The definition of the domain. Never with KVM, which hangs on machines that only seem to have it.
     pub fn xml(&self) -> String {
-        let Guest { name, uuid, dir, disks, address } = self;
+        let Guest { name, uuid, dir, disks, address, has_interface } = self;
         let options = self.kernel_options();
-        let interface = address.as_ref().map(|_| self.interface()).unwrap_or_default();
+        let interface = if address.is_some() || *has_interface { self.interface() } else { String::new() };
         let (dir, console) = (dir.display(), self.console().display().to_string());
         let disk = |(letter, path): (char, &PathBuf)| {
             let path = path.display();
@@ -167,13 +169,13 @@ impl Guest {
         )
     }
 
-    /// The MAC address of a guest with an address.
+    /// The MAC address of a guest with an interface.
     pub fn mac(&self) -> String {
         let digits: String = self.uuid.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
         format!("52:54:00:ab:{}:{}", &digits[..2], &digits[2..])
     }
 
-    /// The network interface of a guest with an address.
+    /// The network interface of a guest that has one.
     fn interface(&self) -> String {
         let mac = self.mac();
         format!(

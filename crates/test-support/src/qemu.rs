@@ -3,9 +3,10 @@
 //! `cargo xtask accept qemu` provides a directory with `kernel` and `initrd`, and a network in which the interface `tapN`
 //! exists for each guest with the address `10.99.0.N`. Without it, tests are skipped.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Lines, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::hosts::{Guest, cloud_command};
 use crate::needs::{Need, can_run};
@@ -52,6 +53,9 @@ impl QemuHost {
         file
     }
 }
+
+/// How long a client of QMP waits for the greeting before it connects again.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A guest, and its QEMU if it runs. The process ends when the value is dropped.
 pub struct QemuGuest {
@@ -108,12 +112,28 @@ impl QemuGuest {
 
     /// Executes a command on a QMP socket of the tests; None if there is no process.
     pub fn execute(&self, command: &str) -> Option<String> {
-        let socket = self.dir.join(format!("{}.tests", self.guest.name));
-        let mut stream = UnixStream::connect(socket).ok()?;
-        let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
-        lines.next()?.ok()?;
+        let (mut stream, lines) = self.connect()?;
         writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
         lines.map_while(Result::ok).find(|line| line.contains("\"id\": 1"))
+    }
+
+    /// A connection on which QEMU has sent its greeting. QEMU overlooks a client that connects while the one before it leaves, so
+    /// a client without a greeting connects again.
+    fn connect(&self) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
+        let socket = self.dir.join(format!("{}.tests", self.guest.name));
+        loop {
+            let stream = UnixStream::connect(&socket).ok()?;
+            stream.set_read_timeout(Some(GREETING_TIMEOUT)).ok()?;
+            let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+            match lines.next()? {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+                Ok(_greeting) => {
+                    stream.set_read_timeout(None).ok()?;
+                    return Some((stream, lines));
+                }
+            }
+        }
     }
 
     fn table(&self) -> String {

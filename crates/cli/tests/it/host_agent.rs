@@ -11,11 +11,12 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
-use forewarn_test_support::{Guest, Hosts};
+use forewarn_test_support::{Guest, Hosts, is_long};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::machine_bench::{Bench, MANAGEMENT, wait_for_approval, wait_for_empty, wait_until};
-use crate::machines::{boot, connect};
+use crate::kill_matrix::{Effect, Matrix, Victim, has_entries};
+use crate::machine_bench::{ABORT_BEFORE, Bench, MANAGEMENT, wait_for_approval, wait_for_empty, wait_until};
+use crate::machines::{boot, connect, state};
 use crate::support::FOREWARN;
 
 /// The listener for hosts, and how a token's URL names it.
@@ -58,6 +59,10 @@ impl AgentBench {
     }
 
     fn start_agent(&mut self) {
+        self.start_agent_with(&[]);
+    }
+
+    fn start_agent_with(&mut self, variables: &[(&str, &str)]) {
         let config = self.server.path("host.toml");
         let (data, socket) = (self.server.path("agent"), self.hosts.socket(1));
         let text = format!(
@@ -65,7 +70,8 @@ impl AgentBench {
         );
         fs::write(&config, text).unwrap();
         let mut command = self.hosts.host_command(FOREWARN);
-        self.agent = Some(self.server.spawn(command.args(["host", "run", "--config"]).arg(config), "agent.log"));
+        command.args(["host", "run", "--config"]).arg(config).envs(variables.iter().copied());
+        self.agent = Some(self.server.spawn(&mut command, "agent.log"));
         wait_until("the agent", || self.server.show("host show host1")["reachable"] == true);
     }
 
@@ -88,12 +94,46 @@ impl AgentBench {
     }
 }
 
-impl Drop for AgentBench {
-    fn drop(&mut self) {
-        if let Some(agent) = &mut self.agent {
+impl AgentBench {
+    fn kill_agent(&mut self) {
+        if let Some(mut agent) = self.agent.take() {
             let _ = agent.kill();
             let _ = agent.wait();
         }
+    }
+}
+
+impl Drop for AgentBench {
+    fn drop(&mut self) {
+        self.kill_agent();
+    }
+}
+
+impl Victim for AgentBench {
+    fn bench(&self) -> &Bench {
+        &self.server
+    }
+
+    fn name(&self) -> &'static str {
+        "agent"
+    }
+
+    fn restart_until(&mut self, step: &str) {
+        self.kill_agent();
+        self.start_agent_with(&[(ABORT_BEFORE, step)]);
+    }
+
+    fn wait_for_abort(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        wait_until("the end of the agent", || agent.try_wait().unwrap().is_some());
+    }
+
+    fn start_again(&mut self) {
+        self.start_agent();
+    }
+
+    fn has_orders(&self) -> bool {
+        has_entries(&self.server.path("agent/journal"))
     }
 }
 
@@ -198,6 +238,13 @@ async fn identified_and_driven(hosts: Hosts) {
     let seen_by_two = two.lines();
     assert!(!seen_by_two.iter().any(|line| line.contains("Reboot")), "guest two is not guest one: {seen_by_two:?}");
 
+    let mut matrix = Matrix::new(&mut bench, &one, &[]);
+    matrix.survive_step("maintenance start --vm one --type Freeze --duration 1s", "resume", Effect::Continues).await;
+    matrix.survive_step("vm restart one", "record-done", Effect::Reboots).await;
+    if is_long() {
+        kill_matrix(&mut bench).await;
+    }
+
     let imported = bench.server.show("host import host1");
     let is_managed = |name: &str| {
         let mut rows = imported.as_array().unwrap().iter();
@@ -216,6 +263,30 @@ async fn identified_and_driven(hosts: Hosts) {
     assert!(!bench.has_rules(), "the rules vanish when the agent stops");
     let domain = connection.domain_by_uuid(one.uuid.parse().unwrap()).await.unwrap();
     connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
+}
+
+/// Every action, with the agent killed before each step.
+async fn kill_matrix(bench: &mut AgentBench) {
+    let hosts = bench.hosts.clone();
+    let guest = hosts.guest("orphan", 42);
+    boot(&hosts, &guest).await;
+    guest.wait_for_boot(1).await;
+    let options = "--host host1 --spot --eviction-policy Deallocate --memory 128";
+    let create = format!("vm create orphan --vm-id {} {options}", guest.uuid);
+    bench.server.run(&create);
+    let mut matrix = Matrix::new(bench, &guest, &["start", "record-outcome", "clear"]);
+    // The other host has no agent, so the machine restarts in place, from power off.
+    matrix.survive_common(&["start"]).await;
+    let is_gone = async || state(&hosts, 1, &guest).await.is_none();
+    let create_again = async |server: &Bench| {
+        boot(&hosts, &guest).await;
+        server.run(&create);
+    };
+    let deletion = ["record-begun", "destroy", "undefine", "record-outcome", "clear"];
+    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    let cells = matrix.cells;
+    bench.server.run("vm delete orphan --yes");
+    println!("libvirt: {cells} kills of the agent, one effect each");
 }
 
 /// Another interface takes the name of guest two's tap, and the address of guest one.

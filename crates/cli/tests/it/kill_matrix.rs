@@ -1,19 +1,20 @@
-//! The crash matrix of the server: every action on a real machine, with the server killed before each step of its order.
-//! Only in long runs (`XTASK_LONG=1`).
+//! The crash matrix of servers and host agents: every action on a real machine, with the process that drives it killed
+//! before each step of its order. Only in long runs (`XTASK_LONG=1`), except for single steps.
 //!
 //! The guest has no handler, so that requests begin at once. It boots once, and then as often as the actions make it: a
 //! snapshot would only save the first boot, because a new boot ID needs a boot.
+
+use std::path::Path;
 
 use forewarn_test_support::Guest;
 
 use crate::machine_bench::{Bench, has_no_events, wait_until};
 
 /// The steps that pause a machine and resume it.
-pub const HOLD: [&str; 7] =
-    ["record-begun", "suspend", "record-held", "record-done", "resume", "record-outcome", "clear"];
+const HOLD: [&str; 7] = ["record-begun", "suspend", "record-held", "record-done", "resume", "record-outcome", "clear"];
 
 /// The steps that shut a machine down.
-pub const DOWN: [&str; 5] = ["record-begun", "shutdown", "record-down", "record-outcome", "clear"];
+const DOWN: [&str; 5] = ["record-begun", "shutdown", "record-down", "record-outcome", "clear"];
 
 /// The effect of an action on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +26,64 @@ pub enum Effect {
     Stops(&'static str),
 }
 
+/// A process that carries out orders, and that is killed in the middle of them.
+pub trait Victim {
+    /// The server that gives the orders.
+    fn bench(&self) -> &Bench;
+
+    /// The name of the process in the output.
+    fn name(&self) -> &'static str;
+
+    /// Kills the process, and starts one that ends at once, without cleanup, when it reaches a step of an order.
+    fn restart_until(&mut self, step: &str);
+
+    /// Waits until the process has ended by itself.
+    fn wait_for_abort(&mut self);
+
+    /// Starts the process again after it has ended.
+    fn start_again(&mut self);
+
+    /// Whether an order is in the journal of the process.
+    fn has_orders(&self) -> bool;
+}
+
+impl Victim for Bench {
+    fn bench(&self) -> &Bench {
+        self
+    }
+
+    fn name(&self) -> &'static str {
+        "server"
+    }
+
+    fn restart_until(&mut self, step: &str) {
+        self.kill_server();
+        self.start_server_until(step);
+    }
+
+    fn wait_for_abort(&mut self) {
+        self.wait_for_server_abort();
+    }
+
+    fn start_again(&mut self) {
+        self.start_server();
+    }
+
+    fn has_orders(&self) -> bool {
+        let mut journals = std::fs::read_dir(self.path("data/journal")).into_iter().flatten().flatten();
+        journals.any(|journal| has_entries(&journal.path()))
+    }
+}
+
+/// Whether a journal contains an order.
+pub fn has_entries(journal: &Path) -> bool {
+    let mut files = std::fs::read_dir(journal).into_iter().flatten().flatten();
+    files.any(|file| file.path().extension().is_some_and(|end| end == "json"))
+}
+
 /// A machine on which the actions are performed.
-pub struct Matrix<'m> {
-    pub bench: &'m mut Bench,
+pub struct Matrix<'m, V> {
+    pub victim: &'m mut V,
     pub guest: &'m Guest,
     pub boots: usize,
     pub cells: usize,
@@ -37,12 +93,25 @@ pub struct Matrix<'m> {
     start_steps: &'static [&'static str],
 }
 
-impl<'m> Matrix<'m> {
-    pub fn new(bench: &'m mut Bench, guest: &'m Guest, start_steps: &'static [&'static str]) -> Matrix<'m> {
-        Matrix { bench, guest, boots: 1, cells: 0, starts: 0, start_steps }
+impl<'m, V: Victim> Matrix<'m, V> {
+    pub fn new(victim: &'m mut V, guest: &'m Guest, start_steps: &'static [&'static str]) -> Matrix<'m, V> {
+        let boots = guest.boot_ids().len();
+        Matrix { victim, guest, boots, cells: 0, starts: 0, start_steps }
     }
 
-    /// Performs an action once for each of its steps. A machine that is off afterwards is started again, with the server
+    /// The rows that all drivers share. `redeploy`: the steps of a Redeploy after the machine is down.
+    pub async fn survive_common(&mut self, redeploy: &[&str]) {
+        let name = self.guest.name.clone();
+        let freeze = format!("maintenance start --vm {name} --type Freeze --duration 1s");
+        self.survive(&freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
+        self.survive(&format!("vm restart {name}"), &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
+        self.survive(&format!("vm stop {name}"), &DOWN, Effect::Stops("Stopped")).await;
+        self.survive(&format!("vm deallocate {name}"), &DOWN, Effect::Stops("Deallocated")).await;
+        self.survive(&format!("vm simulate-eviction {name}"), &DOWN, Effect::Stops("Deallocated")).await;
+        self.survive(&format!("vm redeploy {name}"), &[&DOWN[..], redeploy].concat(), Effect::Reboots).await;
+    }
+
+    /// Performs an action once for each of its steps. A machine that is off afterwards is started again, with the process
     /// killed before each step of the start in turn.
     pub async fn survive(&mut self, words: &str, steps: &[&str], effect: Effect) {
         for step in steps {
@@ -55,32 +124,62 @@ impl<'m> Matrix<'m> {
         }
     }
 
-    /// Kills the server before a step of an order, and expects the effect exactly once after its restart.
+    /// Kills the process before a step of an order, and expects the effect exactly once after its restart.
     pub async fn survive_step(&mut self, words: &str, step: &str, effect: Effect) {
         let before = self.guest.wait_for_boot(self.boots).await;
-        self.bench.kill_server();
-        self.bench.start_server_until(step);
-        // The server may end before it answers.
-        self.bench.try_run(words);
-        self.bench.wait_for_abort();
-        self.bench.start_server();
+        self.interrupt(words, step);
+        let cell = format!("{words}, {} killed before {step}", self.victim.name());
+        let after = self.expect(effect, &cell).await;
+        println!("{cell}: boot id {before} -> {after}");
+    }
+
+    /// Deletes the machine once for each step, and expects that it is gone, also for `is_gone`. Then it is to be created again.
+    pub async fn survive_deletions(
+        &mut self,
+        steps: &[&str],
+        is_gone: impl AsyncFn() -> bool,
+        create: impl AsyncFn(&Bench),
+    ) {
+        let name = self.guest.name.clone();
+        for step in steps {
+            let before = self.guest.wait_for_boot(self.boots).await;
+            self.interrupt(&format!("vm delete {name} --yes"), step);
+            wait_until("the end of the machine", || {
+                let listed = self.victim.bench().show("vm list");
+                let is_listed = listed.as_array().unwrap().iter().any(|machine| machine["name"] == name.as_str());
+                !is_listed && !self.victim.has_orders()
+            });
+            assert!(is_gone().await, "{step}");
+            println!("vm delete, {} killed before {step}: boot id {before} -> none", self.victim.name());
+            create(self.victim.bench()).await;
+            self.boots += 1;
+            self.guest.wait_for_boot(self.boots).await;
+        }
+    }
+
+    /// Kills the process before a step of an order, and starts it again.
+    fn interrupt(&mut self, words: &str, step: &str) {
+        self.victim.restart_until(step);
+        // A server may end before it answers.
+        self.victim.bench().try_run(words);
+        self.victim.wait_for_abort();
+        self.victim.start_again();
         self.cells += 1;
-        let after = self.expect(effect, &format!("{words}, server killed before {step}")).await;
-        println!("{words}, server killed before {step}: boot id {before} -> {after}");
     }
 
     async fn expect(&mut self, effect: Effect, cell: &str) -> String {
         let name = self.guest.name.clone();
+        let bench = self.victim.bench();
         wait_until(&format!("the end of {cell}"), || {
-            let shown = self.bench.show(&format!("vm show {name}"));
-            has_no_events(self.bench) && shown["powerChange"].is_null() && !self.bench.has_orders()
+            let shown = bench.show(&format!("vm show {name}"));
+            has_no_events(bench) && shown["powerChange"].is_null() && !self.victim.has_orders()
         });
         let power = match effect {
             Effect::Stops(power) => power,
             Effect::Continues | Effect::Reboots => "Running",
         };
         wait_until(&format!("the power state after {cell}"), || {
-            self.bench.show(&format!("vm show {name}"))["power"] == power
+            bench.show(&format!("vm show {name}"))["power"] == power
         });
         match effect {
             Effect::Stops(_) => {

@@ -9,8 +9,10 @@ use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, ErrorCode, 
 use forewarn_test_support::{Guest, Hosts, is_long};
 use serde_json::Value;
 
-use crate::kill_matrix::{DOWN, Effect, HOLD, Matrix};
-use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
+use crate::kill_matrix::{Effect, Matrix};
+use crate::machine_bench::{
+    Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_for_held_request, wait_until,
+};
 
 fn peer(hosts: &Hosts, number: usize) -> String {
     let (uri, data_uri, socket) = (hosts.peer_uri(number), hosts.data_uri(number), hosts.socket(number));
@@ -23,7 +25,7 @@ pub async fn connect(hosts: &Hosts, number: usize) -> Connection {
 }
 
 /// The state of a guest on a host; None if it is not there.
-async fn state(hosts: &Hosts, number: usize, guest: &Guest) -> Option<State> {
+pub async fn state(hosts: &Hosts, number: usize, guest: &Guest) -> Option<State> {
     let connection = connect(hosts, number).await;
     match connection.domain_by_uuid(guest.uuid.parse().unwrap()).await {
         Ok(domain) => Some(connection.state(&domain).await.unwrap().state),
@@ -69,40 +71,23 @@ async fn kill_matrix(hosts: &Hosts) {
     };
     bench.run(&create("host1"));
     let mut matrix = Matrix::new(&mut bench, &guest, &["start", "record-outcome", "clear"]);
-    let freeze = "maintenance start --vm killed --type Freeze --duration 1s";
-    matrix.survive(freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
-    matrix.survive("vm restart killed", &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
-    matrix.survive("vm stop killed", &DOWN, Effect::Stops("Stopped")).await;
-    matrix.survive("vm deallocate killed", &DOWN, Effect::Stops("Deallocated")).await;
-    matrix.survive("vm simulate-eviction killed", &DOWN, Effect::Stops("Deallocated")).await;
-    // To the other host and back.
-    let redeploy = [&DOWN[..], &["move-definition", "start"]].concat();
-    matrix.survive("vm redeploy killed", &redeploy, Effect::Reboots).await;
+    // A Redeploy moves the machine to the other host, and the next one back.
+    matrix.survive_common(&["move-definition", "start"]).await;
     for step in ["record-begun", "migrate", "record-outcome", "clear"] {
-        let host = matrix.bench.show("vm show killed")["host"].as_str().unwrap().to_owned();
+        let host = matrix.victim.show("vm show killed")["host"].as_str().unwrap().to_owned();
         matrix.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
-        wait_until("the drain", || matrix.bench.show(&format!("host show {host}"))["state"] == "Drained");
-        assert_ne!(matrix.bench.show("vm show killed")["host"], host.as_str());
-        matrix.bench.run(&format!("host undrain {host}"));
+        wait_until("the drain", || matrix.victim.show(&format!("host show {host}"))["state"] == "Drained");
+        assert_ne!(matrix.victim.show("vm show killed")["host"], host.as_str());
+        matrix.victim.run(&format!("host undrain {host}"));
     }
-    let mut cells = matrix.cells;
-    for step in ["record-begun", "destroy", "undefine", "record-outcome", "clear"] {
-        bench.kill_server();
-        bench.start_server_until(step);
-        bench.try_run("vm delete killed --yes");
-        bench.wait_for_abort();
-        bench.start_server();
-        wait_until("the end of the machine", || {
-            bench.show("vm list").as_array().is_some_and(Vec::is_empty) && !bench.has_orders()
-        });
-        assert_eq!((state(hosts, 1, &guest).await, state(hosts, 2, &guest).await), (None, None), "{step}");
-        cells += 1;
-        let boots = guest.boot_ids().len();
-        println!("vm delete, server killed before {step}: boot id {} -> none", guest.boot_ids()[boots - 1]);
+    let deletion = ["record-begun", "destroy", "undefine", "record-outcome", "clear"];
+    let is_gone = async || (state(hosts, 1, &guest).await, state(hosts, 2, &guest).await) == (None, None);
+    let create_again = async |bench: &Bench| {
         boot(hosts, &guest).await;
-        guest.wait_for_boot(boots + 1).await;
         bench.run(&create("host1"));
-    }
+    };
+    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    let cells = matrix.cells;
     bench.run("vm delete killed --yes");
     println!("libvirt: {cells} kills of the server, one effect each");
 }
@@ -162,6 +147,7 @@ async fn all_events(hosts: &Hosts) {
     println!("Drain: boot id {fourth} -> {}", web.wait_for_boot(boots + 1).await);
     assert_eq!(bench.show("vm show web")["host"], "host1");
     assert_eq!((state(hosts, 1, &web).await, state(hosts, 2, &web).await), (Some(State::Running), None));
+    wait_for_held_request(&web, from).await;
     bench.run("host undrain host2");
 
     let from = spot.lines().len();
@@ -198,7 +184,7 @@ async fn all_events(hosts: &Hosts) {
 /// A domain that is not running is found, and adopted because of its label. Its power state follows libvirt.
 async fn import_by_label(bench: &Bench, hosts: &Hosts) {
     let mut idle = hosts.guest("idle", 23);
-    idle.address = Some("10.99.0.23".into());
+    idle.has_interface = true;
     let connection = connect(hosts, 1).await;
     let domain = connection.define(&idle.xml(), DefineFlags::NONE).await.unwrap();
     let (label, uri) = (Some("<labels tier=\"idle\"/>"), "https://forewarn.dev/labels");

@@ -6,7 +6,7 @@
 use forewarn_test_support::{QemuGuest, QemuHost, is_long};
 use serde_json::Value;
 
-use crate::kill_matrix::{DOWN, Effect, HOLD, Matrix};
+use crate::kill_matrix::Matrix;
 use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
 
 #[test]
@@ -23,6 +23,9 @@ async fn kill_matrix(host: &QemuHost) {
     let guest = host.guest("killed", 41, false);
     std::fs::write(host.path("killed.img"), "").unwrap();
     let file = host.write_machines("killed.toml", &[&guest]).display().to_string();
+    // So that a deletion has all of its steps.
+    let machines = std::fs::read_to_string(&file).unwrap() + "cleanup = [\"true\"]\n";
+    std::fs::write(&file, machines).unwrap();
     guest.start();
     guest.guest.wait_for_boot(1).await;
     let mut bench = Bench::with_driver(&["--driver", "qemu", "--driver-machines", &file]);
@@ -30,34 +33,17 @@ async fn kill_matrix(host: &QemuHost) {
         format!("vm create killed --vm-id {} --host host1 --spot --eviction-policy Deallocate", guest.guest.uuid);
     bench.run(&create);
     let mut matrix = Matrix::new(&mut bench, &guest.guest, &["start", "await-start", "record-outcome", "clear"]);
-    let freeze = "maintenance start --vm killed --type Freeze --duration 1s";
-    matrix.survive(freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
-    matrix.survive("vm restart killed", &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
-    matrix.survive("vm stop killed", &DOWN, Effect::Stops("Stopped")).await;
-    matrix.survive("vm deallocate killed", &DOWN, Effect::Stops("Deallocated")).await;
-    matrix.survive("vm simulate-eviction killed", &DOWN, Effect::Stops("Deallocated")).await;
     // Without another host, the machine restarts in place, from power off.
-    let redeploy = [&DOWN[..], &["start", "await-start"]].concat();
-    matrix.survive("vm redeploy killed", &redeploy, Effect::Reboots).await;
-    let mut cells = matrix.cells;
-    for step in ["record-begun", "destroy", "record-down", "cleanup", "delete-disks", "record-outcome", "clear"] {
-        bench.kill_server();
-        bench.start_server_until(step);
-        bench.try_run("vm delete killed --yes");
-        bench.wait_for_abort();
-        bench.start_server();
-        wait_until("the end of the machine", || {
-            bench.show("vm list").as_array().is_some_and(Vec::is_empty) && !bench.has_orders()
-        });
-        assert_eq!((guest.status(), host.path("killed.img").exists()), ("off".into(), false), "{step}");
-        cells += 1;
-        let boots = guest.guest.boot_ids().len();
-        println!("vm delete, server killed before {step}: boot id {} -> none", guest.guest.boot_ids()[boots - 1]);
+    matrix.survive_common(&["start", "await-start"]).await;
+    let deletion = ["record-begun", "destroy", "record-down", "cleanup", "delete-disks", "record-outcome", "clear"];
+    let is_gone = async || guest.status() == "off" && !host.path("killed.img").exists();
+    let create_again = async |bench: &Bench| {
         std::fs::write(host.path("killed.img"), "").unwrap();
         guest.start();
-        guest.guest.wait_for_boot(boots + 1).await;
         bench.run(&create);
-    }
+    };
+    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    let cells = matrix.cells;
     println!("qemu: {cells} kills of the server, one effect each");
 }
 

@@ -112,9 +112,12 @@ impl Hypervisor for LibvirtMachines {
         Ok(found.map(|(machine, info)| LocatedMachine { machine, state: machine_state(info) }))
     }
 
+    /// The later of both records. The one in the domain is written first, so it can be ahead; the journal is ahead only if
+    /// the domain was reverted or defined again, which must not repeat a step.
     async fn read_stage(&self, entry: &Entry, domain: &Domain) -> StepResult<Option<StageRecord>, Self> {
         let mark = self.host.mark(domain).await?.filter(|mark| mark.id == entry.order.id);
-        Ok(mark.map(|mark| StageRecord { stage: mark.stage, since: mark.since }))
+        let marked = mark.map(|mark| StageRecord { stage: mark.stage, since: mark.since });
+        Ok(marked.into_iter().chain(entry.reached).max_by_key(|record| record.stage))
     }
 
     async fn record(&self, entry: &Entry, domain: &Domain, reached: StageRecord) -> StepResult<(), Self> {

@@ -9,19 +9,19 @@ use forewarn_core::{Guid, Timestamp};
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, UnknownRecord};
 use forewarn_drivers::{
     Action, HostAddress, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal,
-    ReportResult, Step,
+    ReportResult, Step, StepHook,
 };
 use forewarn_libvirt::{Affect, Connection, DefineFlags, DestroyFlags, Domain, ErrorCode, State, Target, Uuid};
 use forewarn_test_support::TestLibvirtd;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-const MACHINE: &str = "6695eb01-f6a4-8304-79aa-97f2502e193f";
+pub const MACHINE: &str = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 
-const URI: &str = "https://forewarn.dev/libvirt";
+pub const URI: &str = "https://forewarn.dev/libvirt";
 
 /// Longer than any test waits.
-const LONG: Duration = Duration::from_secs(600);
+pub const LONG: Duration = Duration::from_secs(600);
 
 struct NoPeers;
 
@@ -32,17 +32,17 @@ impl Peers for NoPeers {
 }
 
 /// A driver, and a connection that shows what it does.
-struct Bench {
-    _daemon: TestLibvirtd,
-    connection: Connection,
-    domain: Domain,
-    dir: TempDir,
-    driver: Arc<LibvirtDriver>,
-    steps: Arc<Mutex<Vec<Step>>>,
+pub struct Bench {
+    pub daemon: TestLibvirtd,
+    pub connection: Connection,
+    pub domain: Domain,
+    pub dir: TempDir,
+    pub driver: Arc<LibvirtDriver>,
+    pub steps: Arc<Mutex<Vec<Step>>>,
 }
 
 impl Bench {
-    async fn start() -> Option<Bench> {
+    pub async fn start() -> Option<Bench> {
         let daemon = TestLibvirtd::start()?;
         let target = Target::new(daemon.socket(), "test:///default");
         let (connection, _events) = target.connect().await.unwrap();
@@ -50,25 +50,27 @@ impl Bench {
         let dir = TempDir::new().unwrap();
         let steps = Arc::new(Mutex::new(Vec::new()));
         let driver = Arc::new(open(&target, &dir.path().join("journal"), steps.clone()));
-        Some(Bench { _daemon: daemon, connection, domain, dir, driver, steps })
+        Some(Bench { daemon, connection, domain, dir, driver, steps })
     }
 
-    async fn state(&self) -> State {
+    pub async fn state(&self) -> State {
         self.connection.state(&self.domain).await.unwrap().state
     }
 
-    async fn element(&self) -> Option<String> {
+    pub async fn element(&self) -> Option<String> {
         self.connection.metadata(&self.domain, URI, Affect::CONFIG).await.unwrap()
     }
 
     /// Performs an order in the background, and returns once its machine is paused.
-    async fn begin(&self, order: Order) -> tokio::task::JoinHandle<Result<Outcome, Refusal>> {
+    pub async fn begin(&self, order: Order) -> tokio::task::JoinHandle<Result<Outcome, Refusal>> {
         let driver = self.driver.clone();
         let task = tokio::spawn(async move { driver.perform(order).await });
-        while self.state().await != State::Paused {
-            assert!(!task.is_finished(), "the order ended before the machine was paused");
+        // The machine is paused before that is recorded. The freeze goes on after the record.
+        while !self.steps.lock().unwrap().contains(&Step::Wait) {
+            assert!(!task.is_finished(), "the order ended before the machine was frozen");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        assert_eq!(self.state().await, State::Paused);
         task
     }
 
@@ -109,30 +111,34 @@ impl OrderBook for OneOrder {
     fn observe(&self, _order: &Order, _outcome: &Outcome) {}
 }
 
-fn open(target: &Target, journal: &Path, steps: Arc<Mutex<Vec<Step>>>) -> LibvirtDriver {
+pub fn open(target: &Target, journal: &Path, steps: Arc<Mutex<Vec<Step>>>) -> LibvirtDriver {
+    open_with(target, journal, Arc::new(move |step| steps.lock().unwrap().push(step)))
+}
+
+pub fn open_with(target: &Target, journal: &Path, hook: StepHook) -> LibvirtDriver {
     LibvirtDriver::open(LibvirtConfig {
         host: "host1".into(),
         target: target.clone(),
         journal: journal.to_owned(),
         pools: vec!["default-pool".into()],
         peers: Arc::new(NoPeers),
-        hook: Arc::new(move |step| steps.lock().unwrap().push(step)),
+        hook,
     })
     .unwrap()
 }
 
-fn order(event: u128, action: Action) -> Order {
+pub fn order(event: u128, action: Action) -> Order {
     let machine = Guid(u128::from_be_bytes(MACHINE.parse::<Uuid>().unwrap().0));
     let id = OrderId { event: Guid::from_random_bits(event), machine };
     Order { id, name: "test".into(), action, term: 5, deadline: after(LONG) }
 }
 
-fn after(duration: Duration) -> Timestamp {
+pub fn after(duration: Duration) -> Timestamp {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     Timestamp(i64::try_from((now + duration).as_millis()).unwrap())
 }
 
-fn freeze(event: u128, duration: Duration) -> Order {
+pub fn freeze(event: u128, duration: Duration) -> Order {
     order(event, Action::Freeze { duration })
 }
 
@@ -183,7 +189,7 @@ async fn lower_terms_are_refused_even_after_a_restart() {
     bench.driver.perform(newer.clone()).await.unwrap();
     bench.driver.confirm(newer.id).unwrap();
     let older = Order { term: 8, ..freeze(2, Duration::from_millis(1)) };
-    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let target = Target::new(bench.daemon.socket(), "test:///default");
     let again = open(&target, &bench.dir.path().join("journal"), Arc::default());
     for driver in [&bench.driver, &again] {
         let refusal = driver.perform(older.clone()).await.unwrap_err();
@@ -309,11 +315,8 @@ async fn a_terminated_machine_is_gone_from_its_host() {
     assert_eq!(bench.driver.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone);
     let error = bench.connection.domain_by_name("test").await.unwrap_err();
     assert!(error.is(ErrorCode::NO_DOMAIN));
-    let again = open(
-        &Target::new(bench._daemon.socket(), "test:///default"),
-        &bench.dir.path().join("journal"),
-        Arc::default(),
-    );
+    let again =
+        open(&Target::new(bench.daemon.socket(), "test:///default"), &bench.dir.path().join("journal"), Arc::default());
     assert_eq!(again.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone, "also after a restart");
 }
 
@@ -325,7 +328,7 @@ async fn a_stop_resumes_a_frozen_machine_and_the_order_ends_after_the_next_start
     assert_eq!(bench.state().await, State::Running, "no machine stays paused");
     assert_eq!(bench.driver.unfinished().unwrap(), std::slice::from_ref(&frozen), "the report is still due");
 
-    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let target = Target::new(bench.daemon.socket(), "test:///default");
     let steps = Arc::new(Mutex::new(Vec::new()));
     let again = open(&target, &bench.dir.path().join("journal"), steps.clone());
     assert_eq!(again.perform(frozen).await.unwrap(), Outcome::Done);
@@ -356,7 +359,7 @@ async fn an_order_that_begins_during_a_stop_pauses_nothing() {
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     assert!(!bench.steps.lock().unwrap().contains(&Step::Suspend));
-    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let target = Target::new(bench.daemon.socket(), "test:///default");
     let again = open(&target, &bench.dir.path().join("journal"), bench.steps.clone());
     assert_eq!(again.perform(freeze(1, Duration::from_millis(1))).await.unwrap(), Outcome::Done);
     assert!(bench.steps.lock().unwrap().contains(&Step::Suspend), "the order is carried out after the next start");

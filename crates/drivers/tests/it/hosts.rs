@@ -252,6 +252,11 @@ impl Matrix {
     }
 }
 
+/// A freeze that has this step: long enough that a busy machine still waits.
+fn freeze_for(step: Step) -> &'static str {
+    if step == Step::Wait { "freeze:3000" } else { "freeze:200" }
+}
+
 /// Freeze and Reboot, with the driver killed at each step.
 async fn hold_cases(hosts: &Hosts) -> Bench {
     let mut guest = hosts.guest("hold", 2);
@@ -259,7 +264,7 @@ async fn hold_cases(hosts: &Hosts) -> Bench {
     let mut bench = Bench::start(hosts, guest).await;
     let common = [Step::RecordBegun, Step::Suspend, Step::RecordHeld, Step::RecordDone, Step::Resume, Step::Clear];
     for step in common.into_iter().chain([Step::Wait, Step::RecordOutcome]) {
-        bench.survive(1, "freeze:200", step, "done").await;
+        bench.survive(1, freeze_for(step), step, "done").await;
         bench.expect_same_boot(&format!("freeze, killed before {}", step.as_str())).await;
         bench.expect_state(1, State::Running).await;
     }
@@ -306,7 +311,7 @@ async fn libvirtd_killed_at_steps(mut bench: Bench) -> Bench {
     let essential = [Step::RecordHeld, Step::Resume];
     let freeze = if is_long() { [&hold[..], &[Step::Wait]].concat() } else { essential.to_vec() };
     for step in freeze {
-        bench.survive_libvirtd(1, "freeze:200", step, "done").await;
+        bench.survive_libvirtd(1, freeze_for(step), step, "done").await;
         bench.expect_same_boot(&format!("freeze, libvirtd killed before {}", step.as_str())).await;
         bench.expect_state(1, State::Running).await;
     }
@@ -336,9 +341,10 @@ async fn started_and_undefined_by_another_program(bench: &mut Bench) {
     bench.expect_reboot("graceful reboot, started by another program").await;
 
     let event = new_event();
-    assert_eq!(bench.perform(1, &event, "freeze:200", &["--kill-before", "wait"]).await, Ended::Killed);
+    let freeze = freeze_for(Step::Wait);
+    assert_eq!(bench.perform(1, &event, freeze, &["--kill-before", "wait"]).await, Ended::Killed);
     connection.undefine(&domain, UndefineFlags::NONE).await.unwrap();
-    assert_eq!(bench.perform(1, &event, "freeze:200", &[]).await, Ended::Printed("done".into()));
+    assert_eq!(bench.perform(1, &event, freeze, &[]).await, Ended::Printed("done".into()));
     bench.expect_same_boot("freeze, undefined by another program").await;
     let graceful = bench.perform(1, &new_event(), "reboot-graceful", &[]).await;
     assert_eq!(graceful, Ended::Printed("failed: the domain is transient: it would be lost when it shuts down".into()));

@@ -2,6 +2,7 @@
 
 mod book;
 mod contract;
+mod disturbed;
 mod hosts;
 mod perform;
 mod qemu;

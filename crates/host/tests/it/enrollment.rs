@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use forewarn_access::{HOST_CERTIFICATE_SECS, HostAuthority, HostKey};
 use forewarn_api_types::host_link::{GuestApproval, GuestProperties, GuestToken, LinkRefusal, TurnOn, paths};
 use forewarn_host::{Identity, OpenDriver};
+use forewarn_server::{Config, StoreChoice};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::fleet::{Fleet, blocking, config, eventually, post};
+use crate::fleet::{Fleet, blocking, config, eventually, post, redirect};
 
 /// Sends a request on the link with the certificate of a host.
 async fn call(identity: &Identity, path: &str, body: &impl Serialize) -> anyhow::Result<(u16, LinkRefusal)> {
@@ -161,4 +163,37 @@ async fn a_certificate_is_renewed_halfway_and_the_old_one_is_then_invalid() {
         assert!(std::time::Instant::now() < deadline, "the old certificate is still valid");
     }
     assert!(host.agent().status.is_connected());
+}
+
+/// A host that was switched off for longer than its certificate is valid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_certificate_is_refused_until_the_host_joins_again() {
+    let data = tempfile::tempdir().unwrap();
+    let fleet = Fleet::start_in(StoreChoice::Directory(data.path().to_owned()), Config::default().driver).await;
+    let mut host = fleet.host("node1").await;
+    fleet.machine("web1", "node1").await;
+    host.shows("web1", "an empty document", |document| document["Events"] == json!([])).await;
+    host.stop().await;
+    let joined = Identity::read(host.dir.path()).unwrap();
+    let expired = expire(&joined, &HostAuthority::in_directory(data.path()).unwrap());
+    let refused = send(&expired, paths::TURN_ON, &TurnOn { machine: 1 }).await;
+    assert!(refused.is_err(), "the handshake fails: {refused:?}");
+    expired.write(host.dir.path()).unwrap();
+    host.run().await;
+    let is_explained = || host.agent().status.problem().is_some_and(|problem| problem.contains("has expired; join"));
+    eventually("the agent names the reason", is_explained).await;
+    assert_eq!(host.get("web1").await.status, 200, "the guest keeps its copy");
+    fleet.shows_host("node1", "unreachable", |host| host["reachable"] == false).await;
+    host.stop().await;
+    fleet.join("node1", host.dir.path()).await.unwrap();
+    redirect(host.dir.path(), host.proxy.address);
+    host.run().await;
+    host.connected().await;
+}
+
+/// The identity of a host whose certificate expired a minute before it joined.
+fn expire(joined: &Identity, authority: &HostAuthority) -> Identity {
+    let (key, issued) = (HostKey::generate().unwrap(), joined.issued - HOST_CERTIFICATE_SECS - 60);
+    let certificate = authority.sign(&key.request().unwrap(), &joined.host, issued).unwrap();
+    Identity { certificate, key: key.secret(), issued, ..joined.clone() }
 }

@@ -10,7 +10,7 @@ use forewarn_connect::Trust;
 use forewarn_core::{Command, EventId, MachineId, NewMachine, Region, Request, ResourceGroupRef};
 use forewarn_drivers::{MachineDriver, RebootMode, SimulatedMachines};
 use forewarn_host::{HostConfig, Identity, OpenDriver, RunningAgent, Timing};
-use forewarn_server::{BoundAddress, ClockSetting, Config, DriverChoice, Running};
+use forewarn_server::{BoundAddress, ClockSetting, Config, DriverChoice, Running, StoreChoice};
 use forewarn_testing::harness;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -53,7 +53,12 @@ impl Fleet {
     }
 
     pub async fn start_with(driver: DriverChoice) -> Fleet {
+        Fleet::start_in(StoreChoice::Memory, driver).await
+    }
+
+    pub async fn start_in(store: StoreChoice, driver: DriverChoice) -> Fleet {
         let config = Config {
+            store,
             driver,
             hosts: Some(([127, 0, 0, 1], 0).into()),
             host_silence_max: Duration::from_secs(2),

@@ -105,6 +105,39 @@ async fn notice_does_not_run_out_while_the_host_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_of_a_minute_or_a_day_starts_nothing_and_shows_no_older_document() {
+    for minutes in [1, 24 * 60] {
+        let fleet = Fleet::start().await;
+        let host = fleet.host("node1").await;
+        let machine = fleet.machine("web1", "node1").await;
+        host.shows("web1", "the machine arrives", |_| true).await;
+        let event = fleet.restart(machine).await;
+        let before = host.shows("web1", "the event arrives", has_event(event)).await;
+        eventually("the host confirms the event", || !fleet.region().event(event).unwrap().unseen).await;
+
+        host.proxy.cut();
+        let contact = || fleet.region().host("node1").unwrap().contact;
+        eventually("the host is lost", || matches!(contact(), Contact::Lost { .. })).await;
+        fleet.advance(minutes).await;
+        assert_eq!(status_of(&fleet.region(), event), Status::Scheduled, "{minutes} minutes");
+        assert_eq!(host.get("web1").await.body, before.body, "{minutes} minutes");
+
+        host.proxy.heal();
+        host.connected().await;
+        if minutes == 1 {
+            assert_eq!(host.get("web1").await.body, before.body, "the event still has notice");
+            assert_eq!(host.approve("web1", event).await.status, 200);
+        }
+        // After a day, the guest has had its notice.
+        eventually("the event starts", || matches!(status_of(&fleet.region(), event), Status::Started { .. })).await;
+        let is_started = |document: &Value| document["Events"][0]["EventStatus"] == "Started";
+        let after = host.shows("web1", "the start arrives", is_started).await.json();
+        let before = before.json();
+        assert!(after["DocumentIncarnation"].as_u64() > before["DocumentIncarnation"].as_u64(), "{before} {after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_agent_causes_no_commits() {
     let fleet = Fleet::start().await;
     let host = fleet.host("node1").await;

@@ -4,6 +4,7 @@ mod domains;
 mod enrollment;
 mod fleet;
 mod link;
+mod obstacles;
 mod orders;
 mod proxy;
 mod qemu;

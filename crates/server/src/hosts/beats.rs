@@ -35,7 +35,10 @@ struct Agent {
     /// The stream to the agent. None: it was opened while another server led.
     stream: Option<String>,
     is_open: bool,
-    heard: Instant,
+    admitted: Instant,
+    /// The last beat of this agent, or of the one before it. A stream alone does not count: an agent that cannot store its
+    /// copy opens one after the other.
+    heard: Option<Instant>,
 }
 
 /// An agent is about to get a stream, at this server or at another one.
@@ -75,7 +78,9 @@ impl Beats {
             return Err(LinkRefusal::OtherAgent { message });
         }
         let Claim { instance, stream } = claim.clone();
-        state.agents.insert(host.clone(), Agent { instance, from, stream: Some(stream), is_open: true, heard: now });
+        let heard = state.agents.get(host).and_then(|agent| agent.heard);
+        let agent = Agent { instance, from, stream: Some(stream), is_open: true, admitted: now, heard };
+        state.agents.insert(host.clone(), agent);
         Ok(())
     }
 
@@ -96,12 +101,13 @@ impl Beats {
         let mut state = self.observe(now);
         match state.agents.get_mut(host) {
             Some(agent) if agent.instance == instance => {
-                agent.heard = now;
+                agent.heard = Some(now);
                 Ok(())
             }
             // Admitted by the leader before this one.
             None if stored == Some(instance) => {
-                let agent = Agent { instance: instance.to_owned(), from, stream: None, is_open: true, heard: now };
+                let (instance, heard) = (instance.to_owned(), Some(now));
+                let agent = Agent { instance, from, stream: None, is_open: true, admitted: now, heard };
                 state.agents.insert(host.clone(), agent);
                 Ok(())
             }
@@ -144,7 +150,7 @@ impl Beats {
         let now = Instant::now();
         let state = self.observe(now);
         let since = state.tenure.since();
-        let heard = |name: &Name| state.agents.get(name).map(|agent| agent.heard);
+        let heard = |name: &Name| state.agents.get(name).and_then(|agent| agent.heard);
         let is_silent = |name: &Name| is_silent(heard(name), since, now, self.silence_max);
         let snapshot = self.engine.snapshot();
         let confirmed = snapshot.region.hosts().filter(|host| matches!(host.contact, Contact::Confirmed { .. }));
@@ -163,7 +169,8 @@ impl Beats {
 
 impl Agent {
     fn is_rival(&self, instance: &str, now: Instant, silence_max: Duration) -> bool {
-        self.instance != instance && self.is_open && now.saturating_duration_since(self.heard) < silence_max
+        let last = self.heard.map_or(self.admitted, |heard| heard.max(self.admitted));
+        self.instance != instance && self.is_open && now.saturating_duration_since(last) < silence_max
     }
 }
 

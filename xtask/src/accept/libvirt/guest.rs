@@ -1,6 +1,7 @@
 //! The guest: Debian's cloud kernel and an initramfs with busybox. It prints its boot ID on the serial console, then a
 //! line per second, and powers off when the power button is pressed. With `address=` on its kernel command line it polls
-//! the metadata endpoint, prints each new document, and approves events.
+//! the metadata endpoint, prints each new document, and approves events. Beside that, it always holds a request until the
+//! document changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub const BUSYBOX: Download = Download::Unpacked("busybox-static");
 /// between updates of one release.
 const MODULES: &[&str] = &["virtio_pci", "virtio_net", "evdev", "button"];
 
-/// The interface appears some time after its module was loaded.
+/// The interface and the power button appear some time after their modules were loaded. The button has no effect before acpid
+/// listens, and acpid opens only devices that exist when it starts.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -28,7 +30,10 @@ mount -t devtmpfs dev /dev
 for module in $(cat /modules/order); do insmod "/modules/$module" 2>/dev/null; done
 printf '#!/bin/sh\npoweroff -f\n' > /etc/acpi/PWRF/00000080
 chmod +x /etc/acpi/PWRF/00000080
+button() { sed -n '/Power Button/,/^$/s/.*\(event[0-9]*\).*/\1/p' /proc/bus/input/devices | head -n 1; }
+until [ -e "/dev/input/$(button)" ] && [ -n "$(button)" ]; do sleep 0.1; done
 acpid
+until ls -l "/proc/$(pidof acpid)/fd" 2>/dev/null | grep -q "/dev/input/$(button)"; do sleep 0.1; done
 id=$(cat /proc/sys/kernel/random/boot_id)
 echo "boot id $id"
 address=$(sed -n 's/.* address=\([^ ]*\).*/\1/p' /proc/cmdline)
@@ -45,11 +50,22 @@ handle() {
         sleep 0.3
     done
 }
+hold() {
+    etag=0
+    while :; do
+        document=$(timeout 20 wget -q -O - --header 'Metadata: true' --header "If-None-Match: $etag" "$url&wait=15")
+        case $document in
+        '{'*) etag=${document#*'"DocumentIncarnation":'} etag=${etag%%,*}; echo "held $document" ;;
+        *) sleep 0.3 ;;
+        esac
+    done
+}
 if [ -n "$address" ]; then
     until ip link set eth0 up 2>/dev/null; do sleep 0.1; done
     ip address add "$address/24" dev eth0
     ip route add 169.254.169.254 dev eth0
     handle &
+    hold &
 fi
 n=0
 while :; do n=$((n + 1)); echo "beat $id $n"; sleep 1; done
