@@ -54,6 +54,7 @@ impl Step {
             Command::PauseRollout { rollout, now } => self.pause_rollout(*rollout, *now),
             Command::ResumeRollout { rollout } => self.resume_rollout(*rollout),
             Command::StopRollout { rollout, by } => self.stop_rollout(*rollout, by),
+            Command::RetrySteps { rollout, operation, steps } => self.retry_steps(*rollout, *operation, steps),
             Command::Approve { by, within, events } => self.approve(by, within, events),
             Command::Seen { machine } => self.record_seen(*machine),
             Command::Report { event, report } => self.report(*event, report),
@@ -90,6 +91,7 @@ impl Step {
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
             | Command::StopRollout { .. }
+            | Command::RetrySteps { .. }
             | Command::SetPower { .. }
             | Command::ChangePower { .. }
             | Command::Cancel { .. }

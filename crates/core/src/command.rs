@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::group_type::GroupType;
 use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId};
 use crate::model::*;
-use crate::rollout::{RolloutPlan, RolloutTargets};
+use crate::rollout::{RolloutPlan, RolloutTargets, StepTarget};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -98,6 +98,14 @@ pub enum Command {
         rollout: RolloutId,
         by: Name,
     },
+    /// Repeats failed steps of a rollout.
+    RetrySteps {
+        rollout: RolloutId,
+        /// ID of the operation of the first repetition. A request with a known ID changes nothing.
+        operation: OperationId,
+        /// Targets of the failed steps. Empty: all of them.
+        steps: Vec<StepTarget>,
+    },
     Approve {
         by: Approver,
         within: ApprovalScope,
@@ -163,6 +171,7 @@ impl Command {
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
             | Command::StopRollout { .. }
+            | Command::RetrySteps { .. }
             | Command::Report { .. }
             | Command::Resume
             | Command::Tick => Vec::new(),

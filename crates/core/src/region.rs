@@ -6,6 +6,7 @@
 
 mod index;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -326,6 +327,24 @@ impl Region {
     /// The drain in progress on this host.
     pub fn drain_of(&self, host: &Name) -> Option<&Arc<Operation>> {
         self.operations.get(self.index.drains.get(host)?)
+    }
+
+    /// Hosts with a failure of their hardware in progress.
+    pub fn failing_hosts(&self) -> BTreeSet<&Name> {
+        let running = self.operations().filter(|operation| operation.state == OperationState::Running);
+        let failures = running.filter_map(|operation| match &operation.request {
+            Request::Fail { target: Target::Host(host), .. } => Some(host),
+            Request::Fail { target: Target::Machines(_) | Target::Group(_), .. }
+            | Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
+            | Request::Delete { .. }
+            | Request::Maintain { .. }
+            | Request::Drain(_) => None,
+        });
+        failures.collect()
     }
 
     /// The machine's events that have not ended.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::ids::{EventId, MachineId, OperationId, RolloutId};
 use crate::model::{Address, HostState, Name};
+use crate::rollout::StepState;
 use crate::settings;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub enum Rejection {
     UnknownHost(Name),
     UnknownOperation(OperationId),
     UnknownRollout(RolloutId),
+    NotAStep {
+        step: Name,
+        rollout: RolloutId,
+    },
     /// These IDs were never in the document, or the events ended more than an hour ago.
     UnknownEvents(Vec<EventId>),
     UnknownEvent(EventId),
@@ -41,6 +46,11 @@ pub enum Rejection {
         state: HostState,
     },
     RolloutEnded(RolloutId),
+    StepNotFailed {
+        step: Name,
+        state: StepState,
+    },
+    NoFailedSteps(RolloutId),
     IdTaken(EventId),
 
     // Not allowed in the current state.
@@ -190,16 +200,29 @@ impl fmt::Display for Rejection {
                 write!(f, "Host '{host}' is {}. Activate it first.", state.as_str())
             }
             RolloutEnded(id) => write!(f, "Rollout {id} has ended. Start a new one."),
+            StepNotFailed { step, state } => {
+                write!(
+                    f,
+                    "The step '{step}' is {}. Only a failed step can be retried, once each time it fails.",
+                    state.as_str()
+                )
+            }
+            NoFailedSteps(id) => {
+                write!(f, "Rollout {id} has no failed steps left to retry. Show the rollout to see its steps.")
+            }
+            NotAStep { step, rollout } => {
+                write!(f, "'{step}' is not a step of rollout {rollout}. Show the rollout to see its steps.")
+            }
             ParallelRange { max } => write!(f, "'parallel' must be from 1 to {max}."),
             UnavailableRange => write!(
                 f,
                 "The maximum number of unavailable machines must be at least 1. Omit it to allow one update domain."
             ),
             DrainNeedsHosts => write!(f, "Only hosts can be drained. Choose hosts, or another type of maintenance."),
-            DuplicateTarget => write!(f, "A target is listed twice. List each host or group once."),
+            DuplicateTarget => write!(f, "A target is listed twice. List each host, group or machine once."),
             StepTooLarge { step, group, max } => write!(
                 f,
-                "The step '{step}' alone would make more machines of '{group}' unavailable than the limit of {max}. Raise the limit, or drain the host instead."
+                "The step '{step}' alone would make more machines of '{group}' unavailable than the limit of {max}. Raise the limit or, for a host, drain it instead."
             ),
             BadWindow => {
                 write!(f, "A maintenance window needs at least one weekday and times between 00:00 and 23:59.")
@@ -329,7 +352,7 @@ impl fmt::Display for Rejection {
             FailureKind => write!(f, "A hardware failure must be a Reboot or a Redeploy."),
             NoticeTooShort { secs_min } => write!(
                 f,
-                "The notice period must be at least {secs_min} seconds for this event type. Omit it to use the minimum. For shorter notice in tests, start the server with a notice scale."
+                "The notice period must be at least {secs_min} seconds for this event type. Omit it to use the minimum. For shorter notice in tests, start the server with --notice-scale."
             ),
             PlanTooFar => write!(
                 f,

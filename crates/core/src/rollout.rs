@@ -1,6 +1,7 @@
 //! The data of a rollout: maintenance in steps over hosts, update domains, or single machines. Plain data; the rules are in
 //! `rules/rollouts`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::ids::{EventId, GroupId, MachineId, OperationId, RolloutId};
@@ -72,6 +73,19 @@ pub struct RolloutPlan {
     pub description: Option<Name>,
 }
 
+/// A limit on the unavailable machines of a group, and the drain or rollout that sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvailabilityLimit {
+    pub max: u32,
+    pub owner: LimitOwner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOwner {
+    Drain(OperationId),
+    Rollout(RolloutId),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RolloutAction {
     Freeze,
@@ -110,7 +124,8 @@ pub enum RolloutState {
 pub struct RolloutStep {
     pub target: StepTarget,
     pub state: StepState,
-    /// The operation that carries out the step, the latest if it was announced again.
+    /// The operation that carries out the step, the latest if it was announced again. A repetition that has not begun has the ID that
+    /// its request gave to the operation.
     pub operation: Option<OperationId>,
     /// Index of the first event of the step, or of its latest announcement, in the events of its operation.
     pub first_part: usize,
@@ -118,7 +133,8 @@ pub struct RolloutStep {
     pub ended: Option<Timestamp>,
     /// Whether the rollout took back events of the step, which are announced again.
     pub withdrawn: bool,
-    /// Machines whose events have ended in an earlier announcement of the step. In a drain: machines whose move failed.
+    /// Machines that the step does not reach any more: their events have ended in an earlier announcement or, if the step failed,
+    /// did not fail. In a drain: machines whose move failed.
     pub handled: Vec<MachineId>,
 }
 
@@ -163,6 +179,20 @@ impl Rollout {
         let later = self.steps.iter().filter(|it| it.operation == step.operation && it.first_part > step.first_part);
         let end = later.map(|it| it.first_part).min().unwrap_or(operation.parts.len());
         operation.parts.get(step.first_part..end).unwrap_or_default()
+    }
+
+    /// The repetitions among the steps, each with the step that it repeats. They are the only steps that have a target in common.
+    pub fn repetitions(&self) -> BTreeMap<usize, usize> {
+        let mut latest: BTreeMap<&StepTarget, usize> = BTreeMap::new();
+        let steps = self.steps.iter().enumerate();
+        steps.filter_map(|(number, step)| Some((number, latest.insert(&step.target, number)?))).collect()
+    }
+
+    /// The failed steps that were not repeated, by number.
+    pub fn open_failures(&self) -> impl Iterator<Item = (usize, &RolloutStep)> {
+        let repeated: BTreeSet<usize> = self.repetitions().into_values().collect();
+        let steps = self.steps.iter().enumerate();
+        steps.filter(move |(number, step)| step.state == StepState::Failed && !repeated.contains(number))
     }
 
     /// The update domain after the latest one that has begun.
@@ -225,6 +255,11 @@ impl RolloutStep {
             withdrawn: false,
             handled: Vec::new(),
         }
+    }
+
+    /// The operation of a step that has begun.
+    pub fn begun_operation(&self) -> Option<OperationId> {
+        self.operation.filter(|_| self.started.is_some())
     }
 
     pub fn has_begun(&self) -> bool {

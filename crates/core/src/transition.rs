@@ -96,11 +96,21 @@ impl FactKind {
 }
 
 /// A change of a rollout. Steps are numbered from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RolloutChange {
     Started,
-    StepStarted { step: usize },
-    StepEnded { step: usize },
+    StepStarted {
+        step: usize,
+    },
+    /// `failure` is the reason why the step failed, if it did and the reason is known.
+    StepEnded {
+        step: usize,
+        failure: Option<Outcome>,
+    },
+    /// This step was added: it repeats one that failed.
+    StepRepeated {
+        step: usize,
+    },
     Waiting,
     Paused,
     Resumed,

@@ -43,6 +43,11 @@ pub trait Reader: Send + Sync {
     /// Up to [`HISTORY_PAGE_MAX`] matching rows, newest last.
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError>;
 
+    /// The same from memory, without blocking. None: the store must be read.
+    fn recent_history(&self, _query: &HistoryQuery) -> Option<Vec<HistoryRow>> {
+        None
+    }
+
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError>;
 
     /// Attachments of an owner whose names start with `prefix` and sort after `after`, ordered by name. At most

@@ -91,7 +91,7 @@ pub struct MachineFact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutFact {
     pub rollout: Option<RolloutId>,
-    /// `started`, `step-started`, `step-ended`, `waiting`, `paused`, `resumed`, `stopped`, `failed` or `finished`.
+    /// `started`, `step-started`, `step-ended`, `step-repeated`, `waiting`, `paused`, `resumed`, `stopped`, `failed` or `finished`.
     pub change: String,
     pub requested_by: String,
     pub failures: u64,
@@ -99,6 +99,8 @@ pub struct RolloutFact {
     pub step: Option<u64>,
     /// The state in which the step ended.
     pub step_state: Option<StepState>,
+    /// The reason why the step failed, if it is known.
+    pub failure: Option<Outcome>,
     pub host: Option<String>,
     pub group: Option<u64>,
     pub domain: Option<u64>,
@@ -253,6 +255,7 @@ impl Detail {
             machine: self.0["machine"].as_u64(),
             step: self.0["step"].as_u64(),
             step_state: StepState::from_tag(self.text("step_state")),
+            failure: outcome(self.text("failure"), || self.text("reason").into(), || "".into()),
             host: self.optional("host"),
             group: self.0["group"].as_u64(),
             domain: self.0["domain"].as_u64(),
@@ -345,9 +348,34 @@ impl EventTimeline {
         timeline
     }
 
+    /// From the rows of an event that its machines never saw, oldest first. History does not record its appearance; its first
+    /// row stands for it. None if that row does not say its type.
+    pub fn from_hidden_rows(rows: &[HistoryRow]) -> Option<EventTimeline> {
+        let first = rows.first()?;
+        let detail = Detail::of(first);
+        let cause = Cause::from_tag(detail.text("cause"));
+        let appearance = EventAppeared {
+            kind: detail.event_kind()?,
+            cause,
+            source: cause.map_or(Source::Platform, Cause::source),
+            visibility: Visibility::Hidden,
+            not_before: first.at,
+            duration_secs: -1,
+            description: String::new(),
+            subscription: String::new(),
+        };
+        let mut timeline = EventTimeline::new(first, appearance)?;
+        rows.iter().for_each(|row| timeline.follow(row));
+        Some(timeline)
+    }
+
     /// Begins with the row of an appearance; None for other rows.
     pub fn begin(row: &HistoryRow) -> Option<EventTimeline> {
         let Some(HistoryFact::Appeared(appearance)) = row.fact() else { return None };
+        EventTimeline::new(row, appearance)
+    }
+
+    fn new(row: &HistoryRow, appearance: EventAppeared) -> Option<EventTimeline> {
         Some(EventTimeline {
             event: row.event?,
             scope: row.scope.map(ScopeId),
@@ -433,6 +461,19 @@ mod tests {
         assert_eq!(timeline.ended, Some((Timestamp::from_secs(30), Outcome::Failed("no".into()))));
         assert!(!timeline.began_started());
         assert_eq!(EventTimeline::from_rows(&rows[1..]), None, "the appearance is missing");
+    }
+
+    #[test]
+    fn the_timeline_of_an_event_that_was_never_seen_begins_with_its_first_row() {
+        let started = row(HistoryKind::Started, 20, r#"{"type":"Redeploy","cause":"user-redeploy"}"#);
+        let ended = HistoryRow { outcome: Some("completed".into()), ..row(HistoryKind::Ended, 30, "{}") };
+        let timeline = EventTimeline::from_hidden_rows(&[started, ended.clone()]).unwrap();
+        let (at, EventAppeared { kind, source, visibility, .. }) = (timeline.appeared, timeline.appearance);
+        assert_eq!((kind, source, visibility), (EventKind::Redeploy, Source::User, Visibility::Hidden));
+        assert_eq!((at, timeline.started), (Timestamp::from_secs(20), Some(Timestamp::from_secs(20))));
+        assert_eq!(timeline.ended, Some((Timestamp::from_secs(30), Outcome::Completed)));
+        assert_eq!(EventTimeline::from_hidden_rows(&[ended]), None, "its type is unknown");
+        assert_eq!(EventTimeline::from_hidden_rows(&[]), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::record::{RequestBody, Tagged};
 use crate::text::iso;
-use crate::{Audit, Batch, HistoryRow};
+use crate::{Audit, Batch, HistoryQuery, HistoryRow};
 
 /// The rows of a batch in order, without numbers. An action precedes its consequences. No row is earlier than
 /// `last`, the time of the latest stored row.
@@ -42,7 +42,7 @@ pub(crate) fn search_names(row: &HistoryRow) -> Vec<String> {
 
 /// Whether a row belongs to the machine with this ID and name. Rows without IDs, such as those of older versions, are
 /// decided by the name.
-pub(crate) fn concerns_machine(row: &HistoryRow, id: MachineId, name: Option<&str>) -> bool {
+fn concerns_machine(row: &HistoryRow, id: MachineId, name: Option<&str>) -> bool {
     if row.machine_ids.is_empty() {
         name.is_some_and(|name| search_names(row).contains(&fold(name)))
     } else {
@@ -53,6 +53,35 @@ pub(crate) fn concerns_machine(row: &HistoryRow, id: MachineId, name: Option<&st
 /// The operations under which a row can be found, without duplicates.
 pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
     unique(row.operation.iter().chain(&row.joined).copied())
+}
+
+/// Whether a query asks for this row, apart from its number.
+pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
+    let HistoryQuery {
+        after: _,
+        event,
+        operation,
+        machine,
+        machine_id,
+        scopes,
+        kinds,
+        since,
+        until,
+        newest: _,
+        limit: _,
+    } = query;
+    let is_about = match (machine_id, machine) {
+        (Some(id), name) => concerns_machine(row, *id, name.as_deref()),
+        (None, Some(name)) => search_names(row).contains(&fold(name)),
+        (None, None) => true,
+    };
+    event.is_none_or(|event| row.event == Some(event))
+        && operation.is_none_or(|operation| search_operations(row).contains(&operation))
+        && is_about
+        && (scopes.is_empty() || scopes.contains(&row.scope))
+        && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
+        && since.is_none_or(|since| row.at >= since)
+        && until.is_none_or(|until| row.at < until)
 }
 
 fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
@@ -74,7 +103,7 @@ fn row_of(fact: &Fact) -> HistoryRow {
         FactKind::Started(event) => event_row(at, "started", event),
         FactKind::Ended(event) => ended_row(at, event),
         FactKind::OperationEnded(operation) => operation_row(at, operation),
-        FactKind::RolloutChanged { rollout, change } => rollout_row(at, rollout, *change),
+        FactKind::RolloutChanged { rollout, change } => rollout_row(at, rollout, change),
         FactKind::HostChanged(host) => host_row(at, host),
         FactKind::MachineAdded(machine) => machine_row(at, "machine-added", machine),
         FactKind::MachineRemoved(machine) => machine_row(at, "machine-removed", machine),
@@ -181,9 +210,11 @@ fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
     }
 }
 
-fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> HistoryRow {
+fn rollout_row(at: Timestamp, rollout: &Rollout, change: &RolloutChange) -> HistoryRow {
     let number = match change {
-        RolloutChange::StepStarted { step } | RolloutChange::StepEnded { step } => Some(step),
+        RolloutChange::StepStarted { step }
+        | RolloutChange::StepEnded { step, .. }
+        | RolloutChange::StepRepeated { step } => Some(*step),
         RolloutChange::Started
         | RolloutChange::Waiting
         | RolloutChange::Paused
@@ -207,11 +238,17 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> Histo
             StepTarget::Machines { domain, .. } => detail["domain"] = json!(domain),
         }
     }
+    if let RolloutChange::StepEnded { failure: Some(failure), .. } = change {
+        detail["failure"] = json!(outcome_word(failure));
+        if let Outcome::Failed(reason) = failure {
+            detail["reason"] = json!(&**reason);
+        }
+    }
     if let (RolloutChange::Waiting, Some(wait)) = (change, &rollout.waits_for) {
         detail["waits_for"] = json!(wait.as_str());
     }
     HistoryRow {
-        operation: step.and_then(|step| step.operation),
+        operation: step.and_then(|step| step.begun_operation()),
         target: Some(rollout.id.to_string()),
         outcome: Some(rollout_word(change).to_string()),
         detail: detail.to_string(),
@@ -219,11 +256,12 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> Histo
     }
 }
 
-fn rollout_word(change: RolloutChange) -> &'static str {
+fn rollout_word(change: &RolloutChange) -> &'static str {
     match change {
         RolloutChange::Started => "started",
         RolloutChange::StepStarted { .. } => "step-started",
         RolloutChange::StepEnded { .. } => "step-ended",
+        RolloutChange::StepRepeated { .. } => "step-repeated",
         RolloutChange::Waiting => "waiting",
         RolloutChange::Paused => "paused",
         RolloutChange::Resumed => "resumed",

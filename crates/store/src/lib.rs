@@ -8,6 +8,7 @@
 //!   sqlite        the default store: a SQLite database
 //!   record        the stored form of entities, the same in every store
 //!   history       the stored form of facts
+//!   recent        the newest history rows in memory
 //!   kind          the kinds of history rows
 //!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
@@ -27,6 +28,7 @@ pub mod faulty;
 mod history;
 mod kind;
 mod memory;
+mod recent;
 pub mod record;
 mod replica;
 mod rules;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::{Entity, Key, Scope, Timestamp, Write};
 
-use crate::history::{concerns_machine, fold, rows_of, search_names, search_operations};
+use crate::history::{matches, rows_of};
 use crate::*;
 
 /// Clones share their contents. Keep a clone to reopen the store after its server has stopped.
@@ -217,32 +217,4 @@ impl State {
     fn is_empty(&self) -> bool {
         self.revision == 0 && self.entities.is_empty() && self.attachments.is_empty() && self.last_number == 0
     }
-}
-
-fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
-    let HistoryQuery {
-        after: _,
-        event,
-        operation,
-        machine,
-        machine_id,
-        scopes,
-        kinds,
-        since,
-        until,
-        newest: _,
-        limit: _,
-    } = query;
-    let is_about = match (machine_id, machine) {
-        (Some(id), name) => concerns_machine(row, *id, name.as_deref()),
-        (None, Some(name)) => search_names(row).contains(&fold(name)),
-        (None, None) => true,
-    };
-    event.is_none_or(|event| row.event == Some(event))
-        && operation.is_none_or(|operation| search_operations(row).contains(&operation))
-        && is_about
-        && (scopes.is_empty() || scopes.contains(&row.scope))
-        && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
-        && since.is_none_or(|since| row.at >= since)
-        && until.is_none_or(|until| row.at < until)
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::ids::*;
 use crate::model::*;
-use crate::rollout::RolloutTargets;
+use crate::region::Region;
+use crate::rollout::{AvailabilityLimit, LimitOwner, RolloutTargets, UNLIMITED};
 use crate::step::Step;
 
 /// A named group, or a standalone machine, which is a group of one.
@@ -48,38 +49,16 @@ impl Step {
             *groups.entry(machine.availability_group()).or_default() += 1;
         }
         groups.into_iter().find_map(|(group, hit)| {
-            let max = own_max.unwrap_or_else(|| self.default_max(group));
+            let max = own_max.unwrap_or_else(|| self.region.default_max(group));
             (hit > max).then(|| (self.name_of_group(group), max))
         })
     }
 
     /// The strictest limit of all operations in progress on this group.
     fn unavailable_max(&self, group: AvailabilityGroup, own_max: Option<u32>) -> u32 {
-        // Rollouts can have thousands of hosts, so they are compared with those of the group and not the other way round.
-        let members = self.members_of(group);
-        let hosts: BTreeSet<&Name> = members.iter().filter_map(|machine| machine.host.as_ref()).collect();
-        let drains = self.region.index.drains.values().filter_map(|id| self.region.operations.get(id));
-        let by_drains = drains.filter_map(|operation| match &operation.request {
-            Request::Drain(plan) if hosts.contains(&plan.host) => Some(plan.unavailable_max),
-            _ => None,
-        });
-        let rollouts = self.region.live_rollouts().filter(|rollout| match &rollout.targets {
-            RolloutTargets::Hosts(targets) => targets.iter().any(|host| hosts.contains(host)),
-            targets => self.owns_group(targets, group),
-        });
-        let by_rollouts = rollouts.map(|rollout| rollout.plan.unavailable_max);
-        let default = self.default_max(group);
-        let limits = by_drains.chain(by_rollouts).chain([own_max]);
-        limits.map(|max| max.unwrap_or(default)).min().unwrap_or(default)
-    }
-
-    /// One update domain.
-    fn default_max(&self, group: AvailabilityGroup) -> u32 {
-        let mut domains: BTreeMap<u32, u32> = BTreeMap::new();
-        for machine in self.members_of(group) {
-            *domains.entry(machine.update_domain).or_default() += 1;
-        }
-        domains.into_values().max().unwrap_or(1)
+        let in_progress = self.region.list_limits(group).into_iter().map(|limit| limit.max);
+        let own_max = own_max.unwrap_or_else(|| self.region.default_max(group));
+        in_progress.chain([own_max]).min().unwrap_or(own_max)
     }
 
     /// Machines that have an event that has not ended, or whose host has failed or is unreachable. Machines that
@@ -92,18 +71,7 @@ impl Step {
                 || machine.power == Power::Running
                     && self.region.events_of(machine.id).any(|event| event.kind.has_impact())
         };
-        self.members_of(group).iter().filter(down).map(|machine| machine.id).collect()
-    }
-
-    fn members_of(&self, group: AvailabilityGroup) -> Vec<Arc<Machine>> {
-        match group {
-            AvailabilityGroup::Group(id) => self
-                .region
-                .groups
-                .get(&id)
-                .map_or_else(Vec::new, |group| self.region.group_members(group).cloned().collect()),
-            AvailabilityGroup::Machine(id) => self.region.machines.get(&id).cloned().into_iter().collect(),
-        }
+        self.region.members_of(group).filter(down).map(|machine| machine.id).collect()
     }
 
     /// The groups of a rollout with these targets. Hosts have machines of several groups, which do not belong to the rollout.
@@ -112,13 +80,71 @@ impl Step {
             RolloutTargets::Hosts(_) => BTreeSet::new(),
             RolloutTargets::Groups(groups) => groups.iter().copied().map(AvailabilityGroup::Group).collect(),
             RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
-                machines.iter().filter_map(|id| self.group_of_machine(*id)).collect()
+                machines.iter().filter_map(|id| self.region.group_of_machine(*id)).collect()
             }
         }
     }
 
+    pub fn name_of_group(&self, group: AvailabilityGroup) -> Name {
+        match group {
+            AvailabilityGroup::Group(id) => self.region.groups.get(&id).map(|group| group.name.clone()),
+            AvailabilityGroup::Machine(id) => self.region.machines.get(&id).map(|machine| machine.name.clone()),
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl Region {
+    /// The strictest limit that a drain or rollout in progress sets for the unavailable machines of a group. `None` if none of them
+    /// limits it.
+    pub fn find_strictest_limit(&self, group: GroupId) -> Option<AvailabilityLimit> {
+        let limits = self.list_limits(AvailabilityGroup::Group(group)).into_iter();
+        limits.filter(|limit| limit.max != UNLIMITED).min_by_key(|limit| limit.max)
+    }
+
+    /// The limits of all drains and rollouts in progress on this group.
+    fn list_limits(&self, group: AvailabilityGroup) -> Vec<AvailabilityLimit> {
+        if self.index.drains.is_empty() && self.index.live_rollouts.is_empty() {
+            return Vec::new();
+        }
+        // Rollouts can have thousands of hosts, so they are compared with those of the group and not the other way round.
+        let hosts: BTreeSet<&Name> = self.members_of(group).filter_map(|machine| machine.host.as_ref()).collect();
+        let rollouts = self.live_rollouts().filter(|rollout| match &rollout.targets {
+            RolloutTargets::Hosts(targets) => targets.iter().any(|host| hosts.contains(host)),
+            targets => self.owns_group(targets, group),
+        });
+        let by_rollouts = rollouts.map(|rollout| (LimitOwner::Rollout(rollout.id), rollout.plan.unavailable_max));
+        let drains = self.index.drains.values().filter_map(|id| self.operations.get(id));
+        let by_drains = drains.filter_map(|operation| match &operation.request {
+            Request::Drain(plan) if hosts.contains(&plan.host) => {
+                Some((LimitOwner::Drain(operation.id), plan.unavailable_max))
+            }
+            _ => None,
+        });
+        let default = self.default_max(group);
+        let limit = |(owner, max): (LimitOwner, Option<u32>)| AvailabilityLimit { max: max.unwrap_or(default), owner };
+        by_rollouts.chain(by_drains).map(limit).collect()
+    }
+
+    /// One update domain.
+    fn default_max(&self, group: AvailabilityGroup) -> u32 {
+        let mut domains: BTreeMap<u32, u32> = BTreeMap::new();
+        for machine in self.members_of(group) {
+            *domains.entry(machine.update_domain).or_default() += 1;
+        }
+        domains.into_values().max().unwrap_or(1)
+    }
+
+    fn members_of(&self, group: AvailabilityGroup) -> impl Iterator<Item = &Arc<Machine>> {
+        let (group, machine) = match group {
+            AvailabilityGroup::Group(id) => (self.groups.get(&id), None),
+            AvailabilityGroup::Machine(id) => (None, self.machines.get(&id)),
+        };
+        group.into_iter().flat_map(|group| self.group_members(group)).chain(machine)
+    }
+
     /// Whether the group is one of [`Step::groups_of_targets`].
-    pub fn owns_group(&self, targets: &RolloutTargets, group: AvailabilityGroup) -> bool {
+    pub(crate) fn owns_group(&self, targets: &RolloutTargets, group: AvailabilityGroup) -> bool {
         match targets {
             RolloutTargets::Hosts(_) => false,
             RolloutTargets::Groups(groups) => groups.iter().any(|id| AvailabilityGroup::Group(*id) == group),
@@ -130,14 +156,6 @@ impl Step {
 
     /// None: the machine is gone.
     fn group_of_machine(&self, machine: MachineId) -> Option<AvailabilityGroup> {
-        self.region.machines.get(&machine).map(|machine| machine.availability_group())
-    }
-
-    pub fn name_of_group(&self, group: AvailabilityGroup) -> Name {
-        match group {
-            AvailabilityGroup::Group(id) => self.region.groups.get(&id).map(|group| group.name.clone()),
-            AvailabilityGroup::Machine(id) => self.region.machines.get(&id).map(|machine| machine.name.clone()),
-        }
-        .unwrap_or_default()
+        self.machines.get(&machine).map(|machine| machine.availability_group())
     }
 }

@@ -14,6 +14,9 @@ use crate::rules::lifecycle::EventDraft;
 use crate::settings::{DRAIN_PARALLEL_MAX, Settings};
 use crate::step::Step;
 
+/// The name under which the drain of a host that has failed is canceled.
+const HOST_FAILURE: &str = "host failure";
+
 /// The move of one machine.
 struct MoveDraft {
     kind: EventKind,
@@ -188,6 +191,19 @@ impl Step {
                 });
             }
         }
+    }
+
+    /// Cancels the drain of a host that has failed. The machines that it had yet to move cannot move any more, so they count as failed
+    /// in its rollout.
+    pub fn abort_drain(&mut self, host: &Name) -> Result<(), Rejection> {
+        let Some(operation) = self.region.drain_of(host).cloned() else { return Ok(()) };
+        let settled = operation.drain.as_ref().map_or(&[][..], |drain| &drain.settled);
+        let here = self.region.machines_on(host).filter(|machine| machine.placed_on() == Some(host));
+        let left = here.map(|machine| machine.id).filter(|id| !settled.contains(id) && !self.is_removed_soon(*id));
+        let left: Vec<MachineId> = left.collect();
+        self.remember_failed_moves(&operation, &left);
+        self.cancel(operation.id, &HOST_FAILURE.into())?;
+        Ok(())
     }
 
     /// Ends a drain after its last event. The host is drained unless a machine could not be moved.

@@ -283,11 +283,16 @@ impl Step {
         });
     }
 
-    /// Applies what follows from a change of a machine's host.
+    /// Applies what follows from a change of a machine's host. The new host gets the full time for events in progress.
     pub fn leave_host(&mut self, machine: MachineId) {
         self.cancel_stale_host_events(machine);
+        let now = self.now;
+        let is_placed = self.region.machine(machine).is_some_and(|machine| machine.placed_on().is_some());
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
             self.refresh_visibility(&event);
+            if is_placed && matches!(event.status, Status::Started { .. }) {
+                self.edit_event(event.id, |event| event.attended = now);
+            }
         }
         self.replan = true;
     }

@@ -92,9 +92,7 @@ impl Step {
     /// Ends everything on a host that is certainly off. Machines that were to be deleted or evicted are gone.
     pub fn fence_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
         self.host(name)?;
-        if let Some(operation) = self.region.index.drains.get(name).copied() {
-            self.cancel(operation, &"host failure".into())?;
-        }
+        self.abort_drain(name)?;
         self.edit_host(name, |host| host.state = HostState::Failed);
         let deallocated = self.machines_to_deallocate(name);
         self.settle_transit(name);
@@ -121,6 +119,7 @@ impl Step {
         for machine in deallocated {
             self.deallocate(machine);
         }
+        self.fail_announced_events(name);
         for event in self.live_events_on(name) {
             self.refresh_visibility(&event);
         }
@@ -128,14 +127,27 @@ impl Step {
         Ok(Answer::Done)
     }
 
+    /// Fails the announced events of rollouts whose machines are all on hosts that are certainly off. They would end without effect,
+    /// and their steps would count as succeeded.
+    fn fail_announced_events(&mut self, name: &Name) {
+        for event in self.live_events_on(name) {
+            let is_announced = event.status == Status::Scheduled && self.is_of_rollout(&event);
+            if is_announced && self.is_on_fenced_hosts(&event) {
+                self.end(event.id, Outcome::Failed(HOST_FAILED.into()));
+            }
+        }
+    }
+
+    fn is_on_fenced_hosts(&self, event: &Event) -> bool {
+        let is_fenced = |host: &Arc<Host>| host.state == HostState::Failed;
+        self.machines_of(event).iter().all(|machine| self.host_of_machine(machine.id).is_some_and(is_fenced))
+    }
+
     /// Whether a deletion or eviction has nothing left to do, because its machines are on hosts that are certainly off.
     /// Such a host gets no orders, so nothing would report the end.
     pub fn is_removal_by_fence(&self, event: &Event) -> bool {
-        let is_fenced = |resource: &Resource| {
-            self.host_of_machine(resource.machine).is_some_and(|host| host.state == HostState::Failed)
-        };
         match event.kind {
-            EventKind::Terminate | EventKind::Preempt => event.resources.iter().all(is_fenced),
+            EventKind::Terminate | EventKind::Preempt => self.is_on_fenced_hosts(event),
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {
                 false
             }

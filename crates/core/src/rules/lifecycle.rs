@@ -131,8 +131,12 @@ impl Step {
 
     /// Lets the rollout of an event notice that the event is ready, because it may not stay blocked forever.
     pub fn replan_for(&mut self, event: &Event) {
-        let operations = event.operations.iter().filter_map(|id| self.region.operations.get(id));
-        self.replan |= operations.into_iter().any(|operation| operation.rollout.is_some());
+        self.replan |= self.is_of_rollout(event);
+    }
+
+    pub fn is_of_rollout(&self, event: &Event) -> bool {
+        let mut operations = event.operations.iter().filter_map(|id| self.region.operations.get(id));
+        operations.any(|operation| operation.rollout.is_some())
     }
 
     // --- start -----------------------------------------------------------------------------------

@@ -211,15 +211,9 @@ impl Step {
 
     // --- the host of a machine -----------------------------------------------------------------------
 
-    /// The old host no longer has the machine. The new host gets the full time for its part.
+    /// The old host no longer has the machine.
     fn depart(&mut self, machine: &Machine, to: &Name) {
-        let now = self.now;
         self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
-        for event in self.region.events_of(machine.id).cloned().collect::<Vec<_>>() {
-            if matches!(event.status, Status::Started { .. }) {
-                self.edit_event(event.id, |event| event.attended = now);
-            }
-        }
         self.leave_host(machine.id);
         self.unsettle_machine(machine.id);
     }

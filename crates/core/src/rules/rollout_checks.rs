@@ -113,7 +113,7 @@ impl Step {
                 .map_or(Ok(()), |(host, owner)| Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id }));
         }
         for group in self.groups_of_targets(targets) {
-            if let Some(owner) = self.region.live_rollouts().find(|it| self.owns_group(&it.targets, group)) {
+            if let Some(owner) = self.region.live_rollouts().find(|it| self.region.owns_group(&it.targets, group)) {
                 return Err(Rejection::GroupOwned { group: self.name_of_group(group), rollout: owner.id });
             }
         }
@@ -134,7 +134,7 @@ impl Step {
         Ok(())
     }
 
-    fn name_of_target(&self, target: &StepTarget) -> Name {
+    pub fn name_of_target(&self, target: &StepTarget) -> Name {
         match target {
             StepTarget::Host(host) => host.clone(),
             StepTarget::Domain { group, domain } => {

@@ -9,8 +9,11 @@
 //!     ▲                     │
 //!     └─────withdraw────────┘  the window closed, the events were blocked, or the rollout was paused at once
 //! ```
+//!
+//! A step that failed can be repeated, as a further step.
 
 mod progress;
+mod repetition;
 mod results;
 mod withdrawal;
 
@@ -220,6 +223,8 @@ impl Step {
         let mut ahead = self.derive_steps(&rollout.targets);
         ahead.retain(|target| !steps.iter().any(|step| target.is_visited_with(&step.target)));
         steps.extend(ahead.into_iter().map(RolloutStep::new));
+        let repetitions = rollout.repetitions().into_keys().map(|number| &rollout.steps[number]);
+        steps.extend(repetitions.filter(|step| !step.has_begun()).cloned());
         if steps != rollout.steps {
             self.edit_rollout(id, |rollout| rollout.steps = steps);
         }
@@ -231,7 +236,8 @@ impl Step {
         if let Some(wait) = self.find_host_obstacle(rollout, &step.target) {
             return Some(wait);
         }
-        let id = rollout.operation.unwrap_or_else(|| self.derive_operation_id(rollout));
+        let requested = step.operation.filter(|id| step.started.is_none() && !self.region.operations.contains_key(id));
+        let id = rollout.operation.or(requested).unwrap_or_else(|| self.derive_operation_id(rollout));
         let first_part = self.region.operations.get(&id).map_or(0, |operation| operation.parts.len());
         let request = match self.request_of_step(rollout, step) {
             Ok(Some(request)) => request,

@@ -19,6 +19,7 @@ mod notice;
 mod on_off;
 mod orders;
 mod rebalance;
+mod rollout_failures;
 mod rollouts;
 mod sets;
 mod several;

@@ -414,6 +414,24 @@ fn a_machine_without_a_host_is_on_the_host_that_claims_it() {
 }
 
 #[test]
+fn a_host_that_claims_a_machine_has_the_full_time_for_its_event() {
+    check(
+        "
+        vm a
+        host h2
+        restart a
+        e1> hidden started
+        wait 59m
+        claim a h2
+        wait 59m
+        e1> hidden started
+        wait 1m
+        e1> timedout
+    ",
+    );
+}
+
+#[test]
 fn events_wait_while_two_hosts_claim_a_machine() {
     check(
         "

@@ -81,6 +81,8 @@ pub struct Work {
     pub host: Option<Name>,
     /// Where machines are moving.
     pub moves: Vec<(MachineId, Name)>,
+    /// When one of the machines changed its host.
+    pub moved_at: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -201,7 +203,7 @@ impl Model {
             .retain(|asked| !matches!(asked.state, OperationState::Ended { at, .. } if at + ENDED_RETENTION <= now));
         for event in self.events.clone() {
             match event.status {
-                Status::Started { at } if at.max(self.resumed) + self.set.driver_timeout <= now => {
+                Status::Started { at } if at.max(event.moved_at).max(self.resumed) + self.set.driver_timeout <= now => {
                     self.end(event.order, Outcome::TimedOut)
                 }
                 Status::Scheduled if event.not_before.max(event.seen_enough) <= now => {
@@ -453,6 +455,7 @@ impl Model {
             plan: None,
             host: None,
             moves: vec![],
+            moved_at: Timestamp(0),
         });
         self.events.last_mut().expect("just pushed")
     }

@@ -6,6 +6,7 @@ mod checks;
 mod contact;
 mod fleet;
 mod orders;
+mod repetition;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

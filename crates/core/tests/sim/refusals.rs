@@ -73,7 +73,8 @@ impl Model {
             | Command::StartRollout(_)
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
-            | Command::StopRollout { .. } => unreachable!("the plans simulation covers these"),
+            | Command::StopRollout { .. }
+            | Command::RetrySteps { .. } => unreachable!("the plans simulation covers these"),
         }
     }
 
@@ -302,7 +303,12 @@ impl Model {
             Command::RegisterMachine(_) | Command::CreateGroup(_) => self.adopt(region),
             Command::ChangeMachine { machine, change } => {
                 let it = self.machines.iter_mut().find(|it| it.id == *machine).expect("known");
+                let before = it.host.clone();
                 change_machine(Arc::make_mut(it), change);
+                if it.host.is_some() && it.host != before {
+                    let events = self.events.iter_mut().filter(|event| event.who.contains(machine));
+                    events.for_each(|event| event.moved_at = self.now);
+                }
                 if let Some(Some(host)) = &change.host {
                     self.add_host(host);
                 }
@@ -375,7 +381,8 @@ impl Model {
             | Command::StartRollout(_)
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
-            | Command::StopRollout { .. } => unreachable!("the plans simulation covers these"),
+            | Command::StopRollout { .. }
+            | Command::RetrySteps { .. } => unreachable!("the plans simulation covers these"),
         }
         self.learn_models(region)
     }

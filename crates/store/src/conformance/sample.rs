@@ -66,7 +66,7 @@ fn full_hosts() -> [Host; 3] {
 const ROLLOUT_ID: RolloutId = Guid(0x7000);
 
 /// Rollouts with every action, state, reason and step.
-fn rollouts() -> Vec<Rollout> {
+pub fn rollouts() -> Vec<Rollout> {
     let states = [
         RolloutState::Planned,
         RolloutState::Running,
@@ -538,7 +538,7 @@ pub fn audit() -> Audit {
 const ROLLOUT_CHANGES: [RolloutChange; 9] = [
     RolloutChange::Started,
     RolloutChange::StepStarted { step: 1 },
-    RolloutChange::StepEnded { step: 2 },
+    RolloutChange::StepEnded { step: 2, failure: None },
     RolloutChange::Waiting,
     RolloutChange::Paused,
     RolloutChange::Resumed,

@@ -1,5 +1,7 @@
 //! Record body of a rollout.
 
+use std::collections::BTreeSet;
+
 use forewarn_core::*;
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +91,9 @@ pub fn stores_targets(rollout: &Rollout) -> bool {
 /// The targets of a rollout, if they follow from its steps.
 fn targets_of(steps: &[RolloutStep]) -> RolloutTargets {
     let (mut hosts, mut groups, mut machines) = (Vec::new(), Vec::new(), Vec::new());
-    for step in steps {
+    let mut seen = BTreeSet::new();
+    // A step that repeats another one has the same target.
+    for step in steps.iter().filter(|step| seen.insert(&step.target)) {
         match &step.target {
             StepTarget::Host(host) => hosts.push(host.clone()),
             StepTarget::Domain { group, .. } if groups.contains(group) => {}

@@ -29,6 +29,24 @@ fn records_round_trip() {
 }
 
 #[test]
+fn a_repeated_step_needs_no_newer_format() {
+    let target = StepTarget::Host("host-a".into());
+    let failed = RolloutStep { state: StepState::Failed, ..RolloutStep::new(target.clone()) };
+    let repetition = RolloutStep { operation: Some(Guid(7)), ..RolloutStep::new(target) };
+    let rollout = Rollout {
+        targets: RolloutTargets::Hosts(vec!["host-a".into()]),
+        plan: RolloutPlan { at: None, ..sample::rollouts().remove(0).plan },
+        operation: None,
+        steps: vec![failed, repetition],
+        ..sample::rollouts().remove(0)
+    };
+    let entity = Entity::Rollout(Arc::new(rollout));
+    assert_eq!(round(&entity), entity);
+    assert!(!encode(&entity).body.contains("targets"), "they follow from the steps");
+    assert_eq!(crate::payload_format(&entity), crate::PAYLOAD_FORMAT_MIN);
+}
+
+#[test]
 fn a_scope_is_stored_without_its_live_events() {
     let Entity::Scope(scope) = sample::scope(7) else { panic!("not a scope") };
     let live = Entity::Scope(Arc::new(Scope { live: vec![Guid(1)], ..(*scope).clone() }));

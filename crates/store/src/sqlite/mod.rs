@@ -19,6 +19,7 @@ use std::sync::Arc;
 use forewarn_core::Timestamp;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
+use crate::recent::RecentRows;
 use crate::*;
 use error::{commit_refused, is_certainly_unwritten, read_error};
 use read::SqliteReader;
@@ -46,7 +47,8 @@ impl SqliteStore {
         let lock = open::lock_directory(directory)?;
         let path = open::find_or_create(directory)?;
         let connection = open::open_writer(&path)?;
-        let reader = Arc::new(SqliteReader::new(open::open_reader(&path)?, open::open_reader(&path)?));
+        let newest = write::read_newest_number(&connection).map_err(read_error)?;
+        let reader = Arc::new(SqliteReader::new(open::open_reader(&path)?, open::open_reader(&path)?, newest));
         let last_at = write::read_last_at(&connection).map_err(read_error)?;
         Ok(SqliteStore { reader, connection, last_at, is_copy: false, _lock: lock })
     }
@@ -62,6 +64,13 @@ impl SqliteStore {
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
+    /// Lets readers read the rows up to now from the database.
+    fn forget_recent_rows(&self) -> Result<(), StoreError> {
+        let newest = write::read_newest_number(&self.connection).map_err(read_error)?;
+        *self.reader.recent() = RecentRows::new(newest);
+        Ok(())
+    }
+
     fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
         schema::read_meta(&self.connection, key).map_err(read_error)
     }
@@ -69,6 +78,8 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {
+        // A commit in doubt may have added rows.
+        self.forget_recent_rows()?;
         let view = self.connection.transaction().map_err(read_error)?;
         let revision = write::read_revision(&view)?;
         let entities = load::read_entities(&view)?;
@@ -82,12 +93,14 @@ impl Store for SqliteStore {
         if found != expected {
             return Err(CommitError::Conflict { expected, found });
         }
-        let last_at = write::write_batch(&transaction, batch, self.last_at).map_err(commit_refused)?;
+        let rows = write::write_batch(&transaction, batch, self.last_at).map_err(commit_refused)?;
         write::set_revision(&transaction, expected + 1).map_err(commit_refused)?;
         if let Err(error) = transaction.commit() {
             return Err(self.classify_commit_error(expected, error));
         }
-        self.last_at = last_at;
+        self.last_at = rows.last().map_or(self.last_at, |row| row.at);
+        let mut recent = self.reader.recent();
+        rows.into_iter().for_each(|row| recent.add(row));
         Ok(expected + 1)
     }
 
@@ -96,6 +109,7 @@ impl Store for SqliteStore {
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
         let forgotten = write::delete_history(&transaction, before, limit).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
+        self.forget_recent_rows()?;
         Ok(forgotten)
     }
 
@@ -133,7 +147,7 @@ impl Store for SqliteStore {
         }
         transaction.commit().map_err(read_error)?;
         self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
-        Ok(())
+        self.forget_recent_rows()
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use super::error::read_error;
 use super::query_one;
 use crate::history::fold;
+use crate::recent::RecentRows;
 use crate::text::parse_guid;
 use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryKind, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
 
@@ -20,11 +21,22 @@ pub(super) struct SqliteReader {
     connection: Mutex<Connection>,
     /// For single attachments, which guests' token requests read: a slow history query must not delay them.
     single: Mutex<Connection>,
+    recent: Mutex<RecentRows>,
 }
 
 impl SqliteReader {
-    pub fn new(connection: Connection, single: Connection) -> SqliteReader {
-        SqliteReader { connection: Mutex::new(connection), single: Mutex::new(single) }
+    /// `newest`: the number of the newest history row.
+    pub fn new(connection: Connection, single: Connection, newest: u64) -> SqliteReader {
+        SqliteReader {
+            connection: Mutex::new(connection),
+            single: Mutex::new(single),
+            recent: Mutex::new(RecentRows::new(newest)),
+        }
+    }
+
+    /// The rows of the commits of this store.
+    pub fn recent(&self) -> MutexGuard<'_, RecentRows> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -34,9 +46,16 @@ impl SqliteReader {
 
 impl Reader for SqliteReader {
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        if let Some(rows) = self.recent_history(query) {
+            return Ok(rows);
+        }
         let mut connection = self.connection();
         let view = connection.transaction().map_err(read_error)?;
         query_history(&view, query).map_err(read_error)
+    }
+
+    fn recent_history(&self, query: &HistoryQuery) -> Option<Vec<HistoryRow>> {
+        self.recent().answer(query)
     }
 
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {

@@ -10,7 +10,7 @@ use forewarn_core::{Key, Timestamp, Write};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::read_error;
-use super::{SqliteStore, open, query_one, read, schema, write};
+use super::{SqliteStore, open, read, schema, write};
 use crate::replica::out_of_order;
 use crate::{Change, Replicated, SnapshotWriter, StoreError};
 
@@ -48,7 +48,7 @@ impl Replicated for SqliteStore {
         schema::set_meta(&transaction, POSITION, position).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
         self.last_at = changes.iter().rev().find_map(|change| change.rows.last()).map_or(self.last_at, |row| row.at);
-        Ok(())
+        self.forget_recent_rows()
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
@@ -62,9 +62,7 @@ impl Replicated for SqliteStore {
     }
 
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {
-        let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'history'";
-        let number = query_one::<u64>(&self.connection, sql, []).map_err(read_error)?;
-        Ok((self.last_at, number.unwrap_or(0)))
+        Ok((self.last_at, write::read_newest_number(&self.connection).map_err(read_error)?))
     }
 
     fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
@@ -85,7 +83,7 @@ impl Replicated for SqliteStore {
         self.connection.execute("DETACH DATABASE copy", []).map_err(read_error)?;
         replaced.map_err(read_error)?;
         self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
-        Ok(())
+        self.forget_recent_rows()
     }
 }
 

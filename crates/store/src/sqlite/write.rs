@@ -22,8 +22,8 @@ pub(super) fn set_revision(connection: &Connection, revision: u64) -> Result<()>
     schema::set_meta(connection, "revision", &revision.to_string())
 }
 
-/// Writes a batch. Returns the time of the latest history row.
-pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Timestamp) -> Result<Timestamp> {
+/// Writes a batch. Returns its history rows with their numbers.
+pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Timestamp) -> Result<Vec<HistoryRow>> {
     for write in &batch.writes {
         match write {
             Write::Put(entity) => put_entity(connection, entity)?,
@@ -36,11 +36,11 @@ pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Times
     if let Some(stamp) = &batch.stamp {
         schema::set_meta(connection, "clock_stamp", &stamp.to_text())?;
     }
-    let rows = rows_of(batch, last_at);
-    for row in &rows {
-        insert_history_row(connection, None, row)?;
+    let mut rows = rows_of(batch, last_at);
+    for row in &mut rows {
+        row.number = insert_history_row(connection, None, row)?;
     }
-    Ok(rows.last().map_or(last_at, |row| row.at))
+    Ok(rows)
 }
 
 pub(super) fn put_entity(connection: &Connection, entity: &Entity) -> Result<()> {
@@ -80,8 +80,8 @@ pub(super) fn attach(connection: &Connection, attachment: &Attachment) -> Result
     .map(drop)
 }
 
-/// Adds a history row. None: assign the next number.
-pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, row: &HistoryRow) -> Result<()> {
+/// Adds a history row and returns its number. None: assign the next number.
+pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, row: &HistoryRow) -> Result<u64> {
     connection
         .prepare_cached(
             "INSERT INTO history (number, at_ms, at, kind, event, operation, joined, scope, machines, actor, target,
@@ -119,7 +119,7 @@ pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, r
     for operation in search_operations(row) {
         by_operation.execute(params![operation.to_string(), number])?;
     }
-    Ok(())
+    Ok(number.unsigned_abs())
 }
 
 /// A JSON array, or NULL if it is empty.
@@ -167,6 +167,12 @@ pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Resul
 pub(super) fn read_last_at(connection: &Connection) -> Result<Timestamp> {
     let latest = query_one::<i64>(connection, "SELECT at_ms FROM history ORDER BY number DESC LIMIT 1", [])?;
     Ok(Timestamp(latest.unwrap_or(i64::MIN)))
+}
+
+/// The number of the newest history row, also if it was deleted; zero if there never was one.
+pub(super) fn read_newest_number(connection: &Connection) -> Result<u64> {
+    let number = query_one::<u64>(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'history'", [])?;
+    Ok(number.unwrap_or(0))
 }
 
 pub(super) fn has_rows(connection: &Connection) -> Result<bool> {

@@ -1,11 +1,14 @@
 //! Results of a rollout: the end of its steps, the failures it counts, and its own end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::entity::Key;
 use crate::ids::*;
 use crate::model::*;
+use crate::region::Region;
 use crate::rollout::*;
+use crate::rules::hosts::HOST_FAILED;
 use crate::step::Step;
 use crate::transition::*;
 
@@ -31,11 +34,11 @@ impl Step {
     fn take_result(&mut self, id: RolloutId, number: usize, step: &RolloutStep, operation: &Operation) {
         let rollout = self.region.rollouts.get(&id);
         let parts = rollout.map_or(&[][..], |rollout| rollout.parts_of(step, operation));
-        let (failed, handled) = self.count_failed(parts);
+        let StepResults { failed, handled } = self.collect_machines(parts);
         let canceled = parts.iter().any(|part| matches!(part.outcome, Some(Outcome::Canceled { .. })));
         if step.withdrawn && canceled {
             self.edit_rollout(id, |rollout| {
-                rollout.failures += failed;
+                rollout.failures += failed.len() as u32;
                 let step = &mut rollout.steps[number];
                 step.state = StepState::Pending;
                 step.handled.extend(handled);
@@ -44,7 +47,15 @@ impl Step {
         }
         let is_failure = |part: &OperationEvent| part.outcome.as_ref().is_some_and(Outcome::is_failure);
         let canceled = canceled && !parts.iter().any(is_failure);
-        self.finish_step_with(id, number, StepEnd { failed, has_failures: has_failures(parts), canceled });
+        let end = StepEnd { failed: failed.len() as u32, has_failures: has_failures(parts), canceled };
+        if end.has_failures {
+            self.edit_rollout(id, |rollout| {
+                let left_out = &mut rollout.steps[number].handled;
+                left_out.extend(handled);
+                left_out.retain(|machine| !failed.contains(machine));
+            });
+        }
+        self.finish_step_with(id, number, end);
     }
 
     /// Forgets an event some time after its end. A step can last longer than that, so the result of the event is counted
@@ -72,15 +83,16 @@ impl Step {
         };
         let Some(number) = known.steps.iter().position(is_of) else { return };
         let parts: Vec<OperationEvent> = operation.parts.iter().filter(|part| part.event == event).cloned().collect();
-        let (failed, handled) = self.count_failed(&parts);
+        let StepResults { failed, handled } = self.collect_machines(&parts);
         self.edit_rollout(rollout, |rollout| {
-            rollout.failures += failed;
+            rollout.failures += failed.len() as u32;
             rollout.steps[number].handled.extend(handled);
         });
         self.replan = true;
     }
 
-    /// Ends the step of a drain once its host is active again. The operation may have been forgotten by then.
+    /// Ends the step of a drain once its host is active again, or has failed with machines that could not be moved. The operation may
+    /// have been forgotten by then.
     fn take_drain_result(
         &mut self,
         id: RolloutId,
@@ -89,7 +101,12 @@ impl Step {
         host: &Name,
         operation: Option<&Operation>,
     ) {
-        if self.region.hosts.get(host).is_none_or(|host| host.state == HostState::Active) {
+        let is_over = |host: &Arc<Host>| match host.state {
+            HostState::Active => true,
+            HostState::Failed => !step.handled.is_empty(),
+            HostState::Draining | HostState::Drained => false,
+        };
+        if self.region.hosts.get(host).is_none_or(is_over) {
             let canceled = operation.is_some_and(Operation::result_is_canceled);
             let failed = step.handled.len() as u32;
             self.finish_step_with(id, number, StepEnd { failed, has_failures: failed > 0, canceled });
@@ -116,35 +133,36 @@ impl Step {
         self.edit_rollout(rollout, |rollout| {
             let step = rollout.steps.iter_mut().find(|step| step.operation == Some(operation.id));
             if let Some(step) = step {
-                step.handled.extend(machines);
+                let new = machines.iter().filter(|machine| !step.handled.contains(machine));
+                let new: Vec<MachineId> = new.copied().collect();
+                step.handled.extend(new);
             }
         });
     }
 
-    /// The number of machines whose events failed or timed out, and the machines whose events were not canceled.
-    fn count_failed(&self, parts: &[OperationEvent]) -> (u32, Vec<MachineId>) {
-        let (mut failed, mut handled) = (0, Vec::new());
+    fn collect_machines(&self, parts: &[OperationEvent]) -> StepResults {
+        let mut results = StepResults::default();
         for part in parts {
             let event = self.region.events.get(&part.event);
-            let machines = event.map_or(&[][..], |event| &event.resources[..]);
+            let machines = event.into_iter().flat_map(|event| event.resources.iter()).map(|resource| resource.machine);
             match part.outcome {
                 Some(Outcome::Failed(_) | Outcome::TimedOut) => {
-                    let done = |it: &&Resource| event.is_some_and(|event| event.is_done(it.machine));
-                    failed += (machines.len() - machines.iter().filter(done).count()) as u32;
+                    let is_done = |machine: &MachineId| event.is_some_and(|event| event.is_done(*machine));
+                    results.failed.extend(machines.clone().filter(|machine| !is_done(machine)));
                 }
                 Some(Outcome::Canceled { .. }) | None => continue,
                 Some(Outcome::Completed | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone) => {}
             }
-            handled.extend(machines.iter().map(|resource| resource.machine));
+            results.handled.extend(machines);
         }
-        (failed, handled)
+        results
     }
 
     pub(super) fn finish_step(&mut self, id: RolloutId, number: usize, state: StepState) {
         let now = self.now;
         let pause = self.region.rollouts.get(&id).map_or(Duration::ZERO, |rollout| rollout.plan.pause);
         let resume = now + self.region.settings.scaled(pause);
-        self.change_rollout(id, RolloutChange::StepEnded { step: number }, |rollout| {
+        let rollout = self.edit_rollout(id, |rollout| {
             let step = &mut rollout.steps[number];
             step.state = state;
             step.ended = Some(now);
@@ -152,6 +170,11 @@ impl Step {
                 rollout.paused_until = Some(resume);
             }
         });
+        if let Some(rollout) = rollout {
+            let failure = self.region.failure_of_step(&rollout, &rollout.steps[number]);
+            let change = RolloutChange::StepEnded { step: number, failure };
+            self.record_fact(FactKind::RolloutChanged { rollout, change });
+        }
         if self.region.rollouts.get(&id).is_some_and(|rollout| rollout.is_live()) {
             self.update_steps(id);
         }
@@ -197,6 +220,28 @@ impl Step {
             self.collect_results(id);
         }
     }
+}
+
+impl Region {
+    /// The reason why a step failed: the outcome of its first event that did. None: the step has not failed, or its operation has
+    /// been forgotten.
+    pub fn failure_of_step(&self, rollout: &Rollout, step: &RolloutStep) -> Option<Outcome> {
+        let operation = self.operation(step.operation.filter(|_| step.state == StepState::Failed)?)?;
+        let outcomes = rollout.parts_of(step, operation).iter().filter_map(|part| part.outcome.as_ref());
+        let failure = outcomes.into_iter().find(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::TimedOut));
+        // A drain can fail before it has announced a move, if its host fails.
+        let is_drain = matches!(operation.request, Request::Drain(_));
+        failure.cloned().or_else(|| is_drain.then(|| Outcome::Failed(HOST_FAILED.into())))
+    }
+}
+
+/// The machines of events that have ended.
+#[derive(Default)]
+struct StepResults {
+    /// Machines whose events failed or timed out.
+    failed: Vec<MachineId>,
+    /// Machines whose events were not canceled, including those that failed.
+    handled: Vec<MachineId>,
 }
 
 /// How a step ended.

@@ -10,7 +10,8 @@
 //! host h1 · host h1 pool=p mem=4096|- · unhost h1 · activate h1 · fence h1 · confirm h1 [revision] · lose h1
 //! drain h1 [to=pool] [parallel=2] [max=1] [notice=30m] [in-place]
 //! rollout hosts h1,h2|groups s,t freeze|reboot|redeploy|drain [parallel=2] [pause=10m] [window=22:00-04:00] [max=1]
-//!   [failures=1] [notice=30m] [at=1h] · pause r1 [now] · resume r1 · stop r1 (also of `maintain vms` and `maintain group`)
+//!   [failures=1] [notice=30m] [at=1h] · pause r1 [now] · resume r1 · stop r1 · retry r1 [h1 s/0 vm:a]
+//!   [key=7] (also of `maintain vms` and `maintain group`)
 //! report e1 a h1 done|failed|gone|moved=h2      a host's report on a machine · claim a h1 · leave a h1
 //! move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a requests its document
@@ -40,7 +41,8 @@
 //! duration and description of an event, `e1? id=7` its ID.
 //!
 //! `h1> Draining a,b waits for capacity a` is the state of a host, its machines and the obstacle of its drain;
-//! `r1> Waiting approvals | InProgress Pending` the state of a rollout, its reason and its steps.
+//! `r1> Waiting approvals | InProgress Pending` the state of a rollout, its reason and its steps; `r1? failures=1
+//! reason=HostFailed` are its failed machines and the reason of its first failed step.
 //!
 //! `orders:h1> perform e1 a | withdraw e2 b` are the orders of a host, `a? arriving=h2 withdrawn=e1 claims=h3
 //! change=stopped|failed` facts of a machine between two hosts, orders or power states. Both exist only with the setting `machine_orders`.

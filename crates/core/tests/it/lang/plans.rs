@@ -41,6 +41,16 @@ impl World {
             "pause" => Command::PauseRollout { rollout: self.rollout(rest[0])?, now: rest.contains(&"now") },
             "resume" => Command::ResumeRollout { rollout: self.rollout(rest[0])? },
             "stop" => Command::StopRollout { rollout: self.rollout(rest[0])?, by: "test".into() },
+            "retry" => {
+                let id = rest.iter().find_map(|word| word.strip_prefix("key=")).map(number).transpose()?;
+                let steps =
+                    rest[1..].iter().filter(|word| !word.starts_with("key=")).map(|word| self.step_target(word));
+                Command::RetrySteps {
+                    rollout: self.rollout(rest[0])?,
+                    steps: steps.collect::<Result<_, _>>()?,
+                    operation: id.map_or_else(|| self.guid(), |id| Guid(u128::from(id))),
+                }
+            }
             _ => return Ok(None),
         }))
     }
@@ -81,6 +91,17 @@ impl World {
         })))
     }
 
+    /// `h1`, `s/0` (an update domain), or `vm:a`.
+    fn step_target(&self, word: &str) -> Result<StepTarget, String> {
+        Ok(match (word.strip_prefix("vm:"), word.split_once('/')) {
+            (Some(machine), _) => StepTarget::Machine(self.machine(machine)?),
+            (None, Some((group, domain))) => {
+                StepTarget::Domain { group: self.group(group)?, domain: number(domain)? as u32 }
+            }
+            (None, None) => StepTarget::Host(word.into()),
+        })
+    }
+
     fn rollout(&self, label: &str) -> Result<RolloutId, String> {
         let number: usize = label.strip_prefix('r').and_then(|n| n.parse().ok()).ok_or("no such rollout")?;
         Ok(self.rollouts.get(number - 1).copied().unwrap_or(Guid(0xdead)))
@@ -92,6 +113,22 @@ impl World {
         let reason = rollout.waits_for.as_ref().map_or(String::new(), |wait| format!(" {}", show_wait(wait)));
         let steps: Vec<&str> = rollout.steps.iter().map(|step| step.state.as_str()).collect();
         Ok(format!("{}{reason} | {}", rollout.state.as_str(), steps.join(" ")))
+    }
+
+    /// The requested facts: `failures=1 reason=HostFailed`. The reason is that of the first failed step.
+    pub(super) fn rollout_facts(&self, label: &str, asked: &str) -> Result<String, String> {
+        let rollout = self.region.rollout(self.rollout(label)?).ok_or("no such rollout")?;
+        let failure = rollout.steps.iter().find_map(|step| self.region.failure_of_step(rollout, step));
+        let reason = match failure {
+            Some(Outcome::Failed(reason)) => reason.to_string(),
+            Some(outcome) => format!("{outcome:?}"),
+            None => "-".into(),
+        };
+        let show = |word: &str| match word.split('=').next() {
+            Some("failures") => format!("failures={}", rollout.failures),
+            _ => format!("reason={reason}"),
+        };
+        Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "))
     }
 
     /// State and machines: `Draining a,b waits for capacity a`.

@@ -98,6 +98,9 @@ impl World {
                 let number = self.operations.iter().position(|id| *id == operation.id);
                 format!("{} over", number.map_or("op?".into(), |n| format!("op{}", n + 1)))
             }
+            FactKind::RolloutChanged { change: RolloutChange::StepEnded { step, failure: None }, .. } => {
+                format!("rollout StepEnded {{ step: {step} }}")
+            }
             FactKind::RolloutChanged { change, .. } => format!("rollout {change:?}"),
             FactKind::HostChanged(host) => format!("{} {:?}", host.name, host.state),
             FactKind::MachineAdded(machine) => format!("+{}", self.name(machine.id, &machine.name)),
@@ -129,6 +132,9 @@ impl World {
                 Some(_) => format!("id={}", event.id.0),
                 None => format!("{:?} {} \"{}\"", event.cause.source(), event.duration_secs, event.description),
             });
+        }
+        if numbered(who, "r") {
+            return self.rollout_facts(who, asked);
         }
         if let Some(group) = self.region.groups_named(who).next() {
             let GroupKind::ScaleSet(set) = &group.kind else { return Ok("group".into()) };

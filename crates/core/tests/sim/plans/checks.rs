@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forewarn_core::*;
 
-use super::{contact, orders};
+use super::{contact, orders, repetition};
 use crate::invariants::Step;
 
 /// Facts about the past that an invariant needs.
@@ -17,7 +17,7 @@ pub struct PlanMemory {
     /// When the agent of each host was heard from again after a loss of contact.
     pub(super) back_at: BTreeMap<Name, Timestamp>,
     /// Machines on which a rollout over update domains or machines has completed an event.
-    completed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
+    pub(super) completed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
 }
 
 type Check = fn(&PlanMemory, &Step<'_>) -> Result<(), String>;
@@ -44,6 +44,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("a repeated request changes nothing", repeats_change_nothing),
     ("failures end a rollout", failures_end_rollouts),
     ("a machine goes through a step once", once_per_machine),
+    ("a step is repeated only on request", repetition::repeated_on_request),
+    ("a requested repetition takes place", repetition::repetitions_stay),
+    ("a repetition leaves out machines that are done", repetition::done_machines_stay_out),
+    ("a repetition changes no earlier step", repetition::earlier_steps_stay),
+    ("failures keep counting", repetition::failures_keep_counting),
     ("maintenance ends with its rollout", maintenance_ends_with_its_rollout),
     ("a step fails by its own events", steps_fail_alone),
     ("notice counts from the confirmation by every agent", contact::notice_is_confirmed),
@@ -51,6 +56,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("nothing times out on an unreachable host", contact::unreachable_never_times_out),
     ("an event group with an unreachable host stays on", contact::unreachable_stays_on),
     ("fencing ends the events in progress", contact::fencing_ends_events),
+    ("fencing fails the step of the host", contact::fencing_fails_steps),
     ("deletions and evictions complete on a fenced host", contact::fenced_hosts_remove),
     ("a machine's host changes only as hosts and operators state", orders::hosts_change_by_report),
     ("a machine that is started or stopped gets an order", orders::power_changes_are_ordered),
@@ -88,11 +94,11 @@ pub(super) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), S
     if holds { Ok(()) } else { Err(what()) }
 }
 
-fn operation_of<'a>(region: &'a Region, event: &Event) -> Option<&'a Arc<Operation>> {
+pub(super) fn operation_of<'a>(region: &'a Region, event: &Event) -> Option<&'a Arc<Operation>> {
     region.operation(*event.operations.first()?)
 }
 
-fn new_events<'a>(step: &'a Step<'_>) -> impl Iterator<Item = &'a Arc<Event>> {
+pub(super) fn new_events<'a>(step: &'a Step<'_>) -> impl Iterator<Item = &'a Arc<Event>> {
     step.after.events().filter(|event| step.before.event(event.id).is_none())
 }
 
@@ -371,8 +377,14 @@ fn drain_steps_last(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
         let steps = rollout.steps.iter().zip(&before.steps);
         for (it, _) in steps.filter(|(it, before)| it.ended.is_some() && before.ended.is_none()) {
             let StepTarget::Host(host) = &it.target else { continue };
-            let out = step.after.host(host).is_some_and(|host| host.state != HostState::Active);
-            ensure(!out, || format!("the step of {host} has ended, but the host is not active"))?;
+            let is_out = |host: &Arc<Host>| match host.state {
+                HostState::Active => false,
+                HostState::Failed => it.state != StepState::Failed,
+                HostState::Draining | HostState::Drained => true,
+            };
+            ensure(!step.after.host(host).is_some_and(is_out), || {
+                format!("the step of {host} has ended, but the host is not active")
+            })?;
         }
     }
     Ok(())
@@ -430,6 +442,13 @@ fn repeats_change_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
         Command::StartRollout(new) => {
             let Some(before) = step.before.rollout(new.id) else { return Ok(()) };
             ensure(step.after.rollout(new.id) == Some(before), || format!("{} was started anew", new.id))?;
+        }
+        Command::RetrySteps { rollout, operation, .. } => {
+            let Some(before) = step.before.rollout(*rollout) else { return Ok(()) };
+            if !before.steps.iter().any(|it| it.operation == Some(*operation)) {
+                return Ok(());
+            }
+            ensure(step.after.rollout(*rollout) == Some(before), || format!("steps of {rollout} were repeated anew"))?;
         }
         _ => return Ok(()),
     }

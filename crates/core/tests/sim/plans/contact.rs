@@ -71,6 +71,65 @@ pub fn fencing_ends_events(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
     Ok(())
 }
 
+/// The maintenance of a fenced host did not happen: its step has failed, and its machines count as failures.
+pub fn fencing_fails_steps(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::FenceHost { name } = step.command else { return Ok(()) };
+    for before in step.before.live_rollouts() {
+        let is_of_host = |it: &RolloutStep| it.target == StepTarget::Host(name.clone());
+        let Some(number) = before.steps.iter().position(|it| is_of_host(it) && it.state == StepState::InProgress)
+        else {
+            continue;
+        };
+        let is_affected = match before.plan.action {
+            RolloutAction::Drain { .. } => {
+                // Machines that had left may still arrive. The step fails after them.
+                let operation = before.steps[number].operation.and_then(|id| step.after.operation(id));
+                let is_over = operation.is_some_and(|operation| operation.state != OperationState::Running);
+                is_over && has_machines_to_move(step.before, name, &before.steps[number])
+            }
+            RolloutAction::Freeze | RolloutAction::Reboot | RolloutAction::Redeploy => {
+                is_only_on_fenced_hosts(step, name, &before.steps[number])
+            }
+        };
+        let Some(after) = step.after.rollout(before.id).filter(|_| is_affected) else { continue };
+        let state = after.steps[number].state;
+        ensure(state == StepState::Failed, || format!("the step of {name} is {state:?}, but {name} was fenced"))?;
+        ensure(after.failures > before.failures, || format!("{} does not count the failure of {name}", before.id))?;
+        let failure = step.after.failure_of_step(after, &after.steps[number]);
+        ensure(failure.is_some(), || format!("the step of {name} failed without a reason"))?;
+    }
+    Ok(())
+}
+
+/// Whether no event of a step can go on, because its machines are on fenced hosts. An operator may have moved some of them.
+fn is_only_on_fenced_hosts(step: &Step<'_>, fenced: &Name, of: &RolloutStep) -> bool {
+    let Some(operation) = of.operation.and_then(|id| step.before.operation(id)) else { return false };
+    let is_off = |machine: &Machine| {
+        let host = machine.placed_on().and_then(|host| step.after.host(host));
+        host.is_some_and(|host| host.state == HostState::Failed)
+    };
+    let live = operation.parts.iter().filter_map(|part| step.before.event(part.event)).filter(|event| event.is_live());
+    live.into_iter().all(|event| {
+        let mut machines = event.resources.iter().filter_map(|resource| step.before.machine(resource.machine));
+        if is_started(event) {
+            machines.any(|it| it.placed_on() == Some(fenced))
+        } else {
+            machines.all(|it| is_off(it))
+        }
+    })
+}
+
+/// Whether the drain of a step had yet to move a machine of the host.
+fn has_machines_to_move(region: &Region, host: &Name, of: &RolloutStep) -> bool {
+    let operation = region.drain_of(host).filter(|operation| of.operation == Some(operation.id));
+    let Some(drain) = operation.and_then(|operation| operation.drain.as_ref()) else { return false };
+    let is_removed = |event: &Event| matches!(event.kind, EventKind::Terminate | EventKind::Preempt);
+    let mut machines = region.machines_on(host).filter(|machine| machine.placed_on() == Some(host));
+    machines.any(|machine| {
+        !drain.settled.contains(&machine.id) && !region.events_of(machine.id).any(|event| is_removed(event))
+    })
+}
+
 /// A fenced host gets no orders, so its deletions and evictions wait for nothing.
 pub fn fenced_hosts_remove(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let is_fenced = |region: &Region, machine: MachineId| {

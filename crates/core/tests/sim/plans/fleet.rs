@@ -114,7 +114,8 @@ impl PlanRun {
             36..38 => Command::LoseHost { name: self.host() },
             38..39 => self.change_host(),
             39..50 => self.approve(),
-            50..72 => self.report(),
+            50..70 => self.report(),
+            70..72 => self.retry_steps(),
             72..76 => Command::Seen { machine: self.machine() },
             76..79 => self.request(|run| Request::Restart { machines: vec![run.machine()] }),
             79..80 => self.request(|run| Request::Redeploy { machines: vec![run.machine()] }),
@@ -155,6 +156,26 @@ impl PlanRun {
             targets: known.targets.clone(),
             plan: known.plan.clone(),
         }))
+    }
+
+    /// Repeats failed steps, if there are any; often some that did not fail, or a request that was accepted before.
+    fn retry_steps(&mut self) -> Command {
+        let rollouts = self.region.live_rollouts();
+        let has_failed = |rollout: &&Arc<Rollout>| rollout.steps.iter().any(|it| it.state == StepState::Failed);
+        let candidates: Vec<Arc<Rollout>> = rollouts.filter(has_failed).cloned().collect();
+        let Some(rollout) = self.rng.pick(&candidates) else { return Command::Tick };
+        let failed = rollout.steps.iter().filter(|it| it.state == StepState::Failed).map(|it| it.target.clone());
+        let failed: Vec<StepTarget> = failed.collect();
+        let any: Vec<StepTarget> = rollout.steps.iter().map(|it| it.target.clone()).collect();
+        let steps = match self.rng.below(10) {
+            0..6 => self.rng.pick(&failed).into_iter().collect(),
+            6..8 => Vec::new(),
+            _ => self.rng.pick(&any).into_iter().collect(),
+        };
+        let known: Vec<OperationId> = rollout.steps.iter().filter_map(|it| it.operation).collect();
+        let known = self.rng.pick(&known).filter(|_| self.rng.percent(15));
+        let operation = known.unwrap_or_else(|| self.rng.guid());
+        Command::RetrySteps { rollout: rollout.id, operation, steps }
     }
 
     /// Maintenance of a group or of several machines, one update domain at a time.
