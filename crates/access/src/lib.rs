@@ -28,7 +28,8 @@ pub use access::{Access, AccessError, Auth, AuthenticationError};
 pub use credential::{Credential, Holder};
 pub use host_access::{HostAccess, HostAccessError, JOIN_TOKEN_LIFE, JoinToken, SignedCertificate};
 pub use host_certificate::{
-    CERTIFICATE_SECS as HOST_CERTIFICATE_SECS, HOSTS_TLS_FILE, HostKey, LINK_NAME, fingerprint_of, new_hosts_authority,
+    CERTIFICATE_SECS as HOST_CERTIFICATE_SECS, HOSTS_TLS_FILE, HostAuthority, HostKey, LINK_NAME, fingerprint_of,
+    new_hosts_authority,
 };
 pub use host_listeners::{put_host_listener, read_host_listeners, remove_host_listener};
 pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};

@@ -37,6 +37,17 @@ pub struct Host {
     /// Rollout that the host belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Id>,
+    /// The statement that the host is off, in the response of `GET` for one host. Absent if the history no longer has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fenced: Option<Fencing>,
+}
+
+/// The statement that a host is off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fencing {
+    pub by: String,
+    pub at: Time,
 }
 
 /// The agent of a host. Times and address are absent if it is connected to another server of the cluster.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday, count_of,
-    join_first,
+    EventOutcome, Id, Number, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason,
+    Weekday, count_of, join_first,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -213,6 +213,15 @@ pub struct RolloutStep {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<String>,
     pub state: RolloutStepPhase,
+    /// Outcome of the first event that failed. Absent if the step has not failed, or ended more than an hour ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<EventOutcome>,
+    /// Reason of the failure, such as `HostFailed` if the host was fenced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Index of the failed step that this one repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Id>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -350,6 +359,25 @@ pub struct PauseOptions {
     /// Cancel scheduled events instead of letting them finish.
     #[serde(default)]
     pub now: bool,
+}
+
+/// The failed steps of a rollout to repeat. Without names, all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StepSelection {
+    /// Indexes of the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Number>)]
+    pub steps: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
+    /// Group of the update domains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub update_domains: Vec<Number>,
 }
 
 /// The expected course of a rollout.

@@ -72,6 +72,7 @@ table! {
     PauseRollout: "rollout.pause", Operator;
     ResumeRollout: "rollout.resume", Operator;
     StopRollout: "rollout.stop", Operator;
+    RetrySteps: "rollout.retry", Operator;
     StartMaintenance: "maintenance", Operator;
 
     ApproveEvents: "approve", Operator;

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forewarn_api_types::HostAgent;
 use forewarn_core::{Contact, Host, Name, Timestamp};
-
-use crate::convert::Convert;
+use forewarn_render::Convert;
 
 #[derive(Clone, Default)]
 pub struct AgentContacts(Arc<Mutex<BTreeMap<Name, AgentContact>>>);

@@ -9,10 +9,10 @@ use axum::response::Response;
 use forewarn_api_types::{DryRun, Operation};
 use forewarn_core::{Command, Guid, MachineId, Region, Rejection, Snapshot};
 use forewarn_engine::{CommittedBundle, Engine};
+use forewarn_render::{render_events_of, render_owners};
 use http::request::Parts;
 use http::{Method, Uri};
 
-use super::render::{render_events_of, render_owners};
 use super::{Actions, extract};
 
 /// Everything that creates events, except drains and rollouts, which have previews of their own.

@@ -6,14 +6,13 @@ use axum::response::Response;
 use forewarn_api_types::{Approvals, Approved, EmptyBody, Event, Number, Page, Time};
 use forewarn_core as core;
 use forewarn_core::{ApprovalScope, EventId, Guid, MachineId, OperationId};
+use forewarn_render::{Convert, render_event, render_past_event};
 use forewarn_store::{EventTimeline, HistoryFact, HistoryQuery, HistoryRow};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::convert::Convert;
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
-use super::render::{render_event, render_past_event};
 use super::smallest::smallest_by;
 use super::{Actions, history, names};
 
@@ -76,9 +75,9 @@ async fn find(actions: &Actions, id: EventId) -> Result<Event, ApiError> {
     let rows = history::read_rows(actions, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await?;
     match current {
         Ok(event) => Ok(Event { started: find_start(&rows), ..event }),
-        // An event that its machines never saw has no row of its appearance, and is not found.
         Err(error) => {
-            let past = EventTimeline::from_rows(&rows).ok_or(error)?;
+            let past =
+                EventTimeline::from_rows(&rows).or_else(|| EventTimeline::from_hidden_rows(&rows)).ok_or(error)?;
             Ok(render_past_event(&past, &operations_of(&rows)))
         }
     }

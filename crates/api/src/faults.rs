@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, Params, Segment};
-use super::render::render_fault;
+use super::render_fault::render_fault;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

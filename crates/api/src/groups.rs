@@ -6,6 +6,7 @@ use axum::response::Response;
 use forewarn_api_types::{Group, NewGroup, Page, PolicyChange};
 use forewarn_core as core;
 use forewarn_core::{GroupId, Region};
+use forewarn_render::render_group;
 use serde::Serialize;
 
 use super::Actions;
@@ -14,7 +15,6 @@ use super::error::ApiError;
 use super::extract::{self, Body, GroupQuery, NoQuery, Paging, Params, Segment};
 use super::machine_actions::DeleteQuery;
 use super::names::GroupType;
-use super::render::render_group;
 
 /// The five handlers of one kind of group.
 macro_rules! resource {

@@ -3,12 +3,12 @@
 use axum::response::Response;
 use forewarn_api_types::{EventId, HistoryRow, Id, Page, Time};
 use forewarn_core::{Guid, MachineId, MachineLookup};
+use forewarn_render::Convert;
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
-use super::convert::Convert;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Params};
 use super::{Actions, names};

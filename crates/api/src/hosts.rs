@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use forewarn_api_types::{EmptyBody, FailureOptions, Host, HostChange, NewDrain, Page};
 use forewarn_core as core;
 use forewarn_core::{Name, Region};
+use forewarn_render::render_host;
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,8 +15,9 @@ use super::Actions;
 use super::actions::Registration;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
+use super::fencing::find_fencing;
+use super::history::store_error;
 use super::names::find_host;
-use super::render::render_host;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -43,8 +45,12 @@ pub async fn get(
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
     let snapshot = actions.engine().snapshot();
-    let host = find_host(&snapshot.region, &name)?;
-    Ok(extract::respond_ok(describe_host(&actions, &snapshot.region, &host)))
+    let name = find_host(&snapshot.region, &name)?;
+    let mut described = describe_host(&actions, &snapshot.region, &name);
+    if let Some(host) = snapshot.region.host(&name) {
+        described.fenced = find_fencing(actions.engine(), host).await.map_err(|error| store_error(&error))?;
+    }
+    Ok(extract::respond_ok(described))
 }
 
 /// A host with its agent.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! - `action`: the table of all actions with their roles; `actions`: one typed function for each.
-//! - Handlers: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhook_routes`, …
-//! - Shared: `convert` and `render` (API types ⇄ core types), `extract` (requests), `names` (lookups), `error` (statuses).
-//! - Background work: `webhooks`, `scenario`, `fault_keeper`.
+//! - Handlers: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhooks`, …
+//! - Shared: `extract` and `into_core` (requests), `names` (lookups), `error` (statuses).
+//! - Background work: `scenario`, `fault_keeper`.
 //!
 //! The API makes no decisions: the rules are in `core`, and one function in `error` maps each rejection to a status. Its
 //! only state is the sessions of `access`, the runs of scenarios and the number of open streams.
@@ -23,7 +23,6 @@ mod addresses;
 mod agents;
 mod changes;
 mod clock;
-mod convert;
 mod deadline;
 mod dry_run;
 pub mod error;
@@ -32,6 +31,7 @@ pub mod extract;
 mod failed_sign_ins;
 mod fault_keeper;
 mod faults;
+mod fencing;
 mod groups;
 mod guard;
 mod handlers;
@@ -41,6 +41,7 @@ mod host_domains;
 mod host_joins;
 mod hosts;
 mod idempotency;
+mod into_core;
 mod listeners;
 mod machine_actions;
 mod machine_identity;
@@ -53,7 +54,7 @@ mod operation_filter;
 mod operations;
 mod portal_links;
 mod portal_sessions;
-mod render;
+mod render_fault;
 mod requests;
 mod rollouts;
 mod routes;
@@ -64,8 +65,7 @@ mod sign_in;
 mod smallest;
 mod waits;
 mod webhook_messages;
-mod webhook_routes;
-pub mod webhooks;
+mod webhooks;
 mod windows;
 
 use std::convert::Infallible;
@@ -78,6 +78,7 @@ use forewarn_api_types::ClusterReport;
 use forewarn_core::Name;
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
+use forewarn_webhooks::Webhooks;
 use forewarn_wire::document::NameStyle;
 use http::Extensions;
 use http::request::Parts as RequestParts;
@@ -94,12 +95,12 @@ pub use actions::{
 pub use addresses::{ManagementAddresses, token_issuer};
 pub use agents::AgentContacts;
 pub use changes::ChannelBody;
-pub use convert::Convert;
 pub use deadline::next_deadline;
 pub use dry_run::ROUTES as DRY_RUN_ROUTES;
 pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
+pub use fencing::find_fencing;
 pub use forewarn_api_types::PREFIX;
 pub use forewarn_listener::{ConnectionUse, Scheme, Transport, serve};
 pub use guard::check_host_and_origin;
@@ -112,20 +113,15 @@ pub use names::{
     parse_operation_id,
 };
 pub use portal_sessions::{RegionSessions, SessionWriter, refuse_session};
-pub use render::{
-    describe_request, find_owner, name_operation, name_rollout, name_step, render_fault, render_machine,
-    render_operation, render_owner, render_wait, render_whole_operation,
-};
+pub use render_fault::render_fault;
 pub use rollouts::forecast_rollout;
 pub use routes::{Route, add_guard, is_api_path, not_found, routes, table};
-pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 use dry_run::Execution;
 use error::ErrorCode;
 use failed_sign_ins::FailedSignIns;
 use idempotency::RequestKey;
 use scenario::{Progress, Runs};
-use webhooks::Webhooks;
 
 /// Subscription and resource group of resources that are created without them.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";

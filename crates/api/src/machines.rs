@@ -6,12 +6,12 @@ use axum::response::Response;
 use forewarn_api_types::{Machine, MachineChange, NewMachine, Number, Page};
 use forewarn_core as core;
 use forewarn_core::{MachineId, MachineLookup, Membership, Name, Region};
+use forewarn_render::render_machine;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
 use super::extract::{self, Body, GroupQuery, NoQuery, Params, Segment};
-use super::render::render_machine;
 use super::{Actions, names};
 
 #[derive(Debug, Deserialize, IntoParams)]

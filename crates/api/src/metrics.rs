@@ -1,6 +1,9 @@
 //! Metrics of the management API, and the rendering of all metrics.
 
+use std::sync::Arc;
+
 use forewarn_metadata::LimitCounters;
+use forewarn_webhooks::WebhookMetrics;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -9,9 +12,7 @@ use prometheus_client::registry::Registry;
 #[derive(Debug, Default)]
 pub struct ApiMetrics {
     pub waiting: Gauge,
-    pub webhook_deliveries: Counter,
-    pub webhook_failures: Counter,
-    pub webhook_given_up: Counter,
+    pub webhooks: Arc<WebhookMetrics>,
     pub sign_in_failures: Counter,
     /// Failures whose answers were delayed.
     pub sign_in_delays: Counter,
@@ -22,9 +23,7 @@ pub struct ApiMetrics {
 impl ApiMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register("api_waiting", "API requests waiting for an event", self.waiting.clone());
-        registry.register("webhook_deliveries", "Accepted webhook deliveries", self.webhook_deliveries.clone());
-        registry.register("webhook_failures", "Failed webhook delivery attempts", self.webhook_failures.clone());
-        registry.register("webhook_given_up", "Webhook deliveries given up", self.webhook_given_up.clone());
+        self.webhooks.register(registry);
         registry.register("sign_in_failures", "Failed sign-ins", self.sign_in_failures.clone());
         registry.register("sign_in_delays", "Failed sign-ins with a delayed answer", self.sign_in_delays.clone());
         registry.register(

@@ -2,12 +2,12 @@
 
 use forewarn_api_types::{OperationKind, OperationPhase, Word};
 use forewarn_core::{GroupId, MachineId, Name, Operation, Region, Request, RolloutId, ScopeOwner, Target};
+use forewarn_render::{render_operation_kind, render_operation_phase, target_host};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
 use super::names;
-use super::render::{render_kind, render_phase, target_host};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -61,8 +61,8 @@ impl OperationFilter {
     }
 
     pub fn matches(&self, region: &Region, operation: &Operation) -> bool {
-        self.state.is_none_or(|state| render_phase(&operation.state) == state)
-            && self.kind.is_none_or(|kind| render_kind(&operation.request) == kind)
+        self.state.is_none_or(|state| render_operation_phase(&operation.state) == state)
+            && self.kind.is_none_or(|kind| render_operation_kind(&operation.request) == kind)
             && self.rollout.is_none_or(|rollout| operation.rollout == Some(rollout))
             && self.machine.is_none_or(|machine| concerns_machine(region, operation, machine))
             && self.group.is_none_or(|group| concerns_group(region, operation, group))

@@ -6,12 +6,12 @@ use axum::response::Response;
 use forewarn_api_types::{EmptyBody, Operation, Page, parse_guid};
 use forewarn_core as core;
 use forewarn_core::{Guid, OperationId};
+use forewarn_render::{render_operation, render_operation_from_history, render_whole_operation};
 use forewarn_store::HistoryQuery;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
 use super::operation_filter::{OperationFilter, OperationsQuery};
-use super::render::{render_operation, render_operation_from_history, render_whole_operation};
 use super::smallest::smallest_by;
 use super::{Actions, history, names};
 

@@ -2,8 +2,7 @@
 
 use forewarn_api_types::{Fault, FaultKind, FaultMethod};
 use forewarn_metadata::faults::{self, Method, Path};
-
-use crate::convert::Convert;
+use forewarn_render::Convert;
 
 pub fn render_fault(fault: &faults::Fault) -> Fault {
     Fault {

@@ -4,11 +4,11 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use forewarn_api_types::{EventId, FaultHit, Number, PollingSummary, RequestEntry, Requests};
 use forewarn_metadata::render_document;
+use forewarn_render::Convert;
 use forewarn_wire::version::Version;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::convert::Convert;
 use super::error::ApiError;
 use super::extract::{self, GroupQuery, Params, Segment};
 use super::{Actions, names};

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{EmptyBody, NewRollout, Page, PauseOptions};
+use forewarn_api_types::{EmptyBody, NewRollout, Page, PauseOptions, StepSelection};
 use forewarn_core as core;
 use forewarn_core::{RolloutId, RolloutPreview, Snapshot, Timestamp};
 use forewarn_engine::SubmitError;
+use forewarn_render::{render_rollout, render_rollout_with_forecast};
 
 use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, OptionalBody, Paging, Params, Segment};
 use super::names;
-use super::render::{render_rollout, render_rollout_with_forecast};
 
 /// Lists rollouts, newest first.
 pub async fn list(actions: Actions, Params(query): Params<Paging>) -> Result<Response, ApiError> {
@@ -83,6 +83,15 @@ pub async fn resume(
     OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
     actions.resume_rollout(&id).await.map(extract::respond_ok)
+}
+
+pub async fn retry(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(body): OptionalBody<StepSelection>,
+) -> Result<Response, ApiError> {
+    actions.retry_steps(&id, body).await.map(extract::respond_ok)
 }
 
 pub async fn stop(

@@ -15,8 +15,8 @@ use forewarn_api_types::{
     Identity, InstanceSelection, JoinResponse, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup,
     NewIdentity, NewJoin, NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX,
     PauseOptions, PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview,
-    ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, Upgrade, WaitAnswer, Webhook,
-    WebhookChange, WebhookTest,
+    ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, StepSelection, Upgrade,
+    WaitAnswer, Webhook, WebhookChange, WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
 
@@ -33,7 +33,7 @@ use super::scenario_routes::RunQuery;
 use super::{
     Service, changes, clock, dry_run, events, faults, guard, health, history, host_joins, hosts, listeners,
     machine_actions, machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
-    scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
+    scenario_routes as scenarios, sign_in, waits, webhook_messages, webhooks,
 };
 
 const OK: StatusCode = StatusCode::OK;
@@ -270,6 +270,7 @@ fn host_routes() -> Vec<Route> {
         get("/api/v1/rollouts/{rollout}", rollouts::get, doc("getRollout", "Get a rollout").response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/pause", Action::PauseRollout, rollouts::pause, doc("pauseRollout", "Start no more steps; scheduled events finish, or are canceled with 'now'").optional_body::<PauseOptions>().response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/resume", Action::ResumeRollout, rollouts::resume, doc("resumeRollout", "Continue a paused rollout").optional_body::<EmptyBody>().response::<Rollout>(OK)),
+        post("/api/v1/rollouts/{rollout}/retry", Action::RetrySteps, rollouts::retry, doc("retrySteps", "Retry failed steps of a rollout that has not ended").optional_body::<StepSelection>().response::<Rollout>(OK)),
         post("/api/v1/rollouts/{rollout}/stop", Action::StopRollout, rollouts::stop, doc("stopRollout", "End a rollout; scheduled events are canceled, started events finish").optional_body::<EmptyBody>().response::<Rollout>(OK)),
         get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::HostsQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "Get a host").response::<Host>(OK)),

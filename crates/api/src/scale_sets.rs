@@ -8,6 +8,7 @@ use forewarn_api_types::{
 };
 use forewarn_core as core;
 use forewarn_core::{MachineId, Region};
+use forewarn_render::{render_machine, render_scale_set};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -18,7 +19,6 @@ use super::groups::list_of;
 use super::handlers::Handlers;
 use super::machine_actions::DeleteQuery;
 use super::names::{self, GroupType, scale_set_of};
-use super::render::{render_machine, render_scale_set};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

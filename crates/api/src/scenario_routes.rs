@@ -7,12 +7,12 @@ use forewarn_api_types::nearest::suggest;
 use forewarn_api_types::{
     NewRun, Page, PreviewStep, Run, RunPreview, RunStatus, RunStep, RunStepStatus, ScenarioFile, ScenarioSummary,
 };
+use forewarn_render::Convert;
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::action::Action;
-use super::convert::Convert;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, Params, Segment};
 use super::{Actions, names};

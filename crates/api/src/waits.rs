@@ -5,14 +5,13 @@ use std::time::Duration;
 use axum::response::Response;
 use forewarn_api_types::{EventId, EventType, Number, Time, WaitAnswer, WaitStatus};
 use forewarn_core::{Guid, Region};
+use forewarn_render::{Convert, render_event};
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
-use super::convert::Convert;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Params};
-use super::render::render_event;
 use super::{Actions, history, names};
 use forewarn_engine::SubmitError;
 use forewarn_engine::{MachineFilter, Milestone, WaitFor, WaitOutcome as Outcome, WaitResult};

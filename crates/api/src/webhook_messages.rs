@@ -2,14 +2,14 @@
 
 use axum::response::Response;
 use forewarn_api_types::{GivenUpMessage, Page, Resend};
+use forewarn_render::Convert;
 use forewarn_wire::guid;
 use serde_json::Value;
 
 use super::Actions;
-use super::convert::Convert;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use crate::webhooks::UndeliveredMessage;
+use forewarn_webhooks::UndeliveredMessage;
 
 pub async fn list_undelivered(
     actions: Actions,

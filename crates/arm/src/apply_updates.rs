@@ -2,6 +2,7 @@
 //! For a set, that is a rollout over its update domains; for a machine, one event. The state shown is the state of the rollout
 //! or of the operation; nothing is stored.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
@@ -9,9 +10,10 @@ use forewarn_api_types::{
     MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, NewRollout, RolloutType, Time, Weekday,
 };
 use forewarn_core::{
-    Group, Machine, Operation, OperationResult, OperationState, Region, Request, Rollout, RolloutState, RolloutTargets,
-    Status, Target, Timestamp,
+    Group, GroupId, GroupKind, Machine, MachineId, Membership, Operation, OperationResult, OperationState, Region,
+    Request, ResourceGroupRef, Rollout, RolloutState, RolloutTargets, Status, Target, Timestamp,
 };
+use forewarn_metadata::{group_resource_id, machine_resource_id};
 use forewarn_store::Owner;
 use forewarn_wire::arm::maintenance::Window;
 use serde_json::{Value, json};
@@ -19,7 +21,8 @@ use serde_json::{Value, json};
 use super::assignments;
 use super::call::Call;
 use super::maintenance::read_window;
-use super::resource::not_found;
+use super::page::{self, PageRequest};
+use super::resource::{is_in_group, is_same_home, not_found};
 use forewarn_api::error::ApiError;
 use forewarn_api::full_group_name;
 
@@ -69,6 +72,42 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(render(&call, &resource)).into_response())
 }
 
+/// The newest updates of every resource of a resource group or a subscription that has had any. The resources are found
+/// through their rollouts and operations, which are fewer.
+pub async fn list(call: Call) -> Result<Response, ApiError> {
+    let request = PageRequest::of(&call)?;
+    let snapshot = call.arm.snapshot();
+    let region = &snapshot.region;
+    let home = call.home();
+    let is_wanted = |found: &ResourceGroupRef| {
+        found.subscription.eq_ignore_ascii_case(&home.subscription)
+            && (!is_in_group(call.id()) || is_same_home(found, &home))
+    };
+    let sets = region.rollouts().flat_map(|rollout| match &rollout.targets {
+        RolloutTargets::Groups(ids) => ids.iter().filter_map(|id| Updatable::of_group(region, *id)).collect(),
+        RolloutTargets::Hosts(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_) => Vec::new(),
+    });
+    let machines = region.operations().filter_map(|operation| {
+        let machine = maintained_machine(operation)?;
+        Updatable::of_machine(region, machine)
+    });
+    let after = request.after.as_deref();
+    let found: BTreeMap<String, Updatable> = sets
+        .chain(machines)
+        .filter(|resource| is_wanted(resource.home()))
+        .map(|resource| (resource.id(region), resource))
+        .filter(|(id, _)| after.is_none_or(|after| id.as_str() > after))
+        .collect();
+    let mut found: Vec<_> = found.into_iter().take(request.limit + 1).collect();
+    let next = request.cut(&mut found, |(id, _)| id.clone());
+    let value = found.iter().map(|(id, resource)| {
+        let name = "default";
+        let place = format!("{id}/providers/Microsoft.Maintenance/applyUpdates/{name}");
+        render_updates(&place, name, id, newest_updates(region, resource))
+    });
+    Ok(page::respond(&call, value.collect(), next))
+}
+
 /// The updates of a resource that have not ended.
 pub async fn list_updates(call: Call) -> Result<Response, ApiError> {
     let resource = find(&call)?;
@@ -97,6 +136,39 @@ fn find(call: &Call) -> Result<Updatable, ApiError> {
 }
 
 impl Updatable {
+    /// None for cloud services, which are not resources of this API.
+    fn of_group(region: &Region, id: GroupId) -> Option<Updatable> {
+        let group = region.group(id)?;
+        match group.kind {
+            GroupKind::AvailabilitySet | GroupKind::ScaleSet(_) => Some(Updatable::Set(group.clone())),
+            GroupKind::CloudService => None,
+        }
+    }
+
+    fn of_machine(region: &Region, id: MachineId) -> Option<Updatable> {
+        let machine = region.machine(id)?;
+        match machine.membership {
+            Membership::Standalone | Membership::AvailabilitySet(_) | Membership::Instance { .. } => {
+                Some(Updatable::Machine(machine.clone()))
+            }
+            Membership::RoleInstance { .. } => None,
+        }
+    }
+
+    fn home(&self) -> &ResourceGroupRef {
+        match self {
+            Updatable::Set(group) => &group.home,
+            Updatable::Machine(machine) => &machine.home,
+        }
+    }
+
+    fn id(&self, region: &Region) -> String {
+        match self {
+            Updatable::Set(group) => group_resource_id(group),
+            Updatable::Machine(machine) => machine_resource_id(region, machine),
+        }
+    }
+
     fn owner(&self) -> Owner {
         match self {
             Updatable::Set(group) => Owner::Group(group.id),
@@ -127,11 +199,18 @@ fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgres
             Some(rollout_progress(newest))
         }
         Updatable::Machine(machine) => {
-            let is_of = |operation: &&Arc<Operation>| matches!(&operation.request, Request::Maintain { target: Target::Machines(ids), .. } if **ids == [machine.id]);
+            let is_of = |operation: &&Arc<Operation>| maintained_machine(operation) == Some(machine.id);
             let newest = region.operations().filter(is_of).max_by_key(|operation| operation.asked)?;
             Some(operation_progress(region, newest))
         }
     }
+}
+
+/// The machine of an operation that maintains one machine.
+fn maintained_machine(operation: &Operation) -> Option<MachineId> {
+    let Request::Maintain { target: Target::Machines(ids), .. } = &operation.request else { return None };
+    let [machine] = ids[..] else { return None };
+    Some(machine)
 }
 
 fn rollout_progress(rollout: &Rollout) -> UpdateProgress {
@@ -162,10 +241,13 @@ fn operation_progress(region: &Region, operation: &Operation) -> UpdateProgress 
 }
 
 fn render(call: &Call, resource: &Updatable) -> Value {
-    let (id, base) = (call.id().to_string(), call.id().base().to_string());
     let name = call.id().name().map_or("default", |name| name.as_str());
     let progress = newest_updates(&call.arm.snapshot().region, resource);
-    let mut properties = json!({ "resourceId": base });
+    render_updates(&call.id().to_string(), name, &call.id().base().to_string(), progress)
+}
+
+fn render_updates(id: &str, name: &str, resource: &str, progress: Option<UpdateProgress>) -> Value {
+    let mut properties = json!({ "resourceId": resource });
     properties["status"] = progress.as_ref().map_or("NoUpdatesPending", |progress| progress.status).into();
     if let Some(UpdateProgress { created, ended, .. }) = progress {
         properties["lastUpdateTime"] = Time(ended.unwrap_or(created).0).to_string().into();

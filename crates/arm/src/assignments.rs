@@ -1,4 +1,4 @@
-//! Handlers of configuration assignments, which connect a maintenance configuration with a machine or a set. An assignment
+//! Handlers of configuration assignments, which connect a maintenance configuration with a machine, an instance or a set. An assignment
 //! is an attachment of what it is assigned to, and ends with it.
 
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ use super::call::{Arm, Call};
 use super::fields::{invalid, missing, read_text};
 use super::groups::{self, GroupType};
 use super::resource::not_found;
-use super::{machines, maintenance};
+use super::{instances, machines, maintenance};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
@@ -27,6 +27,9 @@ pub fn owner(region: &Region, id: &ResourceId) -> Result<Owner, ApiError> {
     let base = id.base();
     match base.kind().as_deref() {
         Some("Microsoft.Compute/virtualMachines") => Ok(Owner::Machine(machines::find(region, &base)?.id)),
+        Some("Microsoft.Compute/virtualMachineScaleSets/virtualMachines") => {
+            Ok(Owner::Machine(instances::find(region, &base)?.id))
+        }
         Some("Microsoft.Compute/virtualMachineScaleSets") => {
             Ok(Owner::Group(groups::find(region, &base, GroupType::ScaleSet)?.id))
         }

@@ -13,21 +13,14 @@ use super::call::{Arm, Call};
 use super::fields::{at, missing, read_number, read_tags, read_text};
 use super::groups::{self, GroupType};
 use super::resource::{immutable, last_name};
-use super::write::{WriteMode, WriteResult, body_attachment};
+use super::write::{WriteMode, WriteResult, body_attachment, write_handlers};
 use super::{page, profile, render};
 use forewarn_access::random_guid;
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
-/// Responds with 200 even if the set is new: clients accept no other status.
-pub async fn put(call: Call) -> Result<Response, ApiError> {
-    let written = write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?;
-    Ok(WriteResult { is_new: false, ..written }.into_response(&call))
-}
-
-pub async fn patch(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?.into_response(&call))
-}
+// Clients accept no other status.
+write_handlers!(new: OK);
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;

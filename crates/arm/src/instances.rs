@@ -7,6 +7,7 @@ use forewarn_core::{
     Command, Group, Machine, MachineChange, MachineId, Membership, Orchestration, Region, ResourceGroupRef,
 };
 use forewarn_wire::arm::id::ResourceId;
+use http::StatusCode;
 use serde_json::Value;
 
 use super::call::Call;
@@ -60,7 +61,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let region = &done.snapshot.region;
     let machine = region.machine(machine.id).ok_or_else(|| not_found(call.id()))?;
     let resource = render::machine(&call.arm, region, machine, ResourceForm::Instance, View::Without).await?;
-    Ok(WriteResult { is_new: false, resource, pending: None }.into_response(&call))
+    Ok(WriteResult { is_new: false, resource, pending: None }.into_response(&call, StatusCode::OK))
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {

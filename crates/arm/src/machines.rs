@@ -27,7 +27,7 @@ use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{Action, MachineTarget};
 use forewarn_api_types::{ActionOptions, ResourceName, Time};
 
-write_handlers!();
+write_handlers!(new: CREATED);
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     profile::check_version(&arm.version, at(given, "properties"), "VirtualMachineProperties")?;

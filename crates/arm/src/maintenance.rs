@@ -12,7 +12,7 @@ use super::call::{Arm, Call};
 use super::fields::{self, at, invalid, missing, read_text};
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, last_name, not_found};
-use super::write::{WriteMode, WriteResult, merge_record};
+use super::write::{WriteMode, WriteResult, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
@@ -29,15 +29,8 @@ pub fn record_name(id: &ResourceId) -> String {
     format!("{RECORD}{}", id.key())
 }
 
-pub async fn put(call: Call) -> Result<Response, ApiError> {
-    let written = write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?;
-    // As in Azure, the status of a new configuration is 200: some releases of the CLI extension accept no other.
-    Ok(WriteResult { is_new: false, ..written }.into_response(&call))
-}
-
-pub async fn patch(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?.into_response(&call))
-}
+// As in Azure: some releases of the CLI extension accept no other status.
+write_handlers!(new: OK);
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;

@@ -46,7 +46,7 @@ pub fn is_known(path: &Path) -> bool {
     kind.get(..18).is_some_and(|start| start.eq_ignore_ascii_case("Microsoft.Network/")) && types::find(&kind).is_some()
 }
 
-write_handlers!();
+write_handlers!(new: CREATED);
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let lock = arm.lock_for_write(id).await?;

@@ -25,7 +25,7 @@ use forewarn_api_types::ResourceName;
 const GROUPS_MAX: usize = 980;
 const _: () = assert!(GROUPS_MAX < ATTACHMENTS_PAGE_MAX as usize, "all groups fit one page of the store");
 
-write_handlers!();
+write_handlers!(new: CREATED);
 
 async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let _lock = arm.lock(id).await;

@@ -26,7 +26,7 @@ use forewarn_api::error::ApiError;
 use forewarn_api::{Action, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 use forewarn_api_types::Time;
 
-write_handlers!();
+write_handlers!(new: CREATED);
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let profile = at(given, "properties.virtualMachineProfile");

@@ -12,9 +12,9 @@ use super::acknowledge;
 use super::call::Call;
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, is_same_home};
-use forewarn_api::Convert;
 use forewarn_api::error::ApiError;
 use forewarn_api_types::{EventSource, EventType, Time};
+use forewarn_render::Convert;
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let request = PageRequest::of(&call)?;

@@ -24,15 +24,18 @@ pub enum WriteMode {
     Patch,
 }
 
-/// Defines the handlers `put` and `patch` of a resource type that has a `write` function.
+/// Defines the handlers `put` and `patch` of a resource type that has a `write` function. The argument is the status of the
+/// response to a PUT that creates a resource, which is not the same for all types.
 macro_rules! write_handlers {
-    () => {
+    (new: $status:ident) => {
         pub async fn put(call: Call) -> Result<Response, ApiError> {
-            Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?.into_response(&call))
+            let written = write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?;
+            Ok(written.into_response(&call, http::StatusCode::$status))
         }
 
         pub async fn patch(call: Call) -> Result<Response, ApiError> {
-            Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?.into_response(&call))
+            let written = write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?;
+            Ok(written.into_response(&call, http::StatusCode::OK))
         }
     };
 }
@@ -109,8 +112,9 @@ pub struct WriteResult {
 }
 
 impl WriteResult {
-    pub fn into_response(mut self, call: &Call) -> Response {
-        let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    /// `new`: the status if the resource did not exist before.
+    pub fn into_response(mut self, call: &Call, new: StatusCode) -> Response {
+        let status = if self.is_new { new } else { StatusCode::OK };
         match self.pending.take() {
             Some(ticket) => {
                 fields::put(&mut self.resource, "properties.provisioningState", "Updating");

@@ -1,28 +1,18 @@
 //! Conversions between the types of the API and those of the rules. Both are defined in other crates, so `From` cannot be
 //! implemented here.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use forewarn_api_types::{
     Address, Details, EventCause, EventOutcome, EventSource, EventStage, EventType, FailureType, Id, Ip,
     MachineEvictionPolicy, MachinePriority, MaintenanceCause, MaintenanceType, OperationKind, OrchestrationMode,
-    Policy, PowerState, ResourceName, Tags, TerminateNotification, Text, Time, UpgradePolicy,
+    Policy, PowerState, ResourceName, RolloutType, Tags, TerminateNotification, Text, Time, UpgradePolicy,
 };
 use forewarn_core as core;
 use forewarn_core::{
-    Cause, EventKind, EventsPolicy, EvictionPolicy, Guid, Name, Orchestration, Outcome, Power, Priority, Source,
-    TerminateProfile, Timestamp, UpgradeMode,
+    Cause, EventKind, EventsPolicy, EvictionPolicy, Guid, Name, Orchestration, Outcome, Power, Priority, RolloutAction,
+    Source, TerminateProfile, Timestamp, UpgradeMode,
 };
 use forewarn_store::RequestKind;
 use forewarn_wire::cloudevent::Stage;
-use forewarn_wire::duration;
-
-use super::error::ApiError;
-use super::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
-
-/// Addresses of one machine; Azure allows up to eight network interfaces.
-pub const ADDRESSES_MAX: usize = 64;
 
 const _: () = assert!(forewarn_api_types::NAME_BYTES_MAX == core::settings::NAME_BYTES_MAX);
 const _: () = assert!(
@@ -103,6 +93,17 @@ impl Convert<EventOutcome> for &Outcome {
     }
 }
 
+impl Convert<RolloutType> for &RolloutAction {
+    fn convert(self) -> RolloutType {
+        match self {
+            RolloutAction::Freeze => RolloutType::Freeze,
+            RolloutAction::Reboot => RolloutType::Reboot,
+            RolloutAction::Redeploy => RolloutType::Redeploy,
+            RolloutAction::Drain { .. } => RolloutType::Drain,
+        }
+    }
+}
+
 impl Convert<EventKind> for MaintenanceType {
     fn convert(self) -> EventKind {
         match self {
@@ -169,17 +170,6 @@ impl Convert<TerminateNotification> for &TerminateProfile {
     }
 }
 
-/// Refuses malformed durations; the rules check the range.
-pub fn terminate_profile(given: &TerminateNotification) -> Result<Arc<TerminateProfile>, ApiError> {
-    let text = given.not_before_timeout.as_str();
-    let secs = duration::parse_secs(text).map_err(|why| {
-        let reason = format!("'{text}': {why}");
-        let reason = reason.trim_end_matches('.');
-        ApiError::field("terminateNotification.notBeforeTimeout", format!("is not valid: {reason}"))
-    })?;
-    Ok(Arc::new(TerminateProfile { timeout: Duration::from_secs(secs), text: text.into() }))
-}
-
 /// The details and tags of a machine or model.
 pub fn render_details(details: &core::Details) -> (Details, Tags) {
     let text = |text: &Name| (!text.is_empty()).then(|| Text(text.to_string()));
@@ -198,49 +188,8 @@ pub fn render_details(details: &core::Details) -> (Details, Tags) {
     (shown, Tags(tags.collect()))
 }
 
-/// Replaces the given details and keeps the others. Given tags replace all tags.
-pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Details) {
-    let shared = Arc::make_mut(&mut details.shared);
-    for (given, current) in [
-        (given.location, &mut shared.location),
-        (given.size, &mut shared.size),
-        (given.os_type, &mut shared.os_type),
-        (given.computer_name, &mut details.computer_name),
-        (given.publisher, &mut shared.publisher),
-        (given.offer, &mut shared.offer),
-        (given.sku, &mut shared.sku),
-        (given.image_version, &mut shared.image_version),
-        (given.mac, &mut details.mac),
-    ] {
-        if let Some(Text(given)) = given {
-            *current = given.into();
-        }
-    }
-    if let Some(Tags(tags)) = tags {
-        shared.tags = tags.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-    }
-}
-
-/// The given subscription and resource group, or the default ones.
-pub fn home_or_default(
-    subscription: Option<ResourceName>,
-    resource_group: Option<ResourceName>,
-) -> core::ResourceGroupRef {
-    core::ResourceGroupRef {
-        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
-        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
-    }
-}
-
 pub fn render_addresses(addresses: &[core::Address]) -> Vec<Address> {
     let render =
         |address: &core::Address| Address { network: ResourceName(address.network.to_string()), ip: Ip(address.ip) };
     addresses.iter().map(render).collect()
-}
-
-pub fn core_addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
-    if given.len() > ADDRESSES_MAX {
-        return Err(ApiError::field("addresses", format!("has more than {ADDRESSES_MAX} entries")));
-    }
-    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
 }

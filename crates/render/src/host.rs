@@ -8,7 +8,7 @@ use super::render_wait;
 use crate::convert::Convert;
 
 /// Maximum number of machines that a host lists.
-const MACHINES_LISTED_MAX: usize = 1000;
+const HOST_MACHINES_MAX: usize = 1000;
 
 pub fn render_host(region: &Region, name: &Name) -> Host {
     let plain = std::sync::Arc::new(core::Host::new(name.clone()));
@@ -29,10 +29,11 @@ pub fn render_host(region: &Region, name: &Name) -> Host {
         memory_mib: host.memory_mib,
         memory_used_mib: machines().map(|machine| machine.memory_mib).sum(),
         machine_count: machines().count() as u64,
-        machines: machines().take(MACHINES_LISTED_MAX).map(|machine| machine.name.to_string()).collect(),
+        machines: machines().take(HOST_MACHINES_MAX).map(|machine| machine.name.to_string()).collect(),
         drain: drain.map(|operation| operation.id.convert()),
         waits_for: drain.and_then(|operation| operation.drain.as_ref()?.waits_for.as_ref()).map(render_wait),
         rollout: region.rollout_of_host(name).map(|rollout| rollout.id.convert()),
+        fenced: None,
     }
 }
 

@@ -142,7 +142,7 @@ fn state_of(state: &OperationState) -> (Option<Time>, ResultSummary) {
     }
 }
 
-pub fn render_kind(request: &Request) -> OperationKind {
+pub fn render_operation_kind(request: &Request) -> OperationKind {
     match request {
         Request::Restart { .. } => OperationKind::Restart,
         Request::Redeploy { .. } => OperationKind::Redeploy,
@@ -156,7 +156,7 @@ pub fn render_kind(request: &Request) -> OperationKind {
     }
 }
 
-pub fn render_phase(state: &OperationState) -> OperationPhase {
+pub fn render_operation_phase(state: &OperationState) -> OperationPhase {
     state_of(state).1.state
 }
 

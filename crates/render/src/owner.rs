@@ -21,7 +21,7 @@ pub fn find_owner<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Arc<
         StepTarget::Machine(id) => machine.id == *id,
         StepTarget::Machines { machines, .. } => machines.contains(&machine.id),
     };
-    region.live_rollouts().find_map(|rollout| Some((rollout, rollout.steps.iter().find(is_of_machine)?)))
+    region.live_rollouts().find_map(|rollout| Some((rollout, rollout.steps.iter().rev().find(is_of_machine)?)))
 }
 
 pub fn render_owner(region: &Region, machine: &Machine) -> Option<RolloutOwner> {

@@ -2,22 +2,23 @@
 
 use forewarn_api_types as types;
 use forewarn_api_types::{
-    ConflictingOperation, ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase,
-    RolloutType, WaitFor, WaitReason, Weekday,
+    ConflictingOperation, ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, WaitFor,
+    WaitReason, Weekday,
 };
 use forewarn_core as core;
-use forewarn_core::{Region, RolloutAction, RolloutState, StepState, StepTarget, Wait};
+use forewarn_core::{Region, RolloutState, StepState, StepTarget, Wait};
 
+use super::event::failure_reason;
 use super::titles::name_operation;
 use crate::convert::Convert;
 
 /// Maximum number of machines that a step lists.
-const MACHINES_LISTED_MAX: usize = 20;
+const WAITING_MACHINES_MAX: usize = 20;
 
 pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollout {
     types::Rollout {
         id: rollout.id.convert(),
-        kind: render_type(&rollout.plan.action),
+        kind: rollout.plan.action.convert(),
         state: render_state(&rollout.state),
         waits_for: rollout.waits_for.as_ref().map(render_wait),
         requested_by: rollout.by.to_string(),
@@ -37,7 +38,7 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
         failures: rollout.failures,
         description: rollout.plan.description.as_ref().map(ToString::to_string),
         operation: rollout.operation.map(Convert::convert),
-        steps: rollout.steps.iter().map(|step| render_step(region, step)).collect(),
+        steps: render_steps(region, rollout),
     }
 }
 
@@ -64,11 +65,8 @@ pub fn render_rollout_with_forecast(
 }
 
 pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -> types::RolloutPreview {
-    let steps = preview.rollout.steps.iter().map(|step| types::RolloutStep {
-        operation: None,
-        waiting_machines: Vec::new(),
-        ..render_step(region, step)
-    });
+    let steps = render_steps(region, &preview.rollout).into_iter();
+    let steps = steps.map(|step| types::RolloutStep { operation: None, waiting_machines: Vec::new(), ..step });
     types::RolloutPreview {
         is_complete: preview.is_complete,
         steps: steps.collect(),
@@ -102,7 +100,15 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
     }
 }
 
-fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep {
+fn render_steps(region: &Region, rollout: &core::Rollout) -> Vec<types::RolloutStep> {
+    let repetitions = rollout.repetitions();
+    let repeats = |number: usize| repetitions.get(&number).copied();
+    let steps = rollout.steps.iter().map(|step| render_step(region, rollout, step)).enumerate();
+    steps.map(|(number, step)| types::RolloutStep { repeats: repeats(number), ..step }).collect()
+}
+
+fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutStep) -> types::RolloutStep {
+    let failure = region.failure_of_step(rollout, step);
     let name = |id: &core::MachineId| region.machine(*id).map(|machine| machine.name.to_string());
     let (host, group, machine, machines) = match &step.target {
         StepTarget::Host(host) => (Some(host.to_string()), None, None, Vec::new()),
@@ -111,7 +117,7 @@ fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep 
         }
         StepTarget::Machine(id) => (None, None, name(id), Vec::new()),
         StepTarget::Machines { machines, .. } => {
-            (None, None, None, machines.iter().filter_map(name).take(MACHINES_LISTED_MAX).collect())
+            (None, None, None, machines.iter().filter_map(name).take(WAITING_MACHINES_MAX).collect())
         }
     };
     types::RolloutStep {
@@ -121,7 +127,10 @@ fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep 
         machine,
         machines,
         state: render_step_state(step.state),
-        operation: step.operation.map(Convert::convert),
+        outcome: failure.as_ref().map(Convert::convert),
+        reason: failure.as_ref().and_then(failure_reason),
+        repeats: None,
+        operation: step.begun_operation().map(Convert::convert),
         started: step.started.map(Convert::convert),
         ended: step.ended.map(Convert::convert),
         expected_start: None,
@@ -147,7 +156,7 @@ fn waiting_machines(region: &Region, step: &core::RolloutStep) -> Vec<String> {
     let parts = operation.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
     let live = parts.iter().filter_map(|part| region.event(part.event)).filter(|event| event.is_live());
     let names = live.flat_map(|event| event.resources.iter().map(|resource| resource.name.to_string()));
-    names.take(MACHINES_LISTED_MAX).collect()
+    names.take(WAITING_MACHINES_MAX).collect()
 }
 
 pub fn render_wait(wait: &Wait) -> WaitFor {
@@ -166,15 +175,6 @@ pub fn render_wait(wait: &Wait) -> WaitFor {
         Wait::Approvals => plain(WaitReason::Approvals),
         Wait::Host(host) => WaitFor { host: Some(host.to_string()), ..plain(WaitReason::Host) },
         Wait::Paused => plain(WaitReason::Paused),
-    }
-}
-
-pub fn render_type(action: &RolloutAction) -> RolloutType {
-    match action {
-        RolloutAction::Freeze => RolloutType::Freeze,
-        RolloutAction::Reboot => RolloutType::Reboot,
-        RolloutAction::Redeploy => RolloutType::Redeploy,
-        RolloutAction::Drain { .. } => RolloutType::Drain,
     }
 }
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use forewarn_api_types::join_names;
+use forewarn_api_types::{RolloutType, join_names};
 use forewarn_core::{
     GroupId, Machine, MachineId, Operation, Region, Request, Rollout, RolloutTargets, StepTarget, Target,
 };
 
-use super::rollout::render_type;
+use super::convert::Convert;
 
 /// The description of a rollout, or its effect and its target.
 pub fn name_rollout(region: &Region, rollout: &Rollout) -> String {
     if let Some(description) = rollout.plan.description.as_deref().filter(|text| !text.is_empty()) {
         return description.to_owned();
     }
-    let kind = render_type(&rollout.plan.action).as_str();
+    let kind = Convert::<RolloutType>::convert(&rollout.plan.action).as_str();
     let several = |names: BTreeSet<String>| format!("{kind} of {}", join_names(names));
     match &rollout.targets {
         RolloutTargets::Hosts(hosts) => match &hosts[..] {
@@ -46,7 +46,7 @@ pub fn name_group(region: &Region, id: GroupId) -> String {
     region.group(id).map_or_else(|| "a deleted group".into(), |group| group.name.to_string())
 }
 
-/// A title that names the cause: `Hardware failure on host r02-n06`, `Restart of 6 instances of api`.
+/// A title that names the cause: `Hardware failure on host r02-n06`, `Restart of 6 machines in api`.
 pub fn name_operation(region: &Region, operation: &Operation) -> String {
     let machines = |verb: &str, ids: &[MachineId]| format!("{verb} of {}", name_targets(region, operation, ids));
     match &operation.request {
@@ -76,7 +76,7 @@ fn name_target(region: &Region, operation: &Operation, target: &Target) -> Strin
     }
 }
 
-/// The names of a few machines, or the number of instances of a group.
+/// The names of a few machines, or the number of machines in a group.
 fn name_targets(region: &Region, operation: &Operation, ids: &[MachineId]) -> String {
     let known: Vec<&Arc<Machine>> = ids.iter().filter_map(|id| region.machine(*id)).collect();
     if known.is_empty() {
@@ -89,7 +89,7 @@ fn name_targets(region: &Region, operation: &Operation, ids: &[MachineId]) -> St
     let groups: BTreeSet<_> = known.iter().map(|machine| machine.membership.group()).collect();
     match groups.iter().next() {
         Some(Some(group)) if known.len() > 2 && groups.len() == 1 => {
-            format!("{} machines of {}", known.len(), name_group(region, *group))
+            format!("{} machines in {}", known.len(), name_group(region, *group))
         }
         _ => join_names(known.iter().map(|machine| &machine.name)),
     }

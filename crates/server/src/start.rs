@@ -7,7 +7,6 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use forewarn_access::{Tls, TokenIssuer, random_guid};
-use forewarn_api::webhooks::Webhooks;
 use forewarn_api::{self as api, AgentContacts, ApiMetrics, ClusterReporter, FaultKeeper, HealthProblems};
 use forewarn_arm as arm;
 use forewarn_drivers::CommandRunner;
@@ -15,6 +14,7 @@ use forewarn_engine::Engine;
 use forewarn_metadata::{self as metadata, BoundListener, EndpointState, Limits, ListenerInfo};
 use forewarn_portal::{self as portal, Portal};
 use forewarn_store::{MemoryStore, Replicated, SqliteStore, Store};
+use forewarn_webhooks::Webhooks;
 use forewarn_wire::document::NameStyle;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -262,7 +262,7 @@ impl<'s> Startup<'s> {
     async fn start_followers(&self) -> anyhow::Result<(Arc<Webhooks>, Arc<api::Handlers>)> {
         let Running { engine, endpoint, metrics, stop, tasks, .. } = self.running;
         let timeout = self.config.webhook_timeout;
-        let webhooks = Arc::new(Webhooks::open(engine.clone(), timeout, metrics.clone()).await?);
+        let webhooks = Arc::new(Webhooks::open(engine.clone(), timeout, metrics.webhooks.clone()).await?);
         let handlers = Arc::new(api::Handlers::open(engine.clone(), endpoint.clone()).await?);
         match self.cluster.clone() {
             None => tasks.spawn(webhooks.clone().run(stop.clone())),

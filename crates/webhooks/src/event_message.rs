@@ -6,16 +6,17 @@
 use forewarn_core::{
     EventId, EventKind, Outcome, Region, ResourceGroupRef, ScopeId, ScopeOwner, Source as CoreSource, Timestamp,
 };
+use forewarn_render::Convert;
 use forewarn_store::{
     EventAppeared, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
 };
 use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
-use forewarn_wire::cloudevent::{self, EventMessage, Stage};
+use forewarn_wire::cloudevent::{EventMessage, Stage};
 use forewarn_wire::document::{Kind, Source};
 use forewarn_wire::guid;
 
+use super::message::Message;
 use super::{Filter, rollout_message};
-use crate::convert::Convert;
 use forewarn_api_types::{EventType, Time, WebhookTopic};
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 
@@ -25,20 +26,6 @@ pub fn row_kinds(topic: WebhookTopic) -> &'static [HistoryKind] {
         WebhookTopic::Events => &[HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended],
         WebhookTopic::Rollouts => &[HistoryKind::RolloutChanged, HistoryKind::HostChanged],
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    pub id: String,
-    pub body: String,
-    /// Time of the change.
-    pub at: Timestamp,
-}
-
-/// A message for testing a receiver.
-pub fn test_message(name: &str, id: EventId, at: Timestamp) -> Message {
-    let body = cloudevent::test_body(id.0, &Time(at.0).to_string(), name);
-    Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
 }
 
 /// Builds the message for a row. Blocking, because it reads history.

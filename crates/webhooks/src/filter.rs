@@ -1,4 +1,4 @@
-//! The filter of a webhook. An empty list matches everything.
+//! The filter of a webhook. An empty list matches everything, except that no topics mean events only.
 
 use forewarn_api_types::WebhookTopic;
 use forewarn_wire::cloudevent::Stage;

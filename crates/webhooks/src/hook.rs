@@ -1,4 +1,4 @@
-//! The state of one webhook: definition, position and delivery status.
+//! The state of one webhook: definition, position, delivery status and messages that were given up.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use forewarn_core::{Guid, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::message::Message;
 use super::{Filter, ReceiverUrl, SigningSecret};
 
 /// The configuration of a webhook.
@@ -74,8 +75,8 @@ pub struct Hook {
     status: Mutex<HookStatus>,
     given_up: Mutex<UndeliveredRows>,
     /// Notified when the definition changes or messages are to be resent.
-    pub changed: Notify,
-    pub gone: CancellationToken,
+    pub(crate) changed: Notify,
+    pub(crate) gone: CancellationToken,
     running: AtomicBool,
 }
 
@@ -164,5 +165,23 @@ impl Hook {
 
     fn lock(&self) -> MutexGuard<'_, HookStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message that was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndeliveredMessage {
+    /// The row of history that it reports.
+    pub row: u64,
+    pub message: Message,
+    pub at: Timestamp,
+    /// Why it could not be delivered, as a sentence.
+    pub reason: String,
+}
+
+impl UndeliveredMessage {
+    /// The same message after another failed attempt.
+    pub fn with_failure(self, failure: DeliveryFailure) -> UndeliveredMessage {
+        UndeliveredMessage { at: failure.at, reason: failure.message, ..self }
     }
 }

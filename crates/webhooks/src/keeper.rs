@@ -1,4 +1,4 @@
-//! The webhooks of a server: loads them at startup, creates, changes and deletes them, and starts their runners.
+//! The webhooks of a server: loads them at startup, creates, changes and deletes them.
 //!
 //! One lock serializes changes and the saving of positions, so that no position is written for a deleted webhook.
 
@@ -12,21 +12,19 @@ use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
 use http::StatusCode;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::event_message;
 use super::hook::{HistoryPosition, HookStatus, UndeliveredRows};
-use super::runner::Runner;
+use super::metrics::WebhookMetrics;
 use super::sender::{SendError, Sender};
-use super::undelivered;
 use super::{
-    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX, WebhookError, record,
+    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WEBHOOKS_MAX,
+    WebhookError, record,
 };
-use crate::metrics::ApiMetrics;
+use super::{event_message, message};
 use forewarn_access::random_guid;
 use forewarn_engine::{AuditEntry, Bundle, Engine, SubmitError};
 
+const _: () = assert!(UNDELIVERED_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all webhooks fit one page of the store");
 
 pub struct Webhooks {
@@ -36,7 +34,7 @@ pub struct Webhooks {
     added: Notify,
     sender: Sender,
     engine: Engine,
-    metrics: Arc<ApiMetrics>,
+    metrics: Arc<WebhookMetrics>,
 }
 
 /// A webhook to be created.
@@ -64,7 +62,7 @@ pub struct HookChange {
 
 impl Webhooks {
     /// Loads the stored webhooks. A receiver must begin its response within `timeout`.
-    pub async fn open(engine: Engine, timeout: Duration, metrics: Arc<ApiMetrics>) -> Result<Webhooks, StoreError> {
+    pub async fn open(engine: Engine, timeout: Duration, metrics: Arc<WebhookMetrics>) -> Result<Webhooks, StoreError> {
         let hooks = engine.read(load).await?;
         Ok(Webhooks {
             hooks: Mutex::new(hooks),
@@ -74,23 +72,6 @@ impl Webhooks {
             engine,
             metrics,
         })
-    }
-
-    /// Gives every webhook its runner until the server stops.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let runners = TaskTracker::new();
-        loop {
-            for hook in self.list() {
-                if hook.claim_runner() {
-                    runners.spawn(Runner::new(self.clone(), hook).run(stop.clone()));
-                }
-            }
-            if stop.run_until_cancelled(self.added.notified()).await.is_none() {
-                break;
-            }
-        }
-        runners.close();
-        runners.wait().await;
     }
 
     /// Loads the webhooks again, because another server may have changed them. The runners of the old ones end.
@@ -107,7 +88,7 @@ impl Webhooks {
         &self.engine
     }
 
-    pub(super) fn metrics(&self) -> &ApiMetrics {
+    pub(super) fn metrics(&self) -> &WebhookMetrics {
         &self.metrics
     }
 
@@ -147,6 +128,11 @@ impl Webhooks {
     pub(super) fn exists(&self, hook: &Hook) -> bool {
         let definition = hook.definition();
         self.find(&definition.name).is_some_and(|it| it.definition().id == definition.id)
+    }
+
+    /// Waits until a webhook was added since the last call.
+    pub(super) async fn wait_for_new_hook(&self) {
+        self.added.notified().await;
     }
 
     pub(super) fn sender(&self) -> &Sender {
@@ -237,7 +223,7 @@ impl Webhooks {
     /// Sends a test message once, even if delivery is paused.
     pub async fn send_test(&self, hook: &Hook) -> Result<StatusCode, SendError> {
         let definition = hook.definition();
-        let message = event_message::test_message(&definition.name, random_guid(), self.engine.now());
+        let message = message::test_message(&definition.name, random_guid(), self.engine.now());
         self.sender.send(&definition.url, &definition.secret, &message).await
     }
 }
@@ -249,7 +235,7 @@ fn load(reader: &dyn Reader) -> Result<BTreeMap<String, Arc<Hook>>, StoreError> 
         let definition = record::read_definition(&text)?;
         let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
         let position = position.map_or_else(|| Ok(HistoryPosition::default()), |text| record::read_position(&text))?;
-        let given_up = undelivered::load(reader, &definition.name)?;
+        let given_up = record::read_given_up_rows(reader, &definition.name)?;
         hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, given_up)));
     }
     Ok(hooks)

@@ -1,4 +1,4 @@
-//! Webhooks: deliver changes of events to other programs as signed CloudEvents over HTTP.
+//! Webhooks: deliver changes of events, rollouts and hosts to other programs as signed CloudEvents over HTTP.
 //!
 //! ```text
 //!   commit ─▶ history ─▶ runner: rows after the position ─▶ event_message ─▶ sender ─▶ receiver
@@ -16,6 +16,8 @@ mod event_message;
 mod filter;
 mod hook;
 mod keeper;
+mod message;
+mod metrics;
 mod receiver_url;
 mod record;
 mod rollout_message;
@@ -29,14 +31,17 @@ use std::time::Duration;
 use forewarn_engine::SubmitError;
 
 pub use filter::Filter;
-pub use hook::{Definition, Delivery, Hook, HookStatus};
+pub use hook::{Definition, Delivery, Hook, HookStatus, UndeliveredMessage};
 pub use keeper::{HookChange, NewHook, Webhooks};
+pub use metrics::WebhookMetrics;
 pub use receiver_url::ReceiverUrl;
 pub use secret::SigningSecret;
-pub use undelivered::{UNDELIVERED_MAX, UndeliveredMessage};
 
 /// Maximum number of webhooks. Each reads history on its own.
 pub const WEBHOOKS_MAX: usize = 32;
+
+/// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
+pub const UNDELIVERED_MAX: usize = 100;
 
 /// Maximum number of entries in one list of a filter.
 pub const FILTER_ENTRIES_MAX: usize = 100;

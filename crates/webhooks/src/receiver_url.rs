@@ -29,7 +29,7 @@ pub enum ReceiverScheme {
 impl ReceiverUrl {
     pub fn parse(text: &str) -> Result<ReceiverUrl, String> {
         if text.len() > URL_BYTES_MAX {
-            return Err(format!("the URL is longer than {URL_BYTES_MAX} characters"));
+            return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
         }
         let invalid = || "use a URL such as https://example.org/hook".to_owned();
         let uri: Uri = text.parse().map_err(|_| invalid())?;

@@ -1,20 +1,19 @@
-//! Webhooks as attachments of the region: the definition, the position (separately, because it changes often) and each
-//! given-up message.
+//! Webhooks as attachments of the region: the definition, the position (separately, because it changes often), each given-up
+//! message and the queue of those to resend.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use forewarn_api_types::WebhookTopic;
 use forewarn_core::{Guid, Timestamp};
-use forewarn_store::{Attachment, Owner, StoreError};
+use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, Reader, StoreError};
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
-use super::event_message::Message;
-use super::hook::HistoryPosition;
-use super::undelivered::UndeliveredMessage;
+use super::hook::{HistoryPosition, UndeliveredMessage, UndeliveredRows};
+use super::message::Message;
 use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
 /// Prefixes of attachment names.
@@ -213,6 +212,20 @@ fn check_version(version: u32) -> Result<(), StoreError> {
 
 fn wrong_version() -> StoreError {
     StoreError::Message("a webhook was stored by another version of Forewarn. Start that version.".to_owned())
+}
+
+/// Reads the rows of given-up messages from the store.
+pub fn read_given_up_rows(reader: &dyn Reader, name: &str) -> Result<UndeliveredRows, StoreError> {
+    let all = read_all_given_up(reader, name)?;
+    let resend = reader.attachment(Owner::Region, &resend_name(name))?;
+    let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| read_resend(&text))?;
+    Ok(UndeliveredRows { kept: all.iter().map(|message| message.row).collect(), resend })
+}
+
+/// Reads the given-up messages in the order of history.
+pub fn read_all_given_up(reader: &dyn Reader, name: &str) -> Result<Vec<UndeliveredMessage>, StoreError> {
+    let found = reader.attachments(Owner::Region, &given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
+    found.iter().map(|(_, text)| read_given_up(text)).collect()
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
-use forewarn_api_types::Time;
+use forewarn_api_types::{EventOutcome, Time};
 use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region, Request};
+use forewarn_render::{Convert, failure_reason, render_rollout};
 use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RequestKind, RolloutFact};
 use forewarn_wire::cloudevent::{self, Notification};
 use forewarn_wire::guid;
 use serde_json::{Map, Value, json};
 
-use super::event_message::Message;
-use crate::render::render_rollout;
+use super::message::Message;
 
 /// The message for a row, or None if the row is about something else.
 pub fn build_message(region: &Region, row: &HistoryRow) -> Option<Message> {
@@ -43,6 +43,8 @@ fn rollout_changed(region: &Region, row: &HistoryRow, fact: &RolloutFact) -> Opt
         ("steps", known.as_ref().map(|rollout| json!(rollout.steps.len()))),
         ("step", fact.step.map(|step| json!(step))),
         ("stepState", fact.step_state.map(|state| json!(state.as_str()))),
+        ("outcome", fact.failure.as_ref().map(|outcome| json!(Convert::<EventOutcome>::convert(outcome)))),
+        ("reason", fact.failure.as_ref().and_then(failure_reason).map(|reason| json!(reason))),
         ("host", fact.host.as_ref().map(|host| json!(host))),
         ("group", group.map(|group| json!(group))),
         ("updateDomain", fact.domain.map(|domain| json!(domain))),

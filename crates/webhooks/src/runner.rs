@@ -1,4 +1,4 @@
-//! The task of one webhook: reads history after its position, delivers messages in order, and saves the position.
+//! The tasks of webhooks. Each reads history after its position, delivers messages in order, and saves the position.
 //!
 //! ```text
 //!   resend queue ─▶ send each once, before new messages
@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 use forewarn_store::{HistoryQuery, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::event_message::{self, Message};
+use super::event_message;
 use super::hook::{Delivery, DeliveryFailure, Hook};
+use super::message::Message;
 use super::sender::SendError;
-use super::undelivered::{self, UndeliveredMessage};
-use super::{Definition, Webhooks};
+use super::undelivered;
+use super::{Definition, UndeliveredMessage, Webhooks};
 
 /// Rows that are read at once.
 const PAGE_ROWS: u32 = 100;
@@ -184,7 +186,7 @@ impl Runner {
                     UndeliveredMessage { row, message: message.clone(), at: failure.at, reason: failure.message };
                 match undelivered::give_up(&self.webhooks, &self.hook, given_up).await {
                     Ok(()) => {
-                        self.webhooks.metrics().webhook_given_up.inc();
+                        self.webhooks.metrics().given_up.inc();
                         tracing::warn!(webhook = definition.name, delivery = message.id, "gave up a delivery");
                         return DeliveryResult::GivenUp;
                     }
@@ -204,8 +206,8 @@ impl Runner {
         let metrics = self.webhooks.metrics();
         let sent = self.webhooks.sender().send(&definition.url, &definition.secret, message).await;
         match sent {
-            Ok(_) => metrics.webhook_deliveries.inc(),
-            Err(_) => metrics.webhook_failures.inc(),
+            Ok(_) => metrics.deliveries.inc(),
+            Err(_) => metrics.failures.inc(),
         };
         sent.map(drop).map_err(|error| self.record_failure(definition, message, &error))
     }
@@ -272,6 +274,25 @@ fn backoff(failures: u32, jitter: f64) -> Duration {
 
 fn random_jitter() -> f64 {
     f64::from(u32::from_le_bytes(forewarn_access::random_bytes())) / f64::from(u32::MAX)
+}
+
+impl Webhooks {
+    /// Gives every webhook its runner until the server stops.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let runners = TaskTracker::new();
+        loop {
+            for hook in self.list() {
+                if hook.claim_runner() {
+                    runners.spawn(Runner::new(self.clone(), hook).run(stop.clone()));
+                }
+            }
+            if stop.run_until_cancelled(self.wait_for_new_hook()).await.is_none() {
+                break;
+            }
+        }
+        runners.close();
+        runners.wait().await;
+    }
 }
 
 #[cfg(test)]

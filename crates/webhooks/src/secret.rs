@@ -47,7 +47,7 @@ impl SigningSecret {
 /// Redacted, so that secrets do not get into logs.
 impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
+        f.write_str("SigningSecret")
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     fn a_generated_secret_round_trips_and_its_debug_output_is_redacted() {
         let secret = SigningSecret::random();
         assert_eq!(SigningSecret::parse(&secret.reveal()).unwrap(), secret);
-        assert_eq!(format!("{secret:?}"), "Secret");
+        assert_eq!(format!("{secret:?}"), "SigningSecret");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::event_message::Message;
+use super::message::Message;
 use super::receiver_url::ReceiverScheme;
 use super::{ReceiverUrl, SigningSecret};
 use forewarn_access::{AuthoritiesError, SystemTls, tls};

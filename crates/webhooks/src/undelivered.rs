@@ -10,28 +10,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use forewarn_core::Timestamp;
-use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, StoreError};
+use forewarn_store::{Attachment, Owner, StoreError};
 
-use super::event_message::Message;
-use super::hook::{DeliveryFailure, Hook, UndeliveredRows};
+use super::hook::{Hook, UndeliveredMessage};
 use super::keeper::store_error;
-use super::{WebhookError, Webhooks, record};
+use super::{UNDELIVERED_MAX, WebhookError, Webhooks, record};
 use forewarn_engine::{AuditEntry, SubmitError};
-
-/// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
-pub const UNDELIVERED_MAX: usize = 100;
-const _: () = assert!(UNDELIVERED_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndeliveredMessage {
-    /// The row of history that it reports.
-    pub row: u64,
-    pub message: Message,
-    pub at: Timestamp,
-    /// Why it could not be delivered, as a sentence.
-    pub reason: String,
-}
 
 /// Gives up a message: first in the store, then in memory.
 pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: UndeliveredMessage) -> Result<(), SubmitError> {
@@ -110,31 +94,11 @@ async fn commit(webhooks: &Webhooks, hook: &Hook, attachments: Vec<Attachment>) 
     if webhooks.exists(hook) { webhooks.attach(attachments, None).await } else { Ok(()) }
 }
 
-/// Reads the rows of given-up messages from the store.
-pub(super) fn load(reader: &dyn forewarn_store::Reader, name: &str) -> Result<UndeliveredRows, StoreError> {
-    let all = read_all(reader, name)?;
-    let resend = reader.attachment(Owner::Region, &record::resend_name(name))?;
-    let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| record::read_resend(&text))?;
-    Ok(UndeliveredRows { kept: all.iter().map(|message| message.row).collect(), resend })
-}
-
-fn read_all(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Vec<UndeliveredMessage>, StoreError> {
-    let found = reader.attachments(Owner::Region, &record::given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
-    found.iter().map(|(_, text)| record::read_given_up(text)).collect()
-}
-
-impl UndeliveredMessage {
-    /// The same message after another failed attempt.
-    pub fn with_failure(self, failure: DeliveryFailure) -> UndeliveredMessage {
-        UndeliveredMessage { at: failure.at, reason: failure.message, ..self }
-    }
-}
-
 impl Webhooks {
     /// The given-up messages in the order of history.
     pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<UndeliveredMessage>, WebhookError> {
         let name = hook.definition().name.clone();
-        self.engine().read(move |reader| read_all(reader, &name)).await.map_err(store_error)
+        self.engine().read(move |reader| record::read_all_given_up(reader, &name)).await.map_err(store_error)
     }
 
     /// Queues messages for resending, all of them if no IDs are given. Returns their number.

@@ -6,11 +6,11 @@ use forewarn_api_types::{AdvanceClock, Clock, ClockMode, SetClock, TIME_SECS_MAX
 use forewarn_core::Timestamp;
 use forewarn_engine::ClockKind;
 use forewarn_engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
+use forewarn_render::Convert;
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
-use crate::convert::Convert;
 use crate::deadline::next_deadline;
 use crate::error::{ApiError, ErrorCode};
 

@@ -4,9 +4,9 @@ use forewarn_access::HostAccess;
 use forewarn_api_types::{HostToken, JoinResponse, NewJoin, ResourceName};
 use forewarn_core::{Command, Name};
 use forewarn_engine::{AuditEntry, Bundle};
+use forewarn_render::Convert;
 
 use crate::action::Action;
-use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::{Actions, HostEnrollment, Service};
 

@@ -3,13 +3,13 @@
 use forewarn_api_types::Event;
 use forewarn_core::settings::APPROVALS_MAX;
 use forewarn_core::{ApprovalScope, Approver, Command, EventId, Rejection};
+use forewarn_render::render_event;
 use forewarn_wire::guid;
 
 use crate::Actions;
 use crate::action::Action;
 use crate::error::ApiError;
 use crate::names::find_event;
-use crate::render::render_event;
 
 impl Actions {
     /// Approves events of a part of the region, all or none.

@@ -15,7 +15,7 @@ use crate::action::Action;
 use crate::error::{ApiError, ErrorCode};
 use crate::fault_keeper::AddFaultError;
 use crate::names;
-use crate::render::render_fault;
+use crate::render_fault::render_fault;
 
 const _: () = assert!(FAULT_DELAY_MAX.as_secs() == DELAY_MAX.as_secs());
 const _: () = assert!(FAULT_RETRY_AFTER_SECS_MAX == RETRY_AFTER_SECS_MAX);

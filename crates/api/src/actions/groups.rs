@@ -7,13 +7,13 @@ use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Region, Request};
 use forewarn_engine::SubmitResult;
+use forewarn_render::{Convert, render_group};
 
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
-use crate::convert::{Convert, home_or_default};
 use crate::error::{ApiError, ErrorCode};
+use crate::into_core::home_or_default;
 use crate::names::{GroupTarget, GroupType};
-use crate::render::render_group;
 
 /// The two kinds of groups whose machines are registered one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

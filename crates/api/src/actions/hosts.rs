@@ -9,13 +9,12 @@ use forewarn_api_types::{
 };
 use forewarn_core as core;
 use forewarn_core::{Command, DrainPlan, Name, Request, Target};
+use forewarn_render::{Convert, render_host, render_owners, render_wait};
 
 use crate::Actions;
 use crate::action::Action;
-use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::names::find_host;
-use crate::render::{render_host, render_owners, render_wait};
 
 /// Whether a request created the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,14 +12,14 @@ use forewarn_core::{
     AddressRequest, Command, Guid, MachineId, Name, NewMachine as NewCoreMachine, NewMembership, Region, Request,
     Target,
 };
+use forewarn_render::{Convert, render_machine};
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
-use crate::convert::{Convert, core_addresses, home_or_default, merge_details, terminate_profile};
 use crate::error::{ApiError, ErrorCode};
+use crate::into_core::{core_addresses, home_or_default, merge_details, terminate_profile};
 use crate::names::{self, GroupType, MachineTarget};
-use crate::render::render_machine;
 
 impl Actions {
     pub async fn register_machine(&self, new: NewMachine) -> Result<Machine, ApiError> {

@@ -6,11 +6,11 @@ use forewarn_api_types::{
     MaintenanceCause, MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, Operation, Time,
 };
 use forewarn_core::{Name, Plan, Region, Request, Target, current_or_next};
+use forewarn_render::Convert;
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
-use crate::convert::Convert;
 use crate::error::ApiError;
 use crate::{names, windows};
 

@@ -29,6 +29,7 @@ pub use maintenance::build_plan;
 pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 
 use forewarn_core::{Answer, Command, Guid, Rejection, Request};
+use forewarn_render::render_operation;
 use forewarn_store::{Attachment, Owner};
 
 use super::Actions;
@@ -38,7 +39,6 @@ use super::error::{ApiError, ErrorCode};
 use super::guard::check_role;
 use super::history::read_store;
 use super::idempotency::DELETION_ATTACHMENT;
-use super::render::render_operation;
 use forewarn_access::{Role, random_guid};
 use forewarn_api_types::Operation;
 use forewarn_engine::{AuditEntry, Bundle, CommittedBundle, SubmitResult};

@@ -5,11 +5,11 @@ use forewarn_core::settings::APPROVALS_MAX;
 use forewarn_core::{
     ApprovalScope, Approver, Command, EventId, OperationId, OperationState, Region, Rejection, Status,
 };
+use forewarn_render::render_whole_operation;
 
 use crate::Actions;
 use crate::action::Action;
 use crate::error::ApiError;
-use crate::render::render_whole_operation;
 
 impl Actions {
     /// Cancels the part of an operation that has not started.

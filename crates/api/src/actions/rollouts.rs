@@ -1,17 +1,19 @@
-//! Starts, previews, pauses, resumes and stops rollouts.
+//! Starts, previews, pauses, resumes and stops rollouts, and repeats their failed steps.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use forewarn_api_types::{NewRollout, PauseOptions, Rollout, RolloutPreview, RolloutType};
+use forewarn_api_types::{NewRollout, PauseOptions, Rollout, RolloutPreview, RolloutType, StepSelection};
 use forewarn_core as core;
-use forewarn_core::{Command, Guid, Name, Region, RolloutAction, RolloutId, RolloutPlan, RolloutTargets, Timestamp};
+use forewarn_core::{
+    Command, Guid, Name, Region, RolloutAction, RolloutId, RolloutPlan, RolloutTargets, StepTarget, Timestamp,
+};
+use forewarn_render::{Convert, render_rollout, render_rollout_preview};
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
-use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
-use crate::render::{render_rollout, render_rollout_preview};
 use crate::{names, windows};
 use forewarn_engine::SubmitError;
 
@@ -61,6 +63,15 @@ impl Actions {
         self.change_rollout(command, rollout, permit.note(rollout.to_string())).await
     }
 
+    pub async fn retry_steps(&self, id: &str, steps: StepSelection) -> Result<Rollout, ApiError> {
+        let permit = self.permit(Action::RetrySteps)?;
+        let snapshot = self.engine().snapshot();
+        let rollout = names::find_rollout(&snapshot.region, id)?;
+        let steps = resolve_steps(&snapshot.region, rollout, &steps)?;
+        let note = permit.note(rollout.to_string()).with(json!({ "steps": steps.len() }));
+        self.change_rollout(Command::RetrySteps { rollout, operation: self.new_id(), steps }, rollout, note).await
+    }
+
     async fn change_rollout(&self, command: Command, id: RolloutId, note: AuditNote) -> Result<Rollout, ApiError> {
         let done = self.submit(command, note).await?;
         let region = &done.snapshot.region;
@@ -107,6 +118,36 @@ fn resolve_targets(new: &NewRollout, region: &Region) -> Result<RolloutTargets, 
             "Set exactly one of 'hosts', 'hostLabel', 'groups' and 'machines', with at least one name.",
         )),
     }
+}
+
+/// The targets of the selected steps. Empty: all failed steps.
+fn resolve_steps(region: &Region, rollout: RolloutId, selected: &StepSelection) -> Result<Vec<StepTarget>, ApiError> {
+    if selected.group.is_some() && selected.update_domains.is_empty() {
+        return Err(ApiError::field("updateDomains", "must name the update domains of the group"));
+    }
+    let steps = region.rollout(rollout).map_or(&[][..], |rollout| &rollout.steps);
+    let unknown = |step: String| ApiError::from(core::Rejection::NotAStep { step: step.into(), rollout });
+    let hosts = selected.hosts.iter().map(|name| Ok(StepTarget::Host(names::find_host(region, name)?)));
+    let machine = |name: &String| Ok(StepTarget::Machine(names::find_machine(region, name, None)?.id));
+    let numbered = selected.steps.iter().map(|number| {
+        steps.get(*number).map(|step| step.target.clone()).ok_or_else(|| unknown(format!("step {number}")))
+    });
+    let group = selected.group.as_ref().map(|name| names::find_any_group(region, name)).transpose()?;
+    let domains = selected.update_domains.iter().map(|number| u32::try_from(number.0).unwrap_or(u32::MAX));
+    let domains = domains.map(|domain| match &group {
+        Some(group) => Ok(StepTarget::Domain { group: group.id, domain }),
+        None => find_domain(steps, domain)?.ok_or_else(|| unknown(format!("update domain {domain}"))),
+    });
+    hosts.chain(selected.machines.iter().map(machine)).chain(numbered).chain(domains).collect()
+}
+
+/// The target of the only step over an update domain with this number.
+fn find_domain(steps: &[core::RolloutStep], domain: u32) -> Result<Option<StepTarget>, ApiError> {
+    let targets = steps.iter().map(|step| &step.target).filter(|target| target.domain() == Some(domain));
+    let mut targets: BTreeSet<&StepTarget> = targets.collect();
+    let found = targets.pop_first().cloned();
+    let ambiguous = ApiError::field("group", "must name the group of the update domains");
+    if targets.is_empty() { Ok(found) } else { Err(ambiguous) }
 }
 
 fn find_labeled_hosts(region: &Region, label: &str) -> Result<Vec<Name>, ApiError> {

@@ -10,16 +10,16 @@ use forewarn_api_types::{
 };
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, MachineId, Name, NewGroupKind, Region, Request, Scale};
+use forewarn_render::{Convert, render_events_of, render_operation, render_owners, render_scale_set};
 use serde_json::json;
 
 use super::groups::new_group;
 use crate::Actions;
 use crate::action::Action;
-use crate::convert::{Convert, merge_details, terminate_profile};
 use crate::dry_run::Execution;
 use crate::error::ApiError;
+use crate::into_core::{merge_details, terminate_profile};
 use crate::names::{self, GroupTarget, GroupType, scale_set_of};
-use crate::render::{render_events_of, render_operation, render_owners, render_scale_set};
 
 /// Default maximum of instances in one placement group of a Uniform set.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;

@@ -8,15 +8,15 @@ use forewarn_api_types::{
     EventStage, EventType, NewWebhook, Nullable, Resend, Resent, ResourceName, Webhook, WebhookChange, WebhookFailure,
     WebhookSecret, WebhookState, WebhookTest, WebhookTopic, WebhookUrl,
 };
+use forewarn_render::Convert;
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
-use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
-use crate::webhooks::{
+use forewarn_webhooks::{
     Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT, RETRY_MAX,
     ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
 };

@@ -19,10 +19,10 @@ use forewarn_api_types::{GroupHandlers, HandlerHealth};
 use forewarn_core::{Group, MachineId, Region, Timestamp};
 use forewarn_engine::{Bundle, Engine};
 use forewarn_metadata::EndpointState;
+use forewarn_render::Convert;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, Reader, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::convert::Convert;
 pub use record::HandlerRecord;
 use record::HandlerState;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forewarn_api::webhooks::Webhooks;
+use forewarn_webhooks::Webhooks;
 use tokio_util::sync::CancellationToken;
 
 use super::Cluster;

@@ -1,0 +1,19 @@
+//! Counters of deliveries.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+
+#[derive(Debug, Default)]
+pub struct WebhookMetrics {
+    pub(crate) deliveries: Counter,
+    pub(crate) failures: Counter,
+    pub(crate) given_up: Counter,
+}
+
+impl WebhookMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("webhook_deliveries", "Accepted webhook deliveries", self.deliveries.clone());
+        registry.register("webhook_failures", "Failed webhook delivery attempts", self.failures.clone());
+        registry.register("webhook_given_up", "Webhook deliveries given up", self.given_up.clone());
+    }
+}
