@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use forewarn_api::WEBHOOK_RETRY_MAX;
 use forewarn_api_client::moment;
 use forewarn_api_types::nearest::find_nearest;
 pub use forewarn_api_types::span::{format_span, parse_span};
 use forewarn_api_types::{FAULT_STATUSES, Word};
 use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
+use forewarn_webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 /// One of the words of the API, in any case.
 pub fn word<T: Word>() -> impl TypedValueParser<Value = T> {
@@ -33,7 +33,8 @@ pub fn terminate_timeout(text: &str) -> Result<String, String> {
     if let Ok(minutes) = text.parse::<u32>() {
         return Ok(format!("PT{minutes}M"));
     }
-    let seconds = whole_seconds(text).map_err(|_| "5 to 15 minutes, as a number or such as 7m30s")?;
+    let seconds =
+        whole_seconds(text).map_err(|_| "5 to 15 minutes, as a number of minutes or a duration such as 7m30s")?;
     Ok(format!("PT{seconds}S"))
 }
 

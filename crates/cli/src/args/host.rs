@@ -40,7 +40,8 @@ pub enum ManageHostCommand {
     Import(ImportArgs),
     /// Stop draining a host, or make a drained host available again.
     Undrain(HostName),
-    /// Make a failed host available again. Machines that are left on the host are listed, but neither adopted nor deleted.
+    /// Make a failed or drained host available again, or cancel its drain. Machines that are left on the host are listed, but
+    /// neither adopted nor deleted.
     Activate(HostName),
     /// Create a token for a host to join; works once, within an hour.
     Token(HostName),
@@ -153,7 +154,7 @@ pub struct DrainArgs {
     /// Maximum number of unavailable machines in each group [default: one update domain].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub max_unavailable: Option<u32>,
-    /// Notice period, at least 15 minutes; such as 1h.
+    /// Notice period of at least 15 minutes, such as 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds)]
     pub notice: Option<u64>,
     /// Restart machines that cannot move while they run, instead of moving them.

@@ -56,7 +56,7 @@ pub use observe::{RequestsArgs, WaitArgs, WaitStatus};
 pub use operation::{OperationCommand, OperationFilterArgs};
 pub use portal::PortalArgs;
 pub use properties::{DetailArgs, PolicyArgs, TerminateChange};
-pub use rollout::{RolloutArgs, RolloutCommand, RolloutId};
+pub use rollout::{RetryArgs, RolloutArgs, RolloutCommand, RolloutId};
 pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
@@ -278,6 +278,28 @@ mod tests {
         let mut command = command_line();
         command.build();
         command.get_subcommands().for_each(check_help);
+    }
+
+    #[test]
+    fn the_option_group_has_one_meaning() {
+        let mut command = command_line();
+        command.build();
+        let mut found = Vec::new();
+        find_group_options(&command, &mut found);
+        let set = |command: &str| (format!("forewarn {command}"), "set".to_owned());
+        assert_eq!(found, ["maintenance start", "rollout start", "rollout retry", "operation list"].map(set));
+    }
+
+    /// The commands that accept `--group`, with the option that it stands for.
+    fn find_group_options(command: &clap::Command, found: &mut Vec<(String, String)>) {
+        for arg in command.get_arguments() {
+            let aliases = arg.get_all_aliases().unwrap_or_default();
+            let long = arg.get_long().unwrap_or_default();
+            if long == "group" || aliases.contains(&"group") {
+                found.push((command.get_bin_name().unwrap_or_default().to_owned(), long.to_owned()));
+            }
+        }
+        command.get_subcommands().for_each(|command| find_group_options(command, found));
     }
 
     fn check_help(command: &clap::Command) {

@@ -53,7 +53,7 @@ pub struct TerminateChange {
     /// Enable the terminate notification; without one, deletions happen at once.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub enable_terminate_notification: Option<bool>,
-    /// Notice period for deletions: 5 to 15 minutes, as a number or such as 7m30s.
+    /// Notice period for deletions: 5 to 15 minutes, as a number of minutes or a duration such as 7m30s.
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
 }

@@ -24,6 +24,13 @@ pub enum RolloutCommand {
     },
     /// Continue a paused rollout.
     Resume(RolloutId),
+    /// Retry failed steps of a rollout after its pending steps [default: all failed steps].
+    Retry {
+        #[command(flatten)]
+        rollout: RolloutId,
+        #[command(flatten)]
+        steps: RetryArgs,
+    },
     /// Stop a rollout: scheduled events are canceled, started events finish.
     Stop(RolloutId),
     /// Watch a rollout until it has finished.
@@ -35,6 +42,22 @@ pub struct RolloutId {
     /// Rollout ID, or the first characters of it.
     #[arg(value_name = "ID")]
     pub id: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RetryArgs {
+    /// Hosts whose step failed; repeatable.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["vm", "set", "update_domain"])]
+    pub host: Vec<String>,
+    /// Machines whose step failed: NAME, GROUP/NAME or vmId; repeatable.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["set", "update_domain"])]
+    pub vm: Vec<String>,
+    /// Availability set, cloud service or scale set of the update domains.
+    #[arg(long, value_name = "NAME", alias = "group", requires = "update_domain")]
+    pub set: Option<String>,
+    /// Update domains whose step failed; repeatable.
+    #[arg(long, value_name = "N", num_args = 1.., value_parser = parse::count)]
+    pub update_domain: Vec<u32>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -51,11 +51,11 @@ pub enum VmCommand {
     Stop {
         #[command(flatten)]
         vm: ResourceName,
-        /// Also release the host.
+        /// Also remove the machine from its host.
         #[arg(long)]
         deallocate: bool,
     },
-    /// Stop a machine and release its host.
+    /// Stop a machine and remove it from its host.
     Deallocate(ResourceName),
 }
 
@@ -156,7 +156,7 @@ pub struct CreateVmArgs {
     /// Effect of an eviction.
     #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = parse::word::<MachineEvictionPolicy>())]
     pub eviction_policy: Option<MachineEvictionPolicy>,
-    /// Notice period for deletion: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
+    /// Notice period for deletion: 5 to 15 minutes, as a number of minutes or a duration such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
     /// Notice period for deletion as a duration; a plain number is seconds.

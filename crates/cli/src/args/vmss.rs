@@ -71,7 +71,7 @@ pub enum VmssCommand {
     Start(InstancePowerArgs),
     /// Stop instances; all of them unless IDs are given.
     Stop(InstancePowerArgs),
-    /// Stop instances and release their hosts; all of them unless IDs are given.
+    /// Stop instances and remove them from their hosts; all of them unless IDs are given.
     Deallocate(InstancePowerArgs),
 }
 
@@ -144,7 +144,7 @@ pub struct CreateSetArgs {
     /// Effect of an eviction.
     #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = parse::word::<MachineEvictionPolicy>())]
     pub eviction_policy: Option<MachineEvictionPolicy>,
-    /// Notice period for deletions: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
+    /// Notice period for deletions: 5 to 15 minutes, as a number of minutes or a duration such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
     /// Zones to spread instances over.

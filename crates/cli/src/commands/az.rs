@@ -98,7 +98,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     write_all(&dir, &server, &account)?;
     if args.dir.is_none() && !dir.starts_with(std::path::absolute(&data).unwrap_or(data)) {
         output::print_stderr(&format!(
-            "The data directory belongs to another server, so the az configuration is in {}. Delete it with the server.",
+            "The data directory belongs to another server, so the az configuration is in {}. Delete that directory when you delete the server.",
             dir.display()
         ));
     }
@@ -141,7 +141,9 @@ fn authority(api: &Api) -> Result<Option<String>, Failure> {
 
 fn no_authority() -> Failure {
     Failure::Refused(
-        "the server has no certificate authority: it has no https listener, or uses a certificate of its own".into(),
+        "the server has no certificate authority: it has no https listener, or its certificate was set with \
+         --management-tls-cert"
+            .into(),
     )
 }
 

@@ -60,6 +60,9 @@ fn require(contexts: &Contexts, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let names: Vec<&str> = contexts.contexts.iter().map(|context| context.name.as_str()).collect();
-    let known = if names.is_empty() { "there are none".into() } else { format!("there are: {}", names.join(", ")) };
-    Err(Failure::Usage(format!("there is no context {name:?}; {known}")))
+    let known = match names.is_empty() {
+        true => "no contexts exist; create one with `forewarn login URL`".into(),
+        false => format!("use one of {}", names.join(", ")),
+    };
+    Err(Failure::Usage(format!("unknown context '{name}': {known}")))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use forewarn_api_types::{
     DrainPreview, EmptyBody, Host, HostChange, HostPhase, HostToken, NewDrain, Nullable, Number, Operation,
-    ResourceName, Text,
+    ResourceName, Text, count_of,
 };
 
 use super::vm::fail;
@@ -147,13 +147,18 @@ fn describe_token(token: &HostToken) -> Vec<String> {
 fn describe_activated(host: &Host) -> Vec<String> {
     let left = match host.machine_count {
         0 => String::new(),
-        count => format!(" with {count} machines: {}", client::join_few(&host.machines)),
+        count => format!(
+            " with {}: {}",
+            count_of(usize::try_from(count).unwrap_or(usize::MAX), "machine"),
+            client::join_few(&host.machines)
+        ),
     };
     single_line(format!("Host {} is {}{left}", host.name, host.state))
 }
 
 fn facts(host: &Host) -> Vec<(&'static str, String)> {
     let mut lines = vec![("name", host.name.clone()), ("state", describe_state(host)), ("pool", host.pool.clone())];
+    lines.extend(host.fenced.as_ref().map(|fenced| ("fenced", format!("by {} at {}", fenced.by, fenced.at))));
     let labels: Vec<String> = host.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if !labels.is_empty() {
         lines.push(("labels", labels.join(", ")));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forewarn_api_types::count_of;
 use forewarn_connect::{Trust, parse_servers};
 use forewarn_host::doctor::{Facts, Verdict, examine};
 use forewarn_host::{
@@ -22,7 +23,8 @@ pub fn join(connection: &Connection, args: &HostJoinArgs) -> Result<(), Failure>
     let servers = parse_servers(&args.server)?;
     let token = connection.token.clone().ok_or_else(|| {
         Failure::Usage(
-            "a join token is required: pass the one that `forewarn host token NAME` printed with --token".into(),
+            "a join token is required: run `forewarn host token NAME` on the server, and pass the token with --token"
+                .into(),
         )
     })?;
     let dir = data(connection, &ConfigFile::default());
@@ -152,7 +154,7 @@ pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure
     output::print_table(&["CHECK", "RESULT", "DETAIL", "FIX"], &rows.collect::<Vec<_>>(), "")?;
     match findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count() {
         0 => Ok(()),
-        count => Err(Failure::Failed(format!("{count} checks failed"))),
+        count => Err(Failure::Failed(format!("{} failed", count_of(count, "check")))),
     }
 }
 

@@ -49,7 +49,7 @@ pub fn find_authority(server: &str, args: &LoginArgs) -> Result<Option<String>, 
     let offered = Api::without_token(server, &Trust::Anyone)?.text(&Call::path("/ca.pem"))?;
     let offered = offered.ok_or_else(|| {
         Failure::Refused(format!(
-            "the certificate of {server} is not trusted, and the server has no authority of its own; name its authority with --ca"
+            "the certificate of {server} is not trusted, and the server has no authority of its own; pass the certificate of its authority with --ca"
         ))
     })?;
     confirm(server, &fingerprint(&offered)?, args.fingerprint.as_deref())?;
@@ -69,7 +69,7 @@ fn confirm(server: &str, found: &str, expected: Option<&str>) -> Result<(), Fail
     let check = "run `forewarn ca fingerprint` on the server to compare";
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::Usage(format!(
-            "the authority of {server} is not known; its fingerprint is {found}; {check}, then pass it with --fingerprint"
+            "the authority of {server} is not trusted; its fingerprint is {found}; {check}, then pass it with --fingerprint"
         )));
     }
     output::print_stderr(&format!(

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use forewarn_api_client::moment;
 use forewarn_api_types::{
-    Clock, ConflictingOperation, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase,
-    RolloutPreview, RolloutStep, RolloutStepPhase, Text, Time, count_of,
+    Clock, ConflictingOperation, EmptyBody, EventOutcome, HistoryRow, NewRollout, Number, PauseOptions, ResourceName,
+    Rollout, RolloutPhase, RolloutPreview, RolloutStep, RolloutStepPhase, StepSelection, Text, Time, count_of,
 };
 use serde_json::Value;
 
 use super::single_line;
-use crate::args::{Output, RolloutArgs, RolloutCommand, RolloutId};
+use crate::args::{Output, RetryArgs, RolloutArgs, RolloutCommand, RolloutId};
 use crate::client::{Api, Call, Change, Changes, clock_advice, format_time, join_few};
 use crate::decode::decode;
 use crate::failure::Failure;
@@ -30,6 +30,7 @@ pub fn run(api: &Api, command: &RolloutCommand, output: Output) -> Result<(), Fa
             show(&api.post(&verb(rollout, "pause"), &PauseOptions { now: *now })?, output)
         }
         RolloutCommand::Resume(rollout) => show(&api.post(&verb(rollout, "resume"), &EmptyBody {})?, output),
+        RolloutCommand::Retry { rollout, steps } => retry(api, rollout, steps, output),
         RolloutCommand::Stop(rollout) => show(&api.post(&verb(rollout, "stop"), &EmptyBody {})?, output),
         RolloutCommand::Watch(rollout) => {
             let found: Rollout = decode(&api.get(&one(rollout))?)?;
@@ -44,6 +45,17 @@ fn one(rollout: &RolloutId) -> Call {
 
 fn verb(rollout: &RolloutId, verb: &str) -> Call {
     Call::api(&["rollouts", &rollout.id, verb])
+}
+
+fn retry(api: &Api, rollout: &RolloutId, steps: &RetryArgs, output: Output) -> Result<(), Failure> {
+    let selection = StepSelection {
+        steps: Vec::new(),
+        hosts: steps.host.clone(),
+        machines: steps.vm.clone(),
+        group: steps.set.clone(),
+        update_domains: steps.update_domain.iter().map(|domain| Number(u64::from(*domain))).collect(),
+    };
+    show(&api.post(&verb(rollout, "retry").creates_events(), &selection)?, output)
 }
 
 fn start(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
@@ -193,7 +205,7 @@ fn print_changed_steps(rollout: &Rollout, shown: &mut Vec<RolloutStepPhase>) -> 
         let before = shown.get(number).copied().unwrap_or(RolloutStepPhase::Pending);
         if step.state != before {
             let at = step.ended.or(step.started).map_or(String::new(), |at| format!("{}  ", format_time(at)));
-            output::print_line(&output::escape(&format!("{at}{}: {}", name_step(step), describe_step(step.state))))?;
+            output::print_line(&output::escape(&format!("{at}{}: {}", name_step(step), describe_step(step))))?;
         }
     }
     *shown = rollout.steps.iter().map(|step| step.state).collect();
@@ -247,19 +259,26 @@ fn describe_progress(rollout: &Rollout) -> String {
     format!("{}: {ended} of {} steps{wait}", rollout.state, rollout.steps.len())
 }
 
-fn describe_step(state: RolloutStepPhase) -> &'static str {
-    match state {
+fn describe_step(step: &RolloutStep) -> String {
+    let text = match step.state {
         RolloutStepPhase::Pending => "announced again later",
         RolloutStepPhase::InProgress => "in progress",
         RolloutStepPhase::Succeeded => "succeeded",
-        RolloutStepPhase::Failed => "failed",
+        RolloutStepPhase::Failed => return describe_failure("failed", step),
         RolloutStepPhase::Skipped => "skipped, no machines",
         RolloutStepPhase::Canceled => "canceled",
         RolloutStepPhase::Unknown(word) => word.as_str(),
-    }
+    };
+    text.to_owned()
 }
 
+/// The target of a step: `h1`, or `h1 (retry)`.
 fn name_step(step: &RolloutStep) -> String {
+    let target = name_target(step);
+    if step.repeats.is_some() { format!("{target} (retry)") } else { target }
+}
+
+fn name_target(step: &RolloutStep) -> String {
     match (step.host.as_ref().or(step.machine.as_ref()), &step.group, step.update_domain) {
         (Some(name), _, _) => name.clone(),
         (None, None, Some(domain)) if !step.machines.is_empty() => {
@@ -320,7 +339,7 @@ fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
             let waiting = join_few(&step.waiting_machines);
             vec![
                 Cell::new(name_step(step)),
-                state_cell(step.state),
+                state_cell(step),
                 time(step.started, step.expected_start),
                 time(step.ended, step.expected_end),
                 Cell::new(waiting),
@@ -330,9 +349,16 @@ fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
     output::print_table(&["STEP", "STATE", "STARTED", "ENDED", "WAITING MACHINES"], &rows, "There are no steps.")
 }
 
-fn state_cell(state: RolloutStepPhase) -> Cell {
+/// A word for the failure of a step, with its reason: `Failed: HostFailed`.
+fn describe_failure(word: &str, step: &RolloutStep) -> String {
+    let reason = step.reason.as_deref().or(step.outcome.filter(|it| *it != EventOutcome::Failed).map(|it| it.as_str()));
+    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+}
+
+fn state_cell(step: &RolloutStep) -> Cell {
+    let state = step.state;
     match state {
-        RolloutStepPhase::Failed => Cell::colored(state.as_str(), Color::Red),
+        RolloutStepPhase::Failed => Cell::colored(describe_failure(state.as_str(), step), Color::Red),
         RolloutStepPhase::InProgress => Cell::colored(state.as_str(), Color::Yellow),
         RolloutStepPhase::Pending
         | RolloutStepPhase::Succeeded

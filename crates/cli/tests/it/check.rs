@@ -208,6 +208,7 @@ fn reports_are_written_as_json_and_junit_xml() {
     let out = check(&format!("-o json --only someone-else --junit {}", junit.display()), "approves-others", 4, &[]);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&report[0]["case"], &report[0]["verdict"]), (&"someone-else".into(), &"FAILED".into()), "{report:#}");
+    assert!(report[0]["seenAfterMilliseconds"].is_u64(), "{report:#}");
     let xml = std::fs::read_to_string(junit).unwrap();
     assert!(
         xml.contains("<failure message=\"approved another machine&apos;s Reboot\"/>")

@@ -53,7 +53,10 @@ fn the_transcripts_in_scenarios_md_are_true() {
 #[test]
 fn the_transcripts_in_the_readme_are_true() {
     let server = Server::start();
-    transcript::run("README.md", &document("README.md"), &server);
+    let readme = document("README.md");
+    transcript::run("README.md", &readme, &server);
+    let example = readme.lines().find(|line| line.starts_with("forewarn run ")).expect("an example of run");
+    assert!(example.contains("--notice-scale 60"), "its event would start after 15 minutes: {example}");
 }
 
 #[test]

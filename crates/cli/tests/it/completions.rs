@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{FOREWARN, Server, clean_command, text};
+use crate::terminal::Terminal;
 use forewarn_test_support::{Need, can_run};
 
 /// The completions that bash offers for these words, the last of which can be incomplete.
@@ -25,8 +26,8 @@ fn completed_in(variables: &[(&str, &str)], words: &[&str]) -> BTreeSet<String> 
     output.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// The output of a shell that has the environment of `clean_command`.
-fn run_shell(shell: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+/// A shell that has the environment of `clean_command`.
+fn clean_shell(shell: &str) -> Command {
     let mut command = Command::new(shell);
     for (name, value) in clean_command().get_envs() {
         match value {
@@ -34,7 +35,11 @@ fn run_shell(shell: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Str
             None => command.env_remove(name),
         };
     }
-    let output = command.args(arguments).envs(variables.iter().copied()).output().unwrap();
+    command
+}
+
+fn run_shell(shell: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = clean_shell(shell).args(arguments).envs(variables.iter().copied()).output().unwrap();
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
@@ -89,6 +94,30 @@ fn bash_completes_names_and_ids_from_the_server() {
     let typed = format!("forewarn vm --server {address} restart web_0");
     let typed: Vec<&str> = typed.split(' ').collect();
     assert_eq!(completed_in(&[("FOREWARN_SERVER", "http://127.0.0.1:9")], &typed), ["web_0".to_owned()].into());
+}
+
+#[test]
+fn tab_completes_names_in_an_interactive_bash() {
+    let server = Server::start();
+    for name in ["web_alpha", "web_beta"] {
+        assert!(server.run(&format!("vm create {name} --no-address")).status.success());
+    }
+    let directory = Path::new(FOREWARN).parent().unwrap().display();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap());
+    let mut bash = clean_shell("bash");
+    bash.args(["--norc", "--noprofile", "-i"]).env("PATH", path).env("FOREWARN_SERVER", &server.management);
+    bash.env("PS1", "ready> ").env("TERM", "dumb");
+    let mut bash = Terminal::start(bash);
+    bash.until("ready> ");
+    bash.press("source <(forewarn completions bash)\n");
+    bash.until("ready> ");
+    bash.press("forewarn vm restart web_a\t");
+    bash.until("web_alpha ");
+    // Ctrl-U clears the line.
+    bash.press("\x15forewarn vm restart web_\t\t");
+    bash.until("web_alpha  web_beta");
+    bash.press("\x15exit 0\n");
+    assert_eq!(bash.exit_code(), Some(0));
 }
 
 #[test]

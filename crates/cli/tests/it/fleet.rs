@@ -246,8 +246,15 @@ fn a_host_is_drained_and_activated() {
     check(&server, "host show h2", 0, "…\nmachines  db", "");
     check(&server, "host undrain h1", 0, "Host h1 is Active", "");
     check(&server, "host fail h2 --fenced", 0, "Host h2 is Failed; its machines are stopped", "");
+    check(
+        &server,
+        "host show h2",
+        0,
+        "name      h2\nstate     Failed\npool      spare\nfenced    by [..] at [..]\n…",
+        "",
+    );
     check(&server, "vm show db", 0, "…\npower[..]Stopped\n…", "");
-    check(&server, "host activate h2", 0, "Host h2 is Active with 1 machines: db", "");
+    check(&server, "host activate h2", 0, "Host h2 is Active with 1 machine: db", "");
 }
 
 #[test]
@@ -318,6 +325,41 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         "STEP  STATE      [..]\nb     Succeeded  [..]\na     Succeeded  [..]\n…",
         "",
     );
+    let start = "rollout start --host h1 h2 --type Reboot --max-failures 1 --pause 1h --no-wait";
+    check(&server, start, 0, "Started rollout [..]", "");
+    let id = json(&server, "rollout list")[0]["id"].as_str().expect("an ID").to_owned();
+    check(&server, "host fail h1 --fenced", 0, "Host h1 is Failed; its machines are stopped", "");
+    let failed =
+        "…\nfailures      1 of at most 1\n\nSTEP  STATE[..]\nh1    Failed: HostFailed  [..]\nh2    Pending[..]";
+    check(&server, &format!("rollout show {id}"), 0, failed, "");
+    let not_failed = "forewarn: The step 'h2' is Pending. Only a failed step can be retried[..]";
+    check(&server, &format!("rollout retry {id} --host h2"), 1, "", not_failed);
+    check(
+        &server,
+        &format!("rollout retry {id} --host h1 --update-domain 1"),
+        2,
+        "",
+        "error: the argument '--host[..]cannot be used with[..]\n…",
+    );
+    check(
+        &server,
+        &format!("rollout retry {id} --set web"),
+        2,
+        "",
+        "error: the following required arguments[..]\n  --update-domain[..]\n…",
+    );
+    let repeated = "…\nh1 [..]Failed: HostFailed  [..]\nh2 [..]Pending[..]\nh1 (retry)  Pending[..]";
+    check(&server, &format!("rollout retry {} --host h1", &id[..8]), 0, repeated, "");
+    check(
+        &server,
+        &format!("rollout retry {id}"),
+        1,
+        "",
+        "forewarn: Rollout [..] has no failed steps left to retry.[..]",
+    );
+    assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][2]["repeats"], 0);
+    check(&server, &format!("rollout stop {id}"), 0, "…", "");
+    check(&server, &format!("rollout retry {id}"), 1, "", "forewarn: Rollout [..] has ended. [..]");
     check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");
 }
 

@@ -113,7 +113,7 @@ fn the_token_can_come_from_standard_input_and_the_authority_from_a_file() {
 fn nothing_is_saved_unless_server_and_token_are_good() {
     let (remote, other) = (Remote::start(), Remote::start());
     let (https, token) = (&remote.https, remote.token());
-    let unknown = "forewarn: the authority of [..] is not known; its fingerprint is [..]; run `forewarn ca fingerprint` on the server to compare, then pass it with --fingerprint";
+    let unknown = "forewarn: the authority of [..] is not trusted; its fingerprint is [..]; run `forewarn ca fingerprint` on the server to compare, then pass it with --fingerprint";
     remote.check(&["login", https, "--token", &token], 2, "", unknown);
     let wrong = other.fingerprint();
     let refused = "forewarn: the authority of [..] has the fingerprint [..], not the expected one; someone may be intercepting the connection";
@@ -162,7 +162,7 @@ fn contexts_are_selected_and_deleted() {
     remote.check(&["context", "list"], 0, &table("test"), "");
     remote.check(&["vm", "create", "only-there", "--no-address"], 0, "Created machine only-there", "");
     remote.check(&["vm", "show", "only-there", "--server", &remote.https], 1, "", "…");
-    remote.check(&["context", "use", "prod"], 2, "", "forewarn: there is no context \"prod\"; there are: build, test");
+    remote.check(&["context", "use", "prod"], 2, "", "forewarn: unknown context 'prod': use one of build, test");
     remote.check(&["context", "delete", "test"], 0, "Deleted context test", "");
     remote.check(&["context", "list", "-o", "tsv"], 0, "\tbuild\t[..]", "");
 }

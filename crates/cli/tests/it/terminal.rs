@@ -286,6 +286,25 @@ fn an_interrupted_command_says_what_continues() {
 }
 
 #[test]
+fn an_interrupted_drain_says_that_it_continues() {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address --host h1", 0, "…", "");
+    check(&server, "host create h2", 0, "…", "");
+    server.document("web_1");
+    let mut drain = Terminal::start(server.command("host drain h1"));
+    drain.until("Freeze of web_1: event ");
+    drain.until("15:00 left, waiting for approval");
+    drain.signal("INT");
+    drain.until("Stopped waiting; the ");
+    let said = drain.until("Show it with `forewarn operation show ");
+    assert!(said.contains("continues"), "{said}");
+    assert_eq!(drain.exit_code(), Some(130));
+    check(&server, "host show h1", 0, "name      h1\nstate     Draining\n…", "");
+    check(&server, "clock advance 1h", 0, "…", "");
+    check(&server, "host show h1", 0, "name      h1\nstate     Drained\n…", "");
+}
+
+#[test]
 fn an_interrupted_rollout_or_scenario_says_what_continues() {
     let server = server_with_event();
     let mut rollout = Terminal::start(server.command("rollout start --vm web_1 --type Redeploy"));

@@ -16,8 +16,8 @@ document, in the list of machines, and in the duration of the command. To connec
 
 Not tested: PowerShell, Windows and macOS. The CLI extension `maintenance` is distributed outside of PyPI, npm and Debian, so it is not installed here.
 The requests of its commands `configuration`, `assignment`, `applyupdate` and `update list` were taken from its source; they are sent below with
-`az rest` and the SDK, and one by one in `crates/server/tests/it/arm_maintenance_cli.rs`. Its commands for dedicated hosts (`…-parent`), for whole
-subscriptions and resource groups, `applyupdate list` and `public-configuration` are not supported.
+`az rest` and the SDK, and one by one in `crates/server/tests/it/arm_maintenance_cli.rs`. Its commands `…-parent` are supported for
+instances of scale sets, not for dedicated hosts. Assignments to whole subscriptions and resource groups and `public-configuration` are not supported.
 ";
 
 /// Whether to check or to write the page.
