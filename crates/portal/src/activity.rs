@@ -4,24 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use forewarn_api::{describe_request, name_operation, name_rollout, name_step, render_wait};
 use forewarn_api_types::{WaitFor, WaitReason, join_names};
 use forewarn_core::{
     EventKind, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout, RolloutAction,
-    RolloutId, RolloutState, ScopeId, StepState, Timestamp,
+    RolloutId, RolloutState, ScopeId, Timestamp,
 };
+use forewarn_render::{describe_request, name_operation, name_rollout, name_step, render_wait};
+use forewarn_widgets::cause::find_rollout;
+pub use forewarn_widgets::cause::{ActivityId, find_cause};
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::words;
 
 use super::page_context::PageContext;
 use super::timeline::{EventTimeline, Stage, live_events};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ActivityId {
-    Operation(OperationId),
-    Rollout(RolloutId),
-}
 
 pub struct Activity {
     pub id: ActivityId,
@@ -45,23 +41,6 @@ pub struct Activity {
     pub steps: Option<(usize, usize)>,
     /// Hosts of a rollout that failed, and machines whose event failed.
     pub failures: Vec<String>,
-}
-
-impl ActivityId {
-    /// The ID as it appears in addresses and element IDs.
-    pub fn key(self) -> String {
-        match self {
-            ActivityId::Operation(id) => format!("op-{id}"),
-            ActivityId::Rollout(id) => format!("ro-{id}"),
-        }
-    }
-
-    pub fn href(self) -> String {
-        match self {
-            ActivityId::Operation(id) => format!("/operations/{id}"),
-            ActivityId::Rollout(id) => format!("/rollouts/{id}"),
-        }
-    }
 }
 
 /// All activities that run, and those with events that ended at this time or later.
@@ -118,23 +97,12 @@ fn find_rollouts(region: &Region) -> HashMap<OperationId, RolloutId> {
     let rollouts = region.rollouts().filter(|rollout| rollout.operation.is_none());
     let steps = rollouts.flat_map(|rollout| rollout.steps.iter().map(move |step| (step, rollout.id)));
     let steps = steps.filter_map(|(step, rollout)| Some((step.operation?, rollout)));
-    let requested =
-        region.operations().filter_map(|operation| Some((operation.id, find_requester(region, operation)?)));
+    let requested = region.operations().filter_map(|operation| Some((operation.id, find_rollout(region, operation)?)));
     steps.chain(requested).collect()
-}
-
-fn find_requester(region: &Region, operation: &Operation) -> Option<RolloutId> {
-    operation.rollout.filter(|_| region.rollout_of_maintenance(operation).is_none())
 }
 
 fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) -> ActivityId {
     rollouts.get(&operation).map_or(ActivityId::Operation(operation), |rollout| ActivityId::Rollout(*rollout))
-}
-
-/// The operation or rollout that an operation belongs to.
-pub fn find_cause(region: &Region, operation: OperationId) -> ActivityId {
-    let rollout = region.operation(operation).and_then(|operation| find_requester(region, operation));
-    rollout.map_or(ActivityId::Operation(operation), ActivityId::Rollout)
 }
 
 /// The title of an operation or rollout that the region has.
@@ -202,7 +170,6 @@ impl Activity {
 
     pub fn of_rollout(region: &Region, rollout: &Rollout) -> Activity {
         let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
-        let failed = rollout.steps.iter().filter(|step| step.state == StepState::Failed);
         let (kind, severity) = kind_of_rollout(rollout);
         Activity {
             title: title_of_rollout(region, rollout),
@@ -215,7 +182,7 @@ impl Activity {
                 (_, wait) => wait.as_ref().map(render_wait),
             },
             steps: Some((ended, rollout.steps.len())),
-            failures: failed.map(|step| name_step(region, &step.target)).collect(),
+            failures: rollout.open_failures().map(|(_, step)| name_step(region, &step.target)).collect(),
             ..Activity::blank(ActivityId::Rollout(rollout.id), kind, severity)
         }
     }
@@ -263,6 +230,11 @@ impl Activity {
     /// The earliest start of a scheduled event.
     pub fn due(&self) -> Option<Timestamp> {
         self.events_in(Stage::Scheduled).map(|event| event.not_before).min()
+    }
+
+    /// Whether an event starts at this time or before.
+    pub fn is_due(&self, at: Timestamp) -> bool {
+        self.due().is_some_and(|due| due <= at)
     }
 
     pub fn started(&self) -> Option<Timestamp> {

@@ -1,7 +1,8 @@
 //! The list of what needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked,
-//! and hosts that are off. Each row says why it is listed, how many machines are down, and what can be done.
+//! and hosts that are off. What needs action comes first, by deadline; what only runs comes below. Each row says why it is listed,
+//! how many machines are down, and what can be done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
@@ -28,7 +29,7 @@ const ROWS_MAX: usize = 7;
 /// Sorts before every row.
 const HEAD_SORT: &str = " ";
 
-const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Cause</span><span>When</span><span>Machines</span><span>Ready</span><span>If you do nothing</span><span></span></li>"#;
+const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation</span><span>When</span><span>Machines</span><span>Ready</span><span>If you do nothing</span><span></span></li>"#;
 
 #[derive(Template)]
 #[template(path = "attention_row.html")]
@@ -52,8 +53,10 @@ struct AttentionRow<'a> {
     meter: String,
     inaction: Inaction,
     csrf: &'a str,
-    /// The operation that the buttons are for.
-    operation: String,
+    /// The address of the buttons' form.
+    action: &'static str,
+    /// The name and value of the field with the operation or host that the buttons are for.
+    target: (&'static str, String),
     /// Value and label of the buttons that open a confirmation.
     buttons: Vec<(&'static str, String)>,
     /// The label of the link, if there are no buttons.
@@ -66,6 +69,37 @@ struct Inaction {
     /// HTML.
     text: String,
     detail: String,
+}
+
+/// The parts of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    ActNow,
+    NothingToDo,
+}
+
+impl Section {
+    fn of(concern: &AttentionReason, stage: Stage) -> Section {
+        if concern.needs_action(stage) { Section::ActNow } else { Section::NothingToDo }
+    }
+
+    /// Its place in the list, before its rows.
+    fn sort(self) -> &'static str {
+        match self {
+            Section::ActNow => "a",
+            Section::NothingToDo => "b",
+        }
+    }
+
+    fn render_head(self) -> Fragment {
+        let (name, title) = match self {
+            Section::ActNow => ("act", "Act now <small>soonest first</small>"),
+            Section::NothingToDo => ("calm", "Running, nothing to do"),
+        };
+        let (id, sort) = (format!("attention-{name}"), self.sort());
+        let html = format!(r#"<li id="{id}" class="part" data-sort="{sort}"><h3>{title}</h3></li>"#);
+        Fragment { id, sort: sort.into(), html }
+    }
 }
 
 /// Why an activity is listed.
@@ -88,7 +122,7 @@ pub enum AttentionReason {
 
 impl AttentionReason {
     /// The most urgent concern about an activity, if there is one.
-    pub fn of(context: &PageContext, activity: &Activity) -> Option<AttentionReason> {
+    fn of(context: &PageContext, activity: &Activity, dips: &[GroupDip]) -> Option<AttentionReason> {
         let stage = activity.stage();
         if stage == Stage::Finished {
             return None;
@@ -102,9 +136,11 @@ impl AttentionReason {
         if !activity.failures.is_empty() {
             return Some(AttentionReason::Failed(join_names(&activity.failures)));
         }
-        let is_soon = is_soon(context, activity);
-        if let Some(dip) = find_dip(context, activity, is_soon) {
-            return Some(AttentionReason::BelowFloor(conflict::describe_dip(&dip)));
+        let is_soon = activity.is_due(context.now + SOON);
+        // A group that falls below its floor because of one cause alone was planned that way.
+        let below = dips.iter().filter(|dip| dip.is_below() && !dip.others.is_empty());
+        if let Some(dip) = below.min_by_key(|dip| dip.reserve()) {
+            return Some(AttentionReason::BelowFloor(conflict::describe_dip(dip)));
         }
         let unready = find_unready(context, activity);
         if !unready.is_empty() {
@@ -141,7 +177,7 @@ impl AttentionReason {
             AttentionReason::NoHandler(names) => format!("no handler, not notified: {}", join_names(names)),
             AttentionReason::BelowFloor(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
-            AttentionReason::HostOff => "no operation: needs action".into(),
+            AttentionReason::HostOff => "failed and fenced, so its machines are stopped".into(),
         }
     }
 
@@ -161,51 +197,67 @@ impl AttentionReason {
 
 /// The machines that are not ready shortly before the start.
 pub fn find_unready(context: &PageContext, activity: &Activity) -> Vec<String> {
-    let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon(context, activity));
+    let scheduled = activity.events_in(Stage::Scheduled).filter(|_| activity.is_due(context.now + SOON));
     name_machines(scheduled.filter(|event| event.is_shown && event.approved.is_none()))
 }
 
-fn is_soon(context: &PageContext, activity: &Activity) -> bool {
-    activity.due().is_some_and(|due| due <= context.now + SOON)
-}
-
-/// The group that falls farthest below its floor, if an operation starts soon or is in progress and is not the only cause.
-fn find_dip(context: &PageContext, activity: &Activity, is_soon: bool) -> Option<GroupDip> {
-    if !is_soon && activity.stage() != Stage::InProgress {
-        return None;
+/// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
+fn find_deadline(context: &PageContext, activity: &Activity, concern: &AttentionReason) -> Option<Timestamp> {
+    match (concern, activity.stage()) {
+        (AttentionReason::OverTime(_), _) => find_report_deadline(context.region(), activity),
+        (_, Stage::Scheduled) => activity.due(),
+        (_, Stage::InProgress | Stage::Finished) => None,
     }
-    let region = context.region();
-    let live = activity.events.iter().filter(|event| event.stage() != Stage::Finished);
-    let events: Vec<_> = live.filter_map(|event| region.event(event.id)).collect();
-    let dips = conflict::find_dips(region, context.now, activity.id, &events).into_iter();
-    let below = dips.filter(|dip| dip.is_below() && !dip.others.is_empty());
-    below.min_by_key(|dip| dip.then as i64 - dip.floor as i64)
 }
 
 fn name_machines<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Vec<String> {
-    events.flat_map(|event| event.names.iter().cloned()).collect()
+    let mut names: Vec<String> = events.flat_map(|event| event.names.iter().cloned()).collect();
+    names.sort();
+    names
 }
 
 /// Activities that need attention, hosts that are off, and the number of all other activities that run.
-pub fn render_panel(context: &PageContext, activities: &[Activity], outages: &Outages) -> Panel {
+pub fn render_panel(
+    context: &PageContext,
+    activities: &[Activity],
+    outages: &Outages,
+    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+) -> Panel {
+    let find = |activity: &Activity| {
+        AttentionReason::of(context, activity, dips.get(&activity.id).map_or(&[][..], Vec::as_slice))
+    };
     let mut found: Vec<(&Activity, AttentionReason)> =
-        activities.iter().filter_map(|activity| Some((activity, AttentionReason::of(context, activity)?))).collect();
+        activities.iter().filter_map(|activity| Some((activity, find(activity)?))).collect();
     found.sort_by_cached_key(|(activity, concern)| {
-        let (stage, due) = (activity.stage(), activity.due().map_or(0, |due| due.0));
-        let is_calm = !concern.needs_action(stage);
-        (is_calm, activity.severity, stage != Stage::InProgress, due, activity.title.clone())
+        let deadline = find_deadline(context, activity, concern).map_or(i64::MAX, |at| at.0);
+        (Section::of(concern, activity.stage()), deadline, activity.severity, activity.title.clone())
     });
+    // A host that is off stays as it is; a row with a deadline gets worse.
+    let urgent = found.iter().take_while(|(activity, concern)| {
+        concern.needs_action(activity.stage()) && find_deadline(context, activity, concern).is_some()
+    });
+    let urgent = urgent.count();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished);
     let listed: BTreeSet<ActivityId> = found.iter().map(|(activity, _)| activity.id).collect();
     let calm: Vec<&Activity> = running.filter(|activity| !listed.contains(&activity.id)).collect();
     let hosts = outages.stopped_by_host();
     let more = (hosts.len() + found.len()).saturating_sub(ROWS_MAX);
-    let hosts = hosts.iter().map(|(host, ids)| describe_host(context, host, ids));
-    let others = found.into_iter().map(|(activity, concern)| describe_activity(context, activity, concern, outages));
+    let hosts = hosts.iter().map(|(host, ids)| (Section::ActNow, describe_host(context, host, ids)));
+    let describe = |(activity, concern): (_, AttentionReason)| {
+        let section = Section::of(&concern, Activity::stage(activity));
+        (section, describe_activity(context, activity, concern, outages))
+    };
+    let others = found.split_off(urgent).into_iter().map(describe);
+    let rows = found.into_iter().map(describe).chain(hosts).chain(others);
     let mut fragments: Vec<Fragment> = Vec::new();
+    let mut current = None;
     // Rows that are not shown are not computed: whether an operation can be canceled takes a run of the rules.
-    for (number, row) in hosts.chain(others).take(ROWS_MAX).enumerate() {
-        let (id, sort) = (row.id.clone(), table::row_key(number));
+    for (number, (section, row)) in rows.take(ROWS_MAX).enumerate() {
+        if current != Some(section) {
+            fragments.push(section.render_head());
+            current = Some(section);
+        }
+        let (id, sort) = (row.id.clone(), format!("{}-{}", section.sort(), table::row_key(number)));
         fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
     }
     if !fragments.is_empty() {
@@ -245,7 +297,7 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         severity: Severity::Red.class(),
         title: format!("Host {host} is off"),
         href: address::of_host(host),
-        note: String::new(),
+        note: format!("Move {} or activate the host", count_of(machines.len(), "machine")),
         concern: AttentionReason::HostOff,
         when: "<b>now</b>".into(),
         impact: format!("{} down", count_of(machines.len(), "machine")),
@@ -254,11 +306,16 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         meter: Readiness::default().render(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
-            detail: format!("until you move {} or activate the host", if machines.len() == 1 { "it" } else { "them" }),
+            detail: "nothing scheduled brings them back".into(),
         },
-        csrf: "",
-        operation: String::new(),
-        buttons: Vec::new(),
+        csrf: &context.visitor.session.csrf,
+        action: "/portal/hosts",
+        target: ("host", host.to_string()),
+        buttons: if context.visitor.may(Action::ActivateHost) {
+            vec![("activate", "Activate…".into())]
+        } else {
+            Vec::new()
+        },
         open: "Open host",
     }
 }
@@ -279,7 +336,7 @@ fn describe_activity<'a>(
         severity: activity.severity.class(),
         title: activity.title.clone(),
         href: activity.href(),
-        note: describe_request(activity),
+        note: describe_request(context, activity),
         concern,
         when: describe_time(activity),
         impact: describe_impact(activity, down),
@@ -288,9 +345,10 @@ fn describe_activity<'a>(
         meter: activity.readiness().render(),
         inaction,
         csrf: &context.visitor.session.csrf,
-        operation: match activity.id {
-            ActivityId::Operation(id) => id.to_string(),
-            ActivityId::Rollout(_) => String::new(),
+        action: "/portal/operations",
+        target: match activity.id {
+            ActivityId::Operation(id) => ("id", id.to_string()),
+            ActivityId::Rollout(_) => ("id", String::new()),
         },
         buttons,
         open: match activity.id {
@@ -300,12 +358,12 @@ fn describe_activity<'a>(
     }
 }
 
-fn describe_request(activity: &Activity) -> String {
+fn describe_request(context: &PageContext, activity: &Activity) -> String {
     // The title of a rollout is its description.
     let note = if activity.title.contains(&activity.note) { "" } else { &activity.note };
     let by = match activity.requested_by.as_str() {
         "" => String::new(),
-        by => format!("requested by {by}"),
+        by => format!("requested by {}", context.name_requester(by)),
     };
     let parts: Vec<&str> = [note, &by].into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" · ")
@@ -353,8 +411,8 @@ fn describe_inaction(
             let verb = if activity.kind == "Terminate" { "deleted" } else { "starts" };
             let detail = match (concern, can_cancel) {
                 (AttentionReason::NoHandler(_), _) => "without notice",
-                (_, true) => "approved or not",
-                (_, false) => "approved or not; cannot be canceled",
+                (_, true) => "even if machines are not ready",
+                (_, false) => "cannot be canceled",
             };
             match due <= context.now {
                 true => of(format!("{verb} as soon as possible"), detail),
@@ -392,6 +450,15 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     Inaction { text: "goes on".into(), detail }
 }
 
+/// The effect of an activity as a word in a sentence.
+fn name_effect(kind: &str) -> String {
+    match kind {
+        "Terminate" => "deletion".into(),
+        "Preempt" => "eviction".into(),
+        _ => kind.to_lowercase(),
+    }
+}
+
 /// The buttons that the visitor may use, and whether the rules let the activity be canceled.
 fn list_buttons(
     context: &PageContext,
@@ -402,8 +469,11 @@ fn list_buttons(
     let Some(operation) = context.region().operation(id) else { return (Vec::new(), true) };
     let mut buttons = Vec::new();
     match concern {
-        AttentionReason::NotReady(names) if context.visitor.may(Action::ApproveEvents) => {
-            buttons.push(("approve", format!("Approve {}…", names.len())));
+        // An approved deletion only starts sooner.
+        AttentionReason::NotReady(names)
+            if activity.kind != "Terminate" && context.visitor.may(Action::ApproveEvents) =>
+        {
+            buttons.push(("approve", format!("Approve for {}…", count_of(names.len(), "machine"))));
         }
         AttentionReason::NotReady(_)
         | AttentionReason::NoNotice
@@ -420,7 +490,7 @@ fn list_buttons(
     }
     let can_cancel = Preview::of(context).find_cancel_obstacle(operation).is_none();
     if can_cancel && context.visitor.may(Action::Cancel) {
-        buttons.push(("cancel", "Cancel…".into()));
+        buttons.push(("cancel", format!("Cancel {}…", name_effect(activity.kind))));
     }
     (buttons, can_cancel)
 }

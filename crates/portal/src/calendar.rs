@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api::name_rollout;
 use forewarn_api_types::Time;
 use forewarn_core::{Span, Timestamp, current_or_next};
+use forewarn_render::name_rollout;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::{table, words};

@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_api::{find_owner, render_owner};
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    Event, EventKind, GroupId, Machine, OperationId, Power, Region, RolloutStep, Status, StepState, Timestamp,
+    AvailabilityLimit, Event, EventKind, GroupId, LimitOwner, Machine, OperationId, Power, Region, RolloutStep, Status,
+    StepState, Timestamp,
 };
+use forewarn_render::{find_owner, render_owner};
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
+use forewarn_widgets::stage::Stage;
 use forewarn_widgets::words;
 
-use super::activity::{ActivityId, find_cause, find_title};
+use super::activity::{Activity, ActivityId, find_cause, find_title};
 use super::fleet::{GroupKey, key_of};
+use super::outage::SOON;
 
 /// The assumed impact of an event that announces no duration.
 const IMPACT_DEFAULT: Duration = Duration::from_secs(600);
@@ -29,7 +32,8 @@ pub struct GroupDip {
     pub up: usize,
     /// Those that still do during the impact.
     pub then: usize,
-    /// The number of machines that must stay up: all without the largest update domain.
+    pub all: usize,
+    /// The number of machines that must stay up; see `fleet::FleetGroup::floor`.
     pub floor: usize,
     /// Other causes that take machines of the group down at the same time.
     pub others: BTreeSet<ActivityId>,
@@ -37,7 +41,12 @@ pub struct GroupDip {
 
 impl GroupDip {
     pub fn is_below(&self) -> bool {
-        self.then < self.floor && self.then < self.up
+        self.reserve() < 0 && self.then < self.up
+    }
+
+    /// The machines above the floor; negative below it.
+    pub fn reserve(&self) -> i64 {
+        self.then as i64 - self.floor as i64
     }
 }
 
@@ -51,6 +60,16 @@ pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
         words::escape_html(&owner.title),
         owner.progress()
     ))
+}
+
+/// The drain or rollout that sets a limit, as a link. HTML.
+pub fn render_limit(region: &Region, limit: AvailabilityLimit) -> String {
+    let owner = match limit.owner {
+        LimitOwner::Drain(id) => find_cause(region, id),
+        LimitOwner::Rollout(id) => ActivityId::Rollout(id),
+    };
+    let title = words::escape_html(find_title(region, owner));
+    format!(r#"at most {} down, by <a href="{}">{title}</a>"#, limit.max, owner.href())
 }
 
 /// A warning that names other operations on the machines of a rollout. Empty if there are none.
@@ -128,6 +147,17 @@ fn name_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> String {
     join_names(causes.iter().map(link))
 }
 
+/// The groups of every activity that starts soon or is in progress.
+pub fn find_all_dips(region: &Region, now: Timestamp, activities: &[Activity]) -> BTreeMap<ActivityId, Vec<GroupDip>> {
+    let is_near = |activity: &&Activity| activity.is_due(now + SOON) || activity.stage() == Stage::InProgress;
+    let dips = activities.iter().filter(is_near).map(|activity| {
+        let live = activity.events.iter().filter(|event| event.stage() != Stage::Finished);
+        let events: Vec<_> = live.filter_map(|event| region.event(event.id)).collect();
+        (activity.id, find_dips(region, now, activity.id, &events))
+    });
+    dips.collect()
+}
+
 /// The groups of these events, which belong to one cause, while they have their impact.
 pub fn find_dips(region: &Region, now: Timestamp, own: ActivityId, events: &[&Arc<Event>]) -> Vec<GroupDip> {
     let live: Vec<&Arc<Event>> = events.iter().copied().filter(|event| takes_down(event)).collect();
@@ -148,8 +178,15 @@ fn dip_of(
 ) -> Option<GroupDip> {
     let GroupKey::Group(id) = key else { return None };
     let group = region.group(id)?;
-    let mut dip =
-        GroupDip { id, name: words::group_name(region, group), up: 0, then: 0, floor: 0, others: BTreeSet::new() };
+    let mut dip = GroupDip {
+        id,
+        name: words::group_name(region, group),
+        up: 0,
+        then: 0,
+        all: 0,
+        floor: 0,
+        others: BTreeSet::new(),
+    };
     let mut domains = BTreeMap::<u32, usize>::new();
     for machine in region.group_members(group) {
         *domains.entry(machine.update_domain).or_default() += 1;
@@ -169,8 +206,9 @@ fn dip_of(
         dip.up += usize::from(is_up);
         dip.then += usize::from(!is_down_then);
     }
-    let all: usize = domains.values().sum();
-    dip.floor = all - domains.values().max().copied().unwrap_or(0);
+    dip.all = domains.values().sum();
+    let domain_max = domains.values().max().copied().unwrap_or(0);
+    dip.floor = dip.all.saturating_sub(region.find_strictest_limit(id).map_or(domain_max, |limit| limit.max as usize));
     Some(dip)
 }
 

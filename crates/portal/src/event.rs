@@ -13,7 +13,8 @@ use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::{activity, history, operation, timeline};
-use forewarn_api::{Action, name_operation};
+use forewarn_api::Action;
+use forewarn_render::name_operation;
 
 pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, NotFound> {
     let region = context.region();

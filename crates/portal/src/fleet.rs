@@ -1,8 +1,11 @@
 //! The groups of the fleet with their availability, next event and handlers. A standalone machine is a group of one.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use forewarn_core::{Event, EventKind, Group, GroupId, Machine, MachineId, Power, Region, Status, Target, Timestamp};
+use forewarn_core::{
+    AvailabilityLimit, Event, EventKind, Group, GroupId, Machine, MachineId, Power, Region, Status, Timestamp,
+};
 use forewarn_widgets::{address, words};
 
 use super::handler::Handler;
@@ -25,11 +28,13 @@ pub struct FleetGroup {
     pub next: Option<NextEvent>,
     /// Whether a handler has read the document, so that events get notice.
     pub has_handler: bool,
-    /// Machines whose handler polls.
+    /// Machines that are up and whose handler polls. Polls of a machine that is down are no longer current.
     pub polling: usize,
     pub last_poll: Option<Timestamp>,
     /// The size of its largest update domain, which a rollout may take down by default.
     pub domain_max: usize,
+    /// The strictest limit of the drains and rollouts in progress, once it was needed: most groups have all their machines up.
+    limit: OnceLock<Option<AvailabilityLimit>>,
 }
 
 /// The event of a group that starts first, or is in progress.
@@ -56,26 +61,34 @@ impl NextEvent {
 }
 
 impl FleetGroup {
-    /// The number of machines that must stay up, if one update domain may be down.
-    pub fn floor(&self) -> usize {
-        self.machines.saturating_sub(self.domain_max)
+    /// The number of machines that must stay up: all but those that the strictest drain or rollout in progress may take down, or
+    /// else but one update domain.
+    pub fn floor(&self, region: &Region) -> usize {
+        let max = self.limit(region).map_or(self.domain_max, |limit| limit.max as usize);
+        self.machines.saturating_sub(max)
     }
+
+    /// The strictest limit of the drains and rollouts in progress.
+    pub fn limit(&self, region: &Region) -> Option<AvailabilityLimit> {
+        *self.limit.get_or_init(|| match self.key {
+            GroupKey::Group(id) => region.find_strictest_limit(id),
+            GroupKey::Machine(_) => None,
+        })
+    }
+
+    /// The class of the number of machines that are up.
+    pub fn class(&self, region: &Region, up: usize) -> &'static str {
+        if up == self.machines { "green" } else { floor_class(up, self.floor(region)) }
+    }
+}
+
+/// Red below the floor or without any machine, amber otherwise.
+pub fn floor_class(up: usize, floor: usize) -> &'static str {
+    if up == 0 || up < floor { "red" } else { "amber" }
 }
 
 pub fn key_of(machine: &Machine) -> GroupKey {
     machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
-}
-
-/// The existing machines of a target.
-pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
-    match target {
-        Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
-        Target::Host(host) => Box::new(region.machines_on(host).map(|machine| &**machine)),
-        Target::Group(id) => {
-            let members = region.group(*id).into_iter().flat_map(|group| region.group_members(group));
-            Box::new(members.map(|machine| &**machine))
-        }
-    }
 }
 
 /// Every group, by kind and name.
@@ -170,6 +183,7 @@ impl FleetGroup {
             polling: 0,
             last_poll: None,
             domain_max: 0,
+            limit: OnceLock::new(),
         }
     }
 
@@ -179,7 +193,8 @@ impl FleetGroup {
         let in_progress = next.filter(has_impact).map(|next| next.kind);
         // A machine that is being deleted is not missing, as for the capacity of a scale set.
         self.machines += usize::from(in_progress != Some(EventKind::Terminate));
-        self.up += usize::from(machine.power == Power::Running && in_progress.is_none());
+        let is_up = machine.power == Power::Running && in_progress.is_none();
+        self.up += usize::from(is_up);
         if let Some(next) = next
             && self.next.is_none_or(|known| next.rank() < known.rank())
         {
@@ -187,6 +202,6 @@ impl FleetGroup {
         }
         let handler = Handler::of(context, machine.id);
         self.last_poll = self.last_poll.max(handler.last_poll());
-        self.polling += usize::from(handler.is_polling);
+        self.polling += usize::from(is_up && handler.is_polling);
     }
 }

@@ -29,6 +29,8 @@ struct Frame<'a> {
     /// The revision that the page was rendered from.
     revision: u64,
     manual: bool,
+    /// The divisor of notices, 1 on a production server.
+    scale: u32,
     problem: &'a str,
     section: &'a str,
     nav: Vec<(&'static str, &'static str)>,
@@ -102,6 +104,7 @@ pub fn render(context: &PageContext, here: &str, content: &PageContent, problem:
         now_ms: context.now.0,
         revision: context.snapshot.revision,
         manual: context.portal.engine().clock_kind() == ClockKind::Manual,
+        scale: context.region().settings().notice_scale,
         problem,
         section: match here.split(['/', '?']).nth(1).unwrap_or_default() {
             "rollouts" => "operations",

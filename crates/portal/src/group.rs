@@ -1,10 +1,12 @@
 //! The page of a scale set, availability set or cloud service, and the list of scale sets.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api_types::count_of;
-use forewarn_core::{EventKind, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
+use forewarn_core::{Event, EventKind, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -18,7 +20,7 @@ use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
-use super::{activity, group_machines, group_table, handler, history, plan, policy, scale_set};
+use super::{activity, conflict, group_machines, group_table, handler, history, plan, policy, scale_set};
 use forewarn_api::{GroupType, delete_action};
 
 /// Times of the next events that the status names.
@@ -86,42 +88,39 @@ fn render_lead(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Stri
     let hosts: std::collections::BTreeSet<_> =
         region.group_members(group).filter_map(|machine| machine.host.as_ref()).collect();
     let on_hosts = if hosts.is_empty() { String::new() } else { format!(" on {}", count_of(hosts.len(), "host")) };
+    let limit = fleet.limit(region).map(|limit| format!(" ({})", conflict::render_limit(region, limit)));
+    let limit = limit.unwrap_or_default();
     let facts = [
         words::group_kind(group).to_owned(),
         format!("<b>{}</b>{on_hosts}", count_of(fleet.machines, "machine")),
-        format!("Handlers polling: <b>{}</b>", handler::describe_group(context, group)),
-        format!("Floor <b>{}</b>", fleet.floor()),
+        format!("Handlers polling: <b>{}</b>", handler::describe_group(context, group, fleet.polling, fleet.up)),
+        format!("Floor <b>{}</b>{limit}", fleet.floor(region)),
     ];
     let facts: Vec<String> = facts.iter().map(|fact| format!("<span>{fact}</span>")).collect();
     let crumbs = r#"<p class="crumbs"><a href="/groups">Groups</a> / Group</p>"#;
     format!(r#"{crumbs}<p class="head-facts">{}</p>"#, facts.join(" "))
 }
 
-/// The state in one sentence: machines that are up, and those that go down next.
+/// The state in one sentence: machines that are up, those that go down next, and how many are left then.
 fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Sentence {
-    let (up, all) = (fleet.up, fleet.machines);
-    let class = if up < fleet.floor() {
-        "red"
-    } else if up < all {
-        "amber"
-    } else {
-        "green"
-    };
+    let region = context.region();
+    let (up, all, floor) = (fleet.up, fleet.machines, fleet.floor(region));
     let mut parts = vec![match all {
         0 => "No machines".to_owned(),
-        all => format!(r#"<span class="{class}">{up} of {all} up</span>"#),
+        all if up < all => {
+            let capacity = describe_capacity(up, floor);
+            format!(r#"<span class="{}">{up} of {all} up{capacity}</span>"#, fleet.class(region, up))
+        }
+        all => format!(r#"<span class="green">{up} of {all} up</span>"#),
     }];
     let times = find_next_times(context, group);
     let mut more = "";
-    for ((due, is_deletion), machines) in times.iter().take(TIMES_MAX) {
-        let verb = match (is_deletion, machines) {
-            (false, 1) => "goes down",
-            (false, _) => "go down",
-            (true, 1) => "is deleted",
-            (true, _) => "are deleted",
-        };
+    for ((due, verb), next) in times.iter().take(TIMES_MAX) {
         let count_down = format!(r#"<span class="count" data-until="{}">at {}</span>"#, due.0, words::utc(*due));
-        parts.push(format!("{machines}{more} {verb} {count_down}"));
+        let machines = next.machines;
+        let verb = if machines == 1 { verb.0 } else { verb.1 };
+        let left = describe_left(context, group, next);
+        parts.push(format!("{machines}{more} {verb} {count_down}{left}"));
         more = " more";
     }
     if times.is_empty() && all > 0 {
@@ -136,18 +135,61 @@ fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> S
     Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
 }
 
-/// The number of machines that go down or are deleted, by the time of their events.
-fn find_next_times(context: &PageContext, group: &Group) -> BTreeMap<(Timestamp, bool), usize> {
+/// Where a number of machines is in relation to the floor.
+fn describe_capacity(up: usize, floor: usize) -> String {
+    match up.cmp(&floor) {
+        Ordering::Less => format!(", {} below the floor", floor - up),
+        Ordering::Equal => ", at the floor".into(),
+        Ordering::Greater => format!(", {} above the floor", up - floor),
+    }
+}
+
+/// The machines of the group that are up while these events have their impact. HTML, or empty if they take no machine down.
+fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) -> String {
     let region = context.region();
-    let mut times = BTreeMap::new();
+    let cause = next.events.first().and_then(|event| event.operations.first());
+    let Some(own) = cause.map(|operation| activity::find_cause(region, *operation)) else { return String::new() };
+    let dips = conflict::find_dips(region, context.now, own, &next.events);
+    dips.iter().find(|dip| dip.id == group.id).map_or_else(String::new, |dip| {
+        let (class, capacity) = (fleet::floor_class(dip.then, dip.floor), describe_capacity(dip.then, dip.floor));
+        format!(r#", <span class="{class}">leaving {}{capacity}</span>"#, dip.then)
+    })
+}
+
+/// Machines of a group whose next events start at the same time.
+#[derive(Default)]
+struct NextOutage<'r> {
+    machines: usize,
+    events: Vec<&'r Arc<Event>>,
+}
+
+/// Words for one machine, and for several.
+type VerbForms = (&'static str, &'static str);
+
+/// The next events of the machines of a group, by time and effect.
+fn find_next_times<'c>(context: &'c PageContext, group: &Group) -> BTreeMap<(Timestamp, VerbForms), NextOutage<'c>> {
+    let region = context.region();
+    let mut times: BTreeMap<(Timestamp, VerbForms), NextOutage<'c>> = BTreeMap::new();
     for machine in region.group_members(group) {
         let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
-        let taking_down = scheduled.filter(|event| event.kind != EventKind::SpotRebalanceRecommendation);
-        if let Some(event) = taking_down.min_by_key(|event| event.not_before) {
-            *times.entry((event.not_before, event.kind == EventKind::Terminate)).or_default() += 1;
+        let with_verb = scheduled.filter_map(|event| Some((event, find_verb(event.kind)?)));
+        if let Some((event, verb)) = with_verb.min_by_key(|(event, _)| event.not_before) {
+            let next = times.entry((event.not_before, verb)).or_default();
+            next.machines += 1;
+            next.events.push(event);
         }
     }
     times
+}
+
+/// `None` for an event without impact.
+fn find_verb(kind: EventKind) -> Option<VerbForms> {
+    match kind {
+        EventKind::Freeze => Some(("pauses", "pause")),
+        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => Some(("goes down", "go down")),
+        EventKind::Terminate => Some(("is deleted", "are deleted")),
+        EventKind::SpotRebalanceRecommendation => None,
+    }
 }
 
 fn render_policy(context: &PageContext, group: &Group, here: &str) -> Panel {

@@ -1,11 +1,11 @@
-//! The table of the machines of a group: state, next event, readiness, last poll; affected machines first. Selected machines can
-//! be acted upon.
+//! The table of the machines of a group: state with its reason, next event, readiness, last poll. Machines that are down come first,
+//! then those with the next events. Selected machines can be acted upon.
 
 use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api::Action;
-use forewarn_core::{Event, Group, GroupKind, Machine, Region, Status};
+use forewarn_core::{Event, Group, GroupKind, HostState, Machine, Power, Region, Status};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
@@ -14,6 +14,7 @@ use forewarn_widgets::state::MachineState;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 
+use super::activity::{find_cause, find_title};
 use super::fleet::{NextEvent, next_event};
 use super::handler::{Handler, describe_poll};
 use super::page_context::PageContext;
@@ -45,6 +46,10 @@ struct MachineRow<'a> {
     host: Option<(String, String)>,
     domains: (u32, u32),
     state: MachineState,
+    /// The class of its mark.
+    mark: &'static str,
+    /// Why it is down: a text and an address.
+    reason: Option<(String, String)>,
     next: Option<NextCell>,
     /// Class and text.
     readiness: (&'static str, &'static str),
@@ -109,7 +114,26 @@ fn sort(context: &PageContext, members: &mut [&Arc<Machine>], order: SortOrder<'
 }
 
 fn rank(region: &Region, machine: &Machine) -> i64 {
+    if is_on_failed_host(region, machine) {
+        return i64::MIN;
+    }
     next_event(region, machine.id).map_or(i64::MAX, NextEvent::rank)
+}
+
+/// Whether the machine is stopped because its host is off, and not on request.
+fn is_on_failed_host(region: &Region, machine: &Machine) -> bool {
+    let host = machine.host.as_ref().and_then(|host| region.host(host));
+    machine.power == Power::Stopped && host.is_some_and(|host| host.state == HostState::Failed)
+}
+
+/// Why a machine is down, with the page of the cause.
+fn find_reason(region: &Region, machine: &Machine) -> Option<(String, String)> {
+    if let Some(host) = machine.host.as_ref().filter(|_| is_on_failed_host(region, machine)) {
+        return Some((format!("Host {host} is off"), address::of_host(host)));
+    }
+    let started = region.events_of(machine.id).find(|event| matches!(event.status, Status::Started { .. }))?;
+    let cause = find_cause(region, *started.operations.first()?);
+    Some((find_title(region, cause), cause.href()))
 }
 
 fn default_key(region: &Region, machine: &Machine) -> String {
@@ -132,6 +156,7 @@ fn render_row(context: &PageContext, group: &Group, machine: &Machine, sort: &st
     let id = format!("machine-{}", machine.id.0);
     let handler = Handler::of(context, machine.id);
     let event = first_event(region, machine);
+    let state = MachineState::of(region, machine);
     let row = MachineRow {
         id: &id,
         vm_id: machine.vm_id.to_string(),
@@ -140,7 +165,8 @@ fn render_row(context: &PageContext, group: &Group, machine: &Machine, sort: &st
         href: address::of_machine(machine),
         host: machine.host.as_ref().map(|host| (host.to_string(), address::of_host(host))),
         domains: (machine.update_domain, machine.fault_domain),
-        state: MachineState::of(region, machine),
+        mark: if is_on_failed_host(region, machine) { "down" } else { state.class() },
+        reason: find_reason(region, machine),
         next: event.map(|event| NextCell {
             href: format!("/events/{}", words::event_name(event.id)),
             kind: words::event_kind(event.kind),
@@ -148,7 +174,9 @@ fn render_row(context: &PageContext, group: &Group, machine: &Machine, sort: &st
             due: (event.status == Status::Scheduled).then_some(event.not_before.0),
         }),
         readiness: event.map_or(("qq none", "–"), |event| describe_readiness(event)),
-        last_poll: describe_poll(context.now, handler.last_poll()),
+        // A machine that is down does not poll, so its last poll says nothing about now.
+        last_poll: if state.is_down() { "–".into() } else { describe_poll(context.now, handler.last_poll()) },
+        state,
         is_outdated: latest_model(group).map(|latest| machine.model != latest),
         protected: machine.protected,
         selectable: context.visitor.may(Action::RestartMachine),

@@ -40,6 +40,8 @@ struct FleetGroupRow<'a> {
     id: &'a str,
     sort: &'a str,
     group: &'a FleetGroup,
+    /// The class of the number of machines that are up.
+    up_class: &'static str,
     /// Severity and name of the next event.
     badge: Option<(&'static str, &'static str)>,
     last_poll: String,
@@ -169,7 +171,7 @@ pub fn render_paging(query: &PageQuery, path: &str, from: usize, rows_max: usize
 /// Ascending order puts what needs a look first, except for names.
 fn compare(one: &FleetGroup, other: &FleetGroup, key: &str) -> Ordering {
     let polling = |group: &FleetGroup| {
-        let share = (group.polling * 1_000_000).checked_div(group.machines).unwrap_or(1_000_000);
+        let share = (group.polling * 1_000_000).checked_div(group.up).unwrap_or(1_000_000);
         (group.has_handler, share)
     };
     match key {
@@ -212,6 +214,7 @@ fn render_row(context: &PageContext, group: &FleetGroup, sort: &str) -> Fragment
         id: &id,
         sort,
         group,
+        up_class: group.class(context.region(), group.up),
         badge: group.next.map(|next| (Severity::of(next.kind).class(), words::event_kind(next.kind))),
         last_poll: describe_poll(context.now, group.last_poll),
     };

@@ -53,13 +53,12 @@ fn round_interval(interval: Duration) -> Option<Duration> {
     (millis > 0).then_some(Duration::from_millis(millis))
 }
 
-/// How many machines of a group poll, when one last did, and the last approval. HTML.
-pub fn describe_group(context: &PageContext, group: &Group) -> String {
-    let all = context.region().group_members(group).count();
+/// How many of the machines of a group that are up poll, when one last did, and the last approval. HTML.
+pub fn describe_group(context: &PageContext, group: &Group, polling: usize, up: usize) -> String {
     let handlers = context.portal.handlers().render_group(context.region(), group);
     let last = describe_poll(context.now, handlers.last_poll.map(|at| Timestamp(at.0)));
     let approval = handlers.last_approval.map(|at| format!(", last approval {}", words::time(Timestamp(at.0))));
-    format!("{} of {all}, last poll {last}{}", handlers.polling, approval.unwrap_or_default())
+    format!("{polling} of {up} up, last poll {last}{}", approval.unwrap_or_default())
 }
 
 /// The time since the last poll. Coarse, so that live updates stay rare.

@@ -2,9 +2,9 @@
 //! that the history of a group is filtered from the most recent rows.
 
 use askama::Template;
-use forewarn_api::name_operation;
 use forewarn_api_types::join_names;
-use forewarn_core::{Machine, OperationResult, Outcome, Region};
+use forewarn_core::{GroupId, Machine, MachineId, OperationResult, Outcome, Region};
+use forewarn_render::name_operation;
 use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow, RolloutFact};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::Panel;
@@ -67,7 +67,8 @@ pub async fn render_filtered_panel(context: &PageContext, wanted: impl Fn(&Histo
     render_rows(context, rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
 }
 
-async fn read(context: &PageContext, query: HistoryQuery) -> Vec<HistoryRow> {
+/// The newest rows of a query, oldest first.
+pub async fn read(context: &PageContext, query: HistoryQuery) -> Vec<HistoryRow> {
     context.portal.engine().history(HistoryQuery { newest: true, ..query }).await.unwrap_or_else(|error| {
         tracing::error!(%error, "cannot read history");
         Vec::new()
@@ -128,7 +129,7 @@ fn describe_fact(region: &Region, row: &HistoryRow, fact: &HistoryFact) -> Strin
         HistoryFact::MachineRemoved(_) => format!("machine removed {machines}"),
         HistoryFact::ScopeOn => "handler connected".into(),
         HistoryFact::ScopeOff => "handler disconnected".into(),
-        HistoryFact::RolloutChanged(rollout) => describe_rollout(rollout),
+        HistoryFact::RolloutChanged(rollout) => describe_rollout(region, rollout),
         HistoryFact::HostChanged(host) => match (host.reachable, host.state) {
             (false, _) => format!("host {} is unreachable", host.host),
             (true, Some(state)) => format!("host {} is {}", host.host, state.as_str().to_lowercase()),
@@ -154,14 +155,23 @@ fn describe_end(outcome: &Outcome) -> String {
 }
 
 /// `rollout: step ended, host r05-n01: failed`
-fn describe_rollout(fact: &RolloutFact) -> String {
-    let step = match (&fact.host, fact.domain) {
-        (Some(host), _) => format!(", host {host}"),
-        (None, Some(domain)) => format!(", update domain {domain}"),
-        (None, None) => String::new(),
+fn describe_rollout(region: &Region, fact: &RolloutFact) -> String {
+    let group = fact.group.and_then(|id| region.group(GroupId(id))).map(|group| words::group_name(region, group));
+    let machine = fact.machine.and_then(|id| region.machine(MachineId(id)));
+    let machine = machine.map(|machine| words::machine_name(region, machine));
+    // Update domains of several groups have the same numbers.
+    let step = match (&fact.host, group, machine, fact.domain) {
+        (Some(host), _, _, _) => format!(", host {host}"),
+        (None, Some(group), _, Some(domain)) => format!(", {group}, update domain {domain}"),
+        (None, _, Some(machine), _) => format!(", machine {machine}"),
+        (None, None, None, Some(domain)) => format!(", update domain {domain}"),
+        (None, _, None, _) => String::new(),
     };
     let result = fact.step_state.filter(|_| fact.change == "step-ended");
-    let result = result.map_or_else(String::new, |state| format!(": {}", state.as_str().to_lowercase()));
+    let result = result.map_or_else(String::new, |state| match &fact.failure {
+        Some(failure) => format!(": {}", describe_end(failure)),
+        None => format!(": {}", state.as_str().to_lowercase()),
+    });
     let wait = fact.waits_for.as_ref().map_or_else(String::new, |reason| format!(" for {reason}"));
     format!("rollout: {}{step}{result}{wait}", fact.change.replace('-', " "))
 }

@@ -9,6 +9,7 @@ use forewarn_core::{Contact, EventKind, Host, HostState, Machine, Operation, Req
 use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::state::MachineState;
@@ -16,6 +17,7 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{self, ActivityId};
+use super::fencing::Fencing;
 use super::fleet::next_event;
 use super::maintenance::render_operations;
 use super::operation::Sentence;
@@ -24,7 +26,8 @@ use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::{history, host_selection, plan};
-use forewarn_api::{Action, name_rollout};
+use forewarn_api::Action;
+use forewarn_render::name_rollout;
 
 /// Machines per page.
 const MACHINES_MAX: usize = 1000;
@@ -57,13 +60,14 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
     let owner = region.rollout_of_host(&host.name).map(|rollout| rollout.id);
     let activities = activity::collect_some(context, view.window.begin(), owner, is_of_host).await;
     let operations = region.operations().filter(|operation| targets_host(operation, host));
+    let fencing = Fencing::find(context, host).await;
     let panels = vec![
-        Panel::with_content("status", "Status", &describe_state(context, host)).without_frame(),
+        Panel::with_content("status", "Status", &describe_state(context, host, fencing.as_ref())).without_frame(),
         render_actions(context, host, &here).without_frame(),
         render_machines(context, host),
         render_operations(context, "Operations", operations).or_empty_text("No recent operations."),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
-        Panel::with_content("facts", "Details", &list_facts(context, host)),
+        Panel::with_content("facts", "Details", &list_facts(context, host, fencing.as_ref())),
         history::render_filtered_panel(context, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
     ];
     let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
@@ -71,35 +75,33 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
 }
 
 /// The state in one sentence: of the host, and what happens to its machines now and next.
-fn describe_state(context: &PageContext, host: &Host) -> Sentence {
+fn describe_state(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> Sentence {
     let region = context.region();
     let machines: Vec<&std::sync::Arc<Machine>> = region.machines_on(&host.name).collect();
-    let class = match (host.is_unreachable(), host.state) {
-        (true, _) | (false, HostState::Failed) => "red",
-        (false, HostState::Draining) => "amber",
-        (false, HostState::Drained) => "slate",
-        (false, HostState::Active) => "green",
-    };
+    let condition = HostCondition::of(host, &region.failing_hosts());
     let mut parts = vec![
-        format!(r#"<span class="{class}">{}</span>"#, host_selection::state_word(host)),
+        format!(r#"<span class="{}">{}</span>"#, condition.color(), condition.word()),
+        fencing.map_or_else(String::new, Fencing::render),
         count_of(machines.len(), "machine"),
     ];
-    let is_down = |machine: &&&std::sync::Arc<Machine>| {
-        !matches!(MachineState::of(region, machine), MachineState::Running | MachineState::Paused)
-    };
-    let down = machines.iter().filter(is_down).count();
+    let down = machines.iter().filter(|machine| MachineState::of(region, machine).is_down()).count();
     if down > 0 {
         parts.push(format!(r#"<span class="red">{down} down</span>"#));
     }
-    let next = machines.iter().filter_map(|machine| next_event(region, machine.id));
-    let next = next.filter_map(|next| Some((next.due?, next.kind))).min_by_key(|(due, _)| *due);
-    parts.push(match next {
-        Some((due, kind)) => format!(
-            r#"<span class="amber">{} <span class="count" data-until="{}">at {}</span></span>"#,
-            words::event_kind(kind),
-            due.0,
-            words::utc(due)
-        ),
+    let next = || machines.iter().filter_map(|machine| next_event(region, machine.id));
+    let first = next().filter_map(|next| Some((next.due?, next))).min_by_key(|(due, _)| *due);
+    parts.push(match first {
+        Some((due, first)) => {
+            let affected = next().filter(|next| *next == first).count();
+            let of_all = format!(" of {affected} of {}", count_of(machines.len(), "machine"));
+            format!(
+                r#"<span class="amber">{}{} <span class="count" data-until="{}">at {}</span></span>"#,
+                words::event_kind(first.kind),
+                if affected < machines.len() { of_all.as_str() } else { "" },
+                due.0,
+                words::utc(due)
+            )
+        }
         None if down > 0 => String::new(),
         None => r#"<span class="q">no events scheduled</span>"#.into(),
     });
@@ -127,14 +129,18 @@ fn targets_host(operation: &Operation, host: &Host) -> bool {
     }
 }
 
-fn list_facts(context: &PageContext, host: &Host) -> Facts {
+fn list_facts(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> Facts {
     let region = context.region();
     let machines = || region.machines_on(&host.name);
     let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
     let on = scopes.iter().filter(|scope| region.is_on(**scope)).count();
     Facts {
         facts: vec![
-            ("State", host_selection::render_state(host)),
+            (
+                "State",
+                HostCondition::of(host, &region.failing_hosts()).render()
+                    + &fencing.map_or_else(String::new, Fencing::render_note),
+            ),
             ("Pool", words::escape_html(&host.pool)),
             ("Memory", host.memory_mib.map_or_else(|| "not limited".into(), |mib| format!("{mib} MiB"))),
             ("Agent", describe_contact(host.contact)),

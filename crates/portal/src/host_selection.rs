@@ -1,10 +1,9 @@
 //! Actions on the selected hosts: drain and activate, after a confirmation page with a preview for each; plan a rollout.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api as api;
 use forewarn_api::Actions;
 use forewarn_api_types::{NewDrain, count_of, join_names};
-use forewarn_core::{DrainPlan, Host, HostState, Name};
+use forewarn_core::{DrainPlan, Name};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{waits, words};
 
@@ -23,28 +22,6 @@ const HERE: &str = "/hosts";
 enum HostAction {
     Drain,
     Activate,
-}
-
-pub fn state_word(host: &Host) -> &'static str {
-    match (host.is_unreachable(), host.state) {
-        (true, _) => "Unreachable",
-        (false, HostState::Active) => "Active",
-        (false, HostState::Draining) => "Draining",
-        (false, HostState::Drained) => "Drained",
-        (false, HostState::Failed) => "Failed",
-    }
-}
-
-/// The state of a host, with a mark in its color.
-pub fn render_state(host: &Host) -> String {
-    let class = match (host.is_unreachable(), host.state) {
-        (true, _) => "gone",
-        (false, HostState::Active) => "",
-        (false, HostState::Draining) => "wait",
-        (false, HostState::Drained) => "cold",
-        (false, HostState::Failed) => "down",
-    };
-    format!(r#"<span class="st {class}">{}</span>"#, state_word(host))
 }
 
 /// The preview of a drain, computed by the rules. HTML.
@@ -83,8 +60,10 @@ pub fn preview_drain(context: &PageContext, host: &str) -> String {
     let stuck: Vec<String> = moves.iter().filter(|one| one.kind.is_none()).map(|one| name(one.machine)).collect();
     if !stuck.is_empty() {
         let wait = moves.iter().find_map(|one| one.waits_for.as_ref());
-        let reason = wait
-            .map_or_else(|| "no other host can take them".into(), |wait| waits::render_wait(&api::render_wait(wait)));
+        let reason = wait.map_or_else(
+            || "no other host can take them".into(),
+            |wait| waits::render_wait(&forewarn_render::render_wait(wait)),
+        );
         sentences.push(format!("Not possible yet for {}: {reason}.", join_names(&stuck)));
     }
     let unnotified = moves.iter().filter_map(|one| region.machine(one.machine));

@@ -1,6 +1,7 @@
 //! The table of hosts with the registration form: state, machines, the worst group affected and the next maintenance. Selected
 //! hosts can be drained, activated, or planned for a rollout.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api_types::count_of;
-use forewarn_core::{Host, HostState, Name, Region, RolloutStep, Status, StepState, StepTarget};
+use forewarn_core::{Host, Name, Region, RolloutStep, StepState, StepTarget};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
@@ -21,12 +23,14 @@ use forewarn_widgets::{address, html, words};
 use http::StatusCode;
 
 use super::activity::ActivityId;
+use super::fencing::Fencing;
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
 use super::page_context::PageContext;
 use super::visitor::Form;
-use super::{Portal, frame, group_table, host_selection};
-use forewarn_api::{Action, name_rollout};
+use super::{Portal, frame, group_table};
+use forewarn_api::Action;
+use forewarn_render::name_rollout;
 
 const HERE: &str = "/hosts";
 
@@ -56,9 +60,17 @@ const STATES: [(&str, &str); 6] = [
 /// A host with what the table shows about it.
 struct HostFacts<'r> {
     host: &'r Arc<Host>,
+    condition: HostCondition,
     machines: usize,
     worst: Option<WorstGroup>,
-    next: Option<NextEvent>,
+    /// The next event of its machines, and the number of machines that it affects.
+    next: Option<(NextEvent, usize)>,
+}
+
+impl HostFacts<'_> {
+    fn next_rank(&self) -> i64 {
+        self.next.map_or(i64::MAX, |(next, _)| next.rank())
+    }
 }
 
 /// The group that is affected most if the host goes down.
@@ -68,6 +80,17 @@ struct WorstGroup {
     up: usize,
     after: usize,
     floor: usize,
+}
+
+impl WorstGroup {
+    /// Red below the floor, amber at it.
+    fn class(&self) -> &'static str {
+        match self.after.cmp(&self.floor) {
+            Ordering::Less => "red",
+            Ordering::Equal => "amber",
+            Ordering::Greater => "",
+        }
+    }
 }
 
 #[derive(Template)]
@@ -106,19 +129,22 @@ struct HostFilters<'a> {
     others: Vec<(&'a str, &'a str)>,
 }
 
-pub fn render(context: &PageContext, query: &PageQuery, name: &str, problems: &FieldErrors) -> PageContent {
+pub async fn render(context: &PageContext, query: &PageQuery, name: &str, problems: &FieldErrors) -> PageContent {
     let region = context.region();
     let facts = list_facts(context);
-    let hosts: Vec<&HostFacts<'_>> = facts.iter().filter(|facts| is_wanted(facts.host, query)).collect();
+    let hosts: Vec<&HostFacts<'_>> = facts.iter().filter(|facts| is_wanted(facts, query)).collect();
     let order = SortOrder::of(query, &COLUMNS, "state");
     let mut found = hosts;
     sort(&mut found, order);
     let from = query.number("from");
-    let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
-    let rows = rows.map(|(number, facts)| render_row(context, facts, number)).collect();
+    let shown: Vec<&HostFacts<'_>> = found.iter().skip(from).take(ROWS_MAX).copied().collect();
+    let hosts: Vec<Arc<Host>> = shown.iter().map(|facts| facts.host.clone()).collect();
+    let fencings = Fencing::find_all(context, &hosts).await;
+    let rows = shown.iter().enumerate();
+    let rows = rows.map(|(number, facts)| render_row(context, facts, fencings.get(&facts.host.name), number)).collect();
     let panel = Panel::new("hosts", "Hosts", rows)
         .with_table(render_head(context, order, query))
-        .with_html_before(html::render(&filters(region, query)))
+        .with_html_before(html::render(&filters(&facts, query)))
         .with_html_after(
             group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(context),
         )
@@ -184,21 +210,12 @@ fn render_selection_bar(context: &PageContext) -> String {
     .render()
 }
 
-fn state_word(host: &Host) -> &'static str {
-    match (host.is_unreachable(), host.state) {
-        (true, _) => "unreachable",
-        (false, HostState::Active) => "active",
-        (false, HostState::Draining) => "draining",
-        (false, HostState::Drained) => "drained",
-        (false, HostState::Failed) => "failed",
-    }
-}
-
-fn is_wanted(host: &Host, query: &PageQuery) -> bool {
+fn is_wanted(facts: &HostFacts<'_>, query: &PageQuery) -> bool {
+    let (host, condition) = (facts.host, facts.condition);
     let (state, pool, search) = (query.text("state"), query.text("pool"), query.text("q").to_lowercase());
     let has_state = match state {
-        "bad" => matches!(state_word(host), "failed" | "unreachable"),
-        state => !STATES.iter().any(|(known, _)| *known == state && !known.is_empty()) || state_word(host) == state,
+        "bad" => condition.is_bad(),
+        state => !STATES.iter().any(|(known, _)| *known == state && !known.is_empty()) || condition.filter() == state,
     };
     let name = host.name.to_lowercase();
     let has_name = match search.strip_suffix('*') {
@@ -208,10 +225,10 @@ fn is_wanted(host: &Host, query: &PageQuery) -> bool {
     has_state && has_name && (pool.is_empty() || *host.pool == *pool)
 }
 
-fn filters<'a>(region: &Region, query: &'a PageQuery) -> HostFilters<'a> {
+fn filters<'a>(facts: &[HostFacts<'_>], query: &'a PageQuery) -> HostFilters<'a> {
     let selected = query.text("state");
-    let number = |word: &str| region.hosts().filter(|host| word.is_empty() || state_word(host) == word).count();
-    let pools: std::collections::BTreeSet<String> = region.hosts().map(|host| host.pool.to_string()).collect();
+    let number = |word: &str| facts.iter().filter(|one| word.is_empty() || one.condition.filter() == word).count();
+    let pools: std::collections::BTreeSet<String> = facts.iter().map(|one| one.host.pool.to_string()).collect();
     HostFilters {
         states: STATES
             .map(|(word, label)| {
@@ -232,25 +249,25 @@ fn list_facts(context: &PageContext) -> Vec<HostFacts<'_>> {
     let groups: BTreeMap<GroupKey, FleetGroup> =
         fleet::list_groups(context).into_iter().map(|group| (group.key, group)).collect();
     let mut machines: BTreeMap<&Name, BTreeMap<GroupKey, usize>> = BTreeMap::new();
-    let mut next: BTreeMap<&Name, NextEvent> = BTreeMap::new();
+    let mut next: BTreeMap<&Name, (NextEvent, usize)> = BTreeMap::new();
     for machine in region.machines() {
         let Some(host) = &machine.host else { continue };
         *machines.entry(host).or_default().entry(fleet::key_of(machine)).or_default() += 1;
-        for event in region.events_of(machine.id) {
-            let due = (event.status == Status::Scheduled).then_some(event.not_before);
-            let found = NextEvent { kind: event.kind, due };
-            let known = next.entry(host).or_insert(found);
-            if found.rank() < known.rank() {
-                *known = found;
-            }
+        let Some(found) = fleet::next_event(region, machine.id) else { continue };
+        match next.entry(host).or_insert((found, 0)) {
+            (known, affected) if *known == found => *affected += 1,
+            known if found.rank() < known.0.rank() => *known = (found, 1),
+            _ => {}
         }
     }
+    let failing = region.failing_hosts();
     let facts = region.hosts().map(|host| {
         let on_host = machines.get(&host.name);
         HostFacts {
             host,
+            condition: HostCondition::of(host, &failing),
             machines: on_host.map_or(0, |groups| groups.values().sum()),
-            worst: on_host.and_then(|on_host| find_worst(on_host, &groups)),
+            worst: on_host.and_then(|on_host| find_worst(region, on_host, &groups)),
             next: next.get(&host.name).copied(),
         }
     });
@@ -258,49 +275,43 @@ fn list_facts(context: &PageContext) -> Vec<HostFacts<'_>> {
 }
 
 /// The group with the fewest machines above its floor after the loss of the host.
-fn find_worst(on_host: &BTreeMap<GroupKey, usize>, groups: &BTreeMap<GroupKey, FleetGroup>) -> Option<WorstGroup> {
+fn find_worst(
+    region: &Region,
+    on_host: &BTreeMap<GroupKey, usize>,
+    groups: &BTreeMap<GroupKey, FleetGroup>,
+) -> Option<WorstGroup> {
     let after = |group: &FleetGroup, lost: usize| group.up.saturating_sub(lost);
     let candidates = on_host.iter().filter_map(|(key, lost)| Some((groups.get(key)?, *lost)));
     let (group, lost) = candidates.min_by_key(|(group, lost)| {
         let left = after(group, *lost);
-        (left as i64 - group.floor() as i64, left)
+        (left as i64 - group.floor(region) as i64, left)
     })?;
     Some(WorstGroup {
         name: group.name.clone(),
         href: group.href.clone(),
         up: group.up,
         after: after(group, lost),
-        floor: group.floor(),
+        floor: group.floor(region),
     })
 }
 
 fn sort(found: &mut [&HostFacts<'_>], order: SortOrder<'_>) {
     let worst =
         |facts: &&HostFacts<'_>| facts.worst.as_ref().map_or(i64::MAX, |worst| worst.after as i64 - worst.floor as i64);
-    let rank = |host: &Host| match state_word(host) {
-        "failed" => 0,
-        "unreachable" => 1,
-        "draining" => 2,
-        "drained" => 3,
-        _ => 4,
-    };
     match order.key {
         "name" => found.sort_by_key(|facts| facts.host.name.clone()),
         "pool" => found.sort_by_key(|facts| (facts.host.pool.clone(), facts.host.name.clone())),
         "machines" => found.sort_by_key(|facts| std::cmp::Reverse(facts.machines)),
         "worst" => found.sort_by_key(worst),
-        "next" => found.sort_by_key(|facts| facts.next.map_or(i64::MAX, NextEvent::rank)),
-        _ => found.sort_by_key(|facts| {
-            let next = facts.next.map_or(i64::MAX, NextEvent::rank);
-            (rank(facts.host), next, facts.host.name.clone())
-        }),
+        "next" => found.sort_by_key(|facts| facts.next_rank()),
+        _ => found.sort_by_key(|facts| (facts.condition, facts.next_rank(), facts.host.name.clone())),
     }
     if order.is_descending {
         found.reverse();
     }
 }
 
-fn render_row(context: &PageContext, facts: &HostFacts<'_>, number: usize) -> Fragment {
+fn render_row(context: &PageContext, facts: &HostFacts<'_>, fencing: Option<&Fencing>, number: usize) -> Fragment {
     let host = facts.host;
     let (id, sort) = (format!("host-{}", address::encode_segment(&host.name)), table::row_key(number));
     let row = HostRow {
@@ -309,7 +320,7 @@ fn render_row(context: &PageContext, facts: &HostFacts<'_>, number: usize) -> Fr
         name: &host.name,
         href: address::of_host(&host.name),
         pool: &host.pool,
-        state: host_selection::render_state(host),
+        state: facts.condition.render() + &fencing.map_or_else(String::new, Fencing::render_note),
         machines: facts.machines,
         worst: &facts.worst,
         next: describe_next(context.region(), facts),
@@ -322,7 +333,7 @@ fn render_row(context: &PageContext, facts: &HostFacts<'_>, number: usize) -> Fr
 fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
     let rollout = region.rollout_of_host(&facts.host.name);
     let is_of_host = |step: &&RolloutStep| step.target == StepTarget::Host(facts.host.name.clone());
-    let step = rollout.and_then(|rollout| rollout.steps.iter().find(is_of_host)).map(|step| step.state);
+    let step = rollout.and_then(|rollout| rollout.steps.iter().rev().find(is_of_host)).map(|step| step.state);
     let link = rollout.map_or_else(String::new, |rollout| {
         format!(
             r#"<a class="q" href="{}">{}</a>"#,
@@ -330,20 +341,26 @@ fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
             words::escape_html(name_rollout(region, rollout))
         )
     });
-    let event = facts.next.map(|NextEvent { kind, due }| {
+    let event = facts.next.map(|(NextEvent { kind, due }, affected)| {
         let class = Severity::of(kind).class();
         let when = due.map_or_else(
             || "in progress".into(),
             |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
         );
-        format!(r#"<span class="b b-{class}">{}</span> {when}"#, words::event_kind(kind))
+        let part = if affected < facts.machines {
+            format!(r#" <span class="q">{affected} of {}</span>"#, count_of(facts.machines, "machine"))
+        } else {
+            String::new()
+        };
+        format!(r#"<span class="b b-{class}">{}</span> {when}{part}"#, words::event_kind(kind))
     });
     match (event, step) {
         (Some(event), Some(StepState::InProgress)) => format!("{event} {link}"),
         (Some(event), Some(StepState::Pending)) => format!("{event}, then {link}"),
         (Some(event), _) => event,
         (None, Some(StepState::Pending | StepState::InProgress)) => format!("waits in {link}"),
-        (None, Some(StepState::Succeeded | StepState::Failed | StepState::Skipped | StepState::Canceled)) => {
+        (None, Some(StepState::Failed)) => format!(r#"<span class="red">failed in</span> {link}"#),
+        (None, Some(StepState::Succeeded | StepState::Skipped | StepState::Canceled)) => {
             format!(r#"<span class="q">done in</span> {link}"#)
         }
         (None, None) => r#"<span class="qq">none</span>"#.into(),
@@ -365,6 +382,6 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         }
     }
     let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
-    let content = render(&context, &PageQuery::default(), name, &problems);
+    let content = render(&context, &PageQuery::default(), name, &problems).await;
     (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &content, "")).into_response()
 }

@@ -22,6 +22,7 @@ mod cluster;
 mod confirm;
 mod conflict;
 mod event;
+mod fencing;
 mod flash;
 mod fleet;
 mod forwarding;
@@ -33,10 +34,12 @@ mod handler;
 mod history;
 mod history_page;
 mod host;
+mod host_change;
 mod host_selection;
 mod hosts;
 mod live;
 mod machine;
+mod machine_host;
 mod machines;
 mod maintenance;
 mod operation;
@@ -128,6 +131,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
         .route("/portal/session", get(sign_in::check_session))
         .route("/portal/sign-out", get(page::redirect_to_overview).post(sign_in::sign_out))
         .route("/portal/act", get(page::redirect_to_overview).post(submit::submit_action))
+        .route("/portal/machine-host", get(page::redirect_to_overview).post(host_change::submit))
         .route("/portal/selection", get(page::redirect_to_overview).post(submit::submit_selection))
         .route("/groups/{group}", get(page::get).post(submit::submit_scale_set))
         .route("/scale-sets/add", get(page::get).post(scale_set_wizard::submit))

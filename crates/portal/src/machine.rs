@@ -16,9 +16,10 @@ use super::handler::Handler;
 use super::operation::Sentence;
 use super::page_context::PageContext;
 use super::preview::{MachineAction, Preview};
-use super::{history, plan, policy, timeline};
-use forewarn_api::{Action, render_machine};
+use super::{history, machine_host, plan, policy, timeline};
+use forewarn_api::Action;
 use forewarn_metadata::render_document;
+use forewarn_render::render_machine;
 
 /// Metadata requests per page, newest first.
 const REQUESTS_SHOWN: usize = 12;
@@ -73,6 +74,7 @@ pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Res
         panels
             .insert(6, policy::render_panel(context, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
+    panels.insert(6, machine_host::render_panel(context, machine, &href));
     Ok(PageContent::new(name, panels).with_lead(render_lead(region, machine)))
 }
 

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api_types::join_names;
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
+use forewarn_widgets::expected_event::machines_of;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::{PageContent, Panel};
@@ -16,13 +17,13 @@ use http::StatusCode;
 
 use super::action::{Button, ButtonStyle};
 use super::flash::Flash;
-use super::fleet::machines_of;
 use super::page_context::PageContext;
 use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use super::{Portal, frame};
-use forewarn_api::{Action, name_operation};
+use forewarn_api::Action;
+use forewarn_render::name_operation;
 
 const HERE: &str = "/maintenance";
 

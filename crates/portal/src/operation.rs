@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use askama::Template;
-use forewarn_api::{Action, render_whole_operation};
+use forewarn_api::Action;
 use forewarn_api_types::Operation as OperationSummary;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     Event, EventId, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request,
     ScopeId, ScopeOwner, Status,
 };
+use forewarn_render::render_whole_operation;
 use forewarn_store::HistoryQuery;
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
@@ -168,7 +169,7 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
         here: "Operation",
         kind: activity.kind,
         severity: activity.severity.class(),
-        facts: list_head_facts(&activity),
+        facts: list_head_facts(context, &activity),
     };
     Ok(PageContent::new(activity.title.clone(), panels).with_lead(html::render(&head)).with_aside(vec![facts, rows]))
 }
@@ -195,14 +196,14 @@ pub fn is_unapproved(event: &Event) -> bool {
     is_scheduled(event) && event.is_shown() && event.approval.is_none()
 }
 
-fn list_head_facts(activity: &Activity) -> Vec<String> {
+fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
     let mut facts = Vec::new();
     if !activity.note.is_empty() {
         facts.push(format!("<b>{}</b>", words::escape_html(&activity.note)));
     }
     facts.push(format!(
         "Requested by <b>{}</b> {}",
-        words::escape_html(&activity.requested_by),
+        words::escape_html(context.name_requester(&activity.requested_by)),
         words::time(activity.asked)
     ));
     facts

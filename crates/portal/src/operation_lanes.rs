@@ -15,11 +15,13 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::stage::StageFilter;
 use forewarn_widgets::table::number_key;
+use forewarn_widgets::timeline::Canvas;
+use forewarn_widgets::window::Window;
 use forewarn_widgets::{address, waits, words};
 
 use super::activity::{Activity, ActivityId, readiness_of};
 use super::page_context::PageContext;
-use super::timeline::{Canvas, EventTimeline, Stage, Window, find_expected};
+use super::timeline::{EventTimeline, Stage, find_expected};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
 const LANES_MAX: usize = 40;
@@ -122,7 +124,7 @@ pub fn render_operation_lanes(
         let sort = format!("{rank}-{}-{}-{id}", severity as u8, number_key(at));
         Lanes { context, query, view, activity, sort }.render(&mut lanes);
     }
-    let canvas = Canvas::with_offset(view.window, context, view.quarters);
+    let canvas = Canvas::with_offset(view.window, context.now, view.quarters);
     let panel = Panel::new("timeline", "Timeline", lanes)
         .with_html_before(html::render(&controls(query, view, filter)))
         .with_html_inside(html::render(&canvas));

@@ -3,9 +3,10 @@
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api::{Action, name_operation, parse_operation_id};
+use forewarn_api::{Action, parse_operation_id};
 use forewarn_api_types::count_of;
 use forewarn_core::{ApprovalScope, Guid, Operation, OperationId, OperationState, Region, Rollout};
+use forewarn_render::name_operation;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;

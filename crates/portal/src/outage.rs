@@ -9,7 +9,6 @@ use forewarn_core::{
     EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
 use forewarn_widgets::address;
-use forewarn_widgets::words;
 
 use super::activity;
 use super::activity::{ActivityId, find_cause};
@@ -134,29 +133,33 @@ impl Outages {
         hosts
     }
 
-    pub fn list_down(&self, region: &Region) -> Vec<CauseCount> {
-        count_causes(region, &self.down)
+    /// The number of machines that are down because hardware failed or a host is off. All others are down for planned work.
+    pub fn failed(&self) -> usize {
+        self.down.values().filter(|outage| outage.is_failure()).count()
+    }
+
+    /// The causes of failures.
+    pub fn list_failed(&self, region: &Region) -> Vec<CauseCount> {
+        count_causes(region, self.down.values().filter(|outage| outage.is_failure()))
+    }
+
+    /// The causes of machines that are down for planned work.
+    pub fn list_planned(&self, region: &Region) -> Vec<CauseCount> {
+        count_causes(region, self.down.values().filter(|outage| !outage.is_failure()))
     }
 
     /// The causes that take machines down or delete them next, in the order of time.
     pub fn list_next(&self, region: &Region) -> Vec<CauseCount> {
-        let mut next = [count_causes(region, &self.soon), count_causes(region, &self.deleted)].concat();
+        let (soon, deleted) = (self.soon.values(), self.deleted.values());
+        let mut next = [count_causes(region, soon), count_causes(region, deleted)].concat();
         next.sort_by_key(|cause| cause.at);
         next
     }
+}
 
-    /// The group that most of the machines are in which go down soon or, if there are none, are down.
-    pub fn find_most(&self, region: &Region) -> Option<(usize, words::ScopeName)> {
-        let machines = if self.soon.is_empty() { &self.down } else { &self.soon };
-        let mut scopes: BTreeMap<forewarn_core::ScopeId, usize> = BTreeMap::new();
-        for machine in machines.keys().filter_map(|id| region.machine(*id)) {
-            *scopes.entry(machine.scope).or_default() += 1;
-        }
-        if scopes.len() < 2 {
-            return None;
-        }
-        let (scope, count) = scopes.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1)?;
-        Some((count, words::scope(region, region.scope(scope)?)))
+impl Outage {
+    fn is_failure(&self) -> bool {
+        self.source.kind() == CauseKind::HostFailure
     }
 }
 
@@ -249,9 +252,9 @@ fn find_span(machines: &Machines) -> Option<Upcoming> {
 }
 
 /// One row per cause, or per kind of cause if there are too many to read.
-fn count_causes(region: &Region, machines: &Machines) -> Vec<CauseCount> {
+fn count_causes<'o>(region: &Region, outages: impl Iterator<Item = &'o Outage>) -> Vec<CauseCount> {
     let mut sources: BTreeMap<&Source, (usize, Timestamp)> = BTreeMap::new();
-    for outage in machines.values() {
+    for outage in outages {
         let (count, at) = sources.entry(&outage.source).or_insert((0, outage.at));
         *count += 1;
         *at = outage.at.min(*at);

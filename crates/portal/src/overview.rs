@@ -9,7 +9,7 @@ use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::outage::Outages;
 use super::page_context::PageContext;
-use super::{attention, group_table, status};
+use super::{attention, conflict, group_table, status};
 
 /// Groups on the overview; the others are on their own page.
 const GROUPS_MAX: usize = 20;
@@ -26,9 +26,10 @@ pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let activities = activity::collect(context, view.window.begin()).await;
     let groups = fleet::list_groups(context);
     let outages = Outages::of(context.region(), context.now);
+    let dips = conflict::find_all_dips(context.region(), context.now, &activities);
     let mut panels = vec![
-        status::render_panel(context, &activities, &groups, &outages),
-        attention::render_panel(context, &activities, &outages),
+        status::render_panel(context, &activities, &groups, &outages, &dips),
+        attention::render_panel(context, &activities, &outages, &dips),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_table::render_panel(context, &groups, query, "/", GROUPS_MAX),
     ];

@@ -157,7 +157,7 @@ impl Page {
             Page::Event(id) => event::render(context, *id).await,
             Page::ScaleSets => Ok(group::render_scale_sets(context)),
             Page::AddScaleSet => Ok(scale_set_wizard::render(context)),
-            Page::Hosts(query) => Ok(hosts::render(context, query, "", &FieldErrors::default())),
+            Page::Hosts(query) => Ok(hosts::render(context, query, "", &FieldErrors::default()).await),
             Page::Host(name, query) => host::render(context, name, query).await,
             Page::Maintenance(query) => Ok(maintenance::render(context, &PlanFields::from_query(query))),
             Page::TestKit(query) => Ok(test_kit::render(context, &TestKitFields::from_query(query))),

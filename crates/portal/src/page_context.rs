@@ -24,6 +24,11 @@ impl PageContext {
         PageContext { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode }
     }
 
+    /// The name of a person or program, or `you` for the visitor.
+    pub fn name_requester<'n>(&self, name: &'n str) -> &'n str {
+        if *name == *self.visitor.session.holder.principal.name { "you" } else { name }
+    }
+
     pub fn region(&self) -> &Region {
         &self.snapshot.region
     }

@@ -2,8 +2,10 @@
 //! action itself; this module only describes the result. Sentences are HTML: times are elements, names are escaped.
 
 mod decisions;
+mod host_change;
 mod order;
 #[cfg(test)]
+#[path = "../tests/unit/preview.rs"]
 mod tests;
 
 use std::time::Duration;

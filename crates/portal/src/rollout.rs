@@ -1,16 +1,18 @@
 //! The page of a rollout: its state, a chart of its progress, its steps with failures on top, its rules, the capacity of its groups,
 //! its history; pause, resume, stop.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use askama::Template;
-use forewarn_api::{Action, forecast_rollout, name_rollout};
-use forewarn_api_types::count_of;
+use forewarn_api::{Action, forecast_rollout};
 use forewarn_api_types::span::format_span;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status, StepState,
-    UNLIMITED, Wait,
+    LimitOwner, OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status,
+    StepState, UNLIMITED, Wait,
 };
+use forewarn_render::{name_rollout, name_step};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
@@ -18,10 +20,10 @@ use forewarn_widgets::{html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{ActivityId, kind_of_rollout};
-use super::fleet;
+use super::fleet::{self, FleetGroup};
 use super::operation::{PageHead, Sentence};
 use super::page_context::PageContext;
-use super::rollout_steps::{events_of_step, missing_names};
+use super::rollout_steps::{events_of_step, find_host_problem, missing_names};
 use super::{conflict, history, rollout_plan, rollout_progress, rollout_steps};
 
 /// Groups in the list of capacities.
@@ -30,8 +32,18 @@ const GROUPS_MAX: usize = 12;
 #[derive(Template)]
 #[template(path = "capacity_now.html")]
 struct CapacityNow {
-    /// Name, address, up, all, floor.
-    groups: Vec<(String, String, usize, usize, usize)>,
+    groups: Vec<GroupCapacityNow>,
+}
+
+struct GroupCapacityNow {
+    name: String,
+    href: String,
+    up: usize,
+    all: usize,
+    floor: usize,
+    class: &'static str,
+    /// The other drain or rollout that sets the floor. HTML; empty if there is none.
+    limit: String,
 }
 
 pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> Result<PageContent, NotFound> {
@@ -54,7 +66,7 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
         severity: severity.class(),
         facts: vec![format!(
             "Requested by <b>{}</b> {}",
-            words::escape_html(&rollout.by),
+            words::escape_html(context.name_requester(&rollout.by)),
             words::time(rollout.created)
         )],
     };
@@ -96,13 +108,21 @@ fn warn_of_conflicts(context: &PageContext, rollout: &Rollout, forecast: Option<
 }
 
 fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
-    let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
-    let noun = match rollout.targets {
-        RolloutTargets::Hosts(_) => "hosts",
-        RolloutTargets::Machines(_) => "machines",
-        RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => "update domains",
+    let region = context.region();
+    let failing = region.failing_hosts();
+    let names = |wanted: &dyn Fn(&RolloutStep) -> bool| -> Vec<String> {
+        rollout.steps.iter().filter(|step| wanted(step)).map(|step| name_step(region, &step.target)).collect()
     };
-    let progress = format!("{ended}/{} {noun}", rollout.steps.len());
+    let failed: Vec<String> = rollout.open_failures().map(|(_, step)| name_step(region, &step.target)).collect();
+    let failed_since =
+        names(&|step| step.state == StepState::Succeeded && find_host_problem(region, &failing, step).is_some());
+    let ended = rollout.steps.iter().filter(|step| step.ended.is_some() && step.state != StepState::Failed).count();
+    let noun = match rollout.targets {
+        RolloutTargets::Hosts(_) => "host",
+        RolloutTargets::Machines(_) => "machine",
+        RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => "update domain",
+    };
+    let progress = format!("{ended} of {} ended", count_of(rollout.steps.len(), noun));
     let mut parts = vec![match &rollout.state {
         RolloutState::Planned => "Planned".to_owned(),
         RolloutState::Running => "Running".to_owned(),
@@ -113,14 +133,23 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
         RolloutState::Failed { .. } => r#"<span class="red">Failed</span>"#.to_owned(),
     }];
     parts.push(progress);
-    if rollout.failures > 0 {
-        parts.push(format!(r#"<span class="red">{} failed</span>"#, count_of(rollout.failures as usize, "machine")));
+    if !failed.is_empty() {
+        let names = words::escape_html(join_names(&failed));
+        parts.push(format!(r#"<span class="red">{} failed: {names}</span>"#, failed.len()));
+    }
+    if !failed_since.is_empty() {
+        let names = words::escape_html(join_names(&failed_since));
+        parts.push(format!(r#"<span class="red">failed or unreachable since: {names}</span>"#));
+    }
+    let running = rollout.steps.iter().filter(|step| step.state == StepState::InProgress).count();
+    if running > 0 {
+        parts.push(format!("{running} in progress"));
     }
     let is_told = |wait: &&Wait| rollout.is_live() && **wait != Wait::Approvals;
     if let Some(wait) = rollout.waits_for.as_ref().filter(is_told) {
-        let wait = forewarn_api::render_wait(wait);
+        let wait = forewarn_render::render_wait(wait);
         let class = if waits::is_unplanned(wait.reason) { "amber" } else { "q" };
-        parts.push(format!(r#"<span class="{class}">{}</span>"#, waits::render_wait(&wait)));
+        parts.push(format!(r#"<span class="{class}">{}</span>"#, waits::render_next_step(&wait)));
     }
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
     let missing: usize = in_progress.map(|step| missing_names(&events_of_step(context, rollout, step)).len()).sum();
@@ -157,6 +186,9 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
         let pause = Button::new("pause-rollout", "Pause", text, Action::PauseRollout, ButtonStyle::Normal);
         actions = actions.button(pause.with_fields(now.to_owned()));
     }
+    if let Some(button) = retry_button(context, rollout) {
+        actions = actions.button(button);
+    }
     let pending = rollout.steps.iter().filter(|step| step.state == StepState::Pending).count();
     let text = format!(
         "The rollout ends. {} skipped. {left}: scheduled events are canceled, events in progress finish.",
@@ -166,13 +198,37 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     actions.into_panel().without_frame()
 }
 
+/// The button that repeats failed steps. `None` if there are none.
+fn retry_button(context: &PageContext, rollout: &Rollout) -> Option<Button> {
+    let steps: Vec<String> = rollout
+        .open_failures()
+        .map(|(number, step)| {
+            let name = words::escape_html(name_step(context.region(), &step.target));
+            let tick = format!(r#"<input type="checkbox" name="step" value="{number}" checked>"#);
+            format!(r#"<label class="tick">{tick} {name}</label> "#)
+        })
+        .collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let text = "The selected steps are announced again after the pending ones, with full notice and the same rules. Their earlier \
+                failures keep counting."
+        .to_owned();
+    let button = Button::new("retry-steps", "Retry failed steps", text, Action::RetrySteps, ButtonStyle::Normal);
+    Some(button.with_fields(steps.concat()))
+}
+
 /// Links that plan the failed and the canceled steps of an ended rollout again, with the same rules.
 fn add_repeats<'s>(context: &'s PageContext, rollout: &Rollout, mut actions: ButtonPanel<'s>) -> ButtonPanel<'s> {
     if !context.visitor.may(Action::StartRollout) {
         return actions;
     }
     for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {
-        let steps: Vec<&RolloutStep> = rollout.steps.iter().filter(|step| step.state == state).collect();
+        let steps: Vec<&RolloutStep> = match state {
+            // A step that was repeated is not planned again.
+            StepState::Failed => rollout.open_failures().map(|(_, step)| step).collect(),
+            _ => rollout.steps.iter().filter(|step| step.state == state).collect(),
+        };
         let label = format!("Plan {} again", count_of(steps.len(), &format!("{word} step")));
         if let Some(href) = rollout_plan::plan_again(context.region(), rollout, &steps) {
             actions = actions.link(act, &label, &href);
@@ -199,7 +255,7 @@ fn list_rules(rollout: &Rollout) -> Facts {
             },
         ),
         (
-            "Failures",
+            "Failed machines",
             match plan.failures_max {
                 UNLIMITED => format!("{}, all tolerated", rollout.failures),
                 max => format!("{} of {max} tolerated", rollout.failures),
@@ -223,11 +279,22 @@ fn list_capacity(context: &PageContext, rollout: &Rollout) -> CapacityNow {
         }
     };
     let mut found: Vec<_> = fleet::list_groups(context).into_iter().filter(|group| keys.contains(&group.key)).collect();
-    let floor = |group: &fleet::FleetGroup| {
-        rollout.plan.unavailable_max.map_or(group.floor(), |max| group.machines.saturating_sub(max as usize))
+    found.sort_by_key(|group| group.up as i64 - group.floor(region) as i64);
+    let row = |group: &FleetGroup| {
+        let limit = group.limit(region).filter(|limit| limit.owner != LimitOwner::Rollout(rollout.id));
+        GroupCapacityNow {
+            name: group.name.clone(),
+            href: group.href.clone(),
+            up: group.up,
+            all: group.machines,
+            floor: group.floor(region),
+            class: match group.up.cmp(&group.floor(region)) {
+                Ordering::Less => "red",
+                Ordering::Equal if group.up < group.machines => "amber",
+                Ordering::Equal | Ordering::Greater => "",
+            },
+            limit: limit.map_or_else(String::new, |limit| conflict::render_limit(region, limit)),
+        }
     };
-    found.sort_by_key(|group| group.up as i64 - floor(group) as i64);
-    let row =
-        |group: &fleet::FleetGroup| (group.name.clone(), group.href.clone(), group.up, group.machines, floor(group));
     CapacityNow { groups: found.iter().take(GROUPS_MAX).map(row).collect() }
 }

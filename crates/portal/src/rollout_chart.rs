@@ -27,6 +27,8 @@ pub struct Chart<'a> {
     span: GanttSpan,
     steps: Vec<StepSpan<'a>>,
     groups: Vec<FleetGroup>,
+    /// The unavailable machines per group that the plan allows; `None` for one update domain.
+    unavailable_max: Option<u32>,
 }
 
 /// A step with the times of its notice and its impact.
@@ -64,19 +66,21 @@ impl GroupCapacity {
 }
 
 impl<'a> Chart<'a> {
-    /// The unavailable machines that the plan allows decide the floors.
     pub fn new(context: &'a PageContext, plan: &NewRollout, preview: &'a RolloutPreview) -> Chart<'a> {
-        let mut groups = fleet::list_groups(context);
-        if let Some(max) = plan.max_unavailable {
-            for group in &mut groups {
-                group.domain_max = max as usize;
-            }
-        }
+        let groups = fleet::list_groups(context);
         let steps: Vec<StepSpan<'_>> =
             preview.steps.iter().filter_map(|step| StepSpan::new(context.region(), plan, step)).collect();
         let begin = steps.iter().map(|step| step.notice).min().unwrap_or(context.now.0);
         let end = steps.iter().map(|step| step.end).max().unwrap_or(begin);
-        Chart { context, preview, span: GanttSpan::new(begin, end), steps, groups }
+        let span = GanttSpan::new(begin, end);
+        Chart { context, preview, span, steps, groups, unavailable_max: plan.max_unavailable }
+    }
+
+    /// The number of machines of a group that the plan, and the drains and rollouts in progress, keep up.
+    fn floor_of(&self, group: &FleetGroup) -> usize {
+        let own = self.unavailable_max.map_or(group.domain_max, |max| max as usize);
+        let limit = group.limit(self.context.region()).map(|limit| limit.max as usize);
+        group.machines.saturating_sub(limit.map_or(own, |limit| limit.min(own)))
     }
 
     pub fn render_order(&self, severity: &'static str) -> String {
@@ -104,7 +108,7 @@ impl<'a> Chart<'a> {
             );
         }
         groups.sort_by_key(|(group, expected)| {
-            (i64::from(expected.min_available) - group.floor() as i64, group.machines)
+            (i64::from(expected.min_available) - self.floor_of(group) as i64, group.machines)
         });
         let calm = groups.len().saturating_sub(GROUPS_MAX);
         let drawn = groups.into_iter().take(GROUPS_MAX).map(|(group, expected)| self.capacity_of(group, expected));
@@ -119,7 +123,8 @@ impl<'a> Chart<'a> {
             *changes.entry(step.impact).or_default() -= lost;
             *changes.entry(step.end).or_default() += lost;
         }
-        let (top, floor) = (group.up as f64, group.floor() as f64);
+        let floor_machines = self.floor_of(group);
+        let (top, floor) = (group.up as f64, floor_machines as f64);
         let bottom = (floor.min(f64::from(expected.min_available)) - 1.0).max(0.0).min(top - 1.0);
         let y = |level: f64| 2.0 + (top - level) / (top - bottom) * (CHART_HEIGHT - 6.0);
         let mut level = group.up as i64;
@@ -137,7 +142,7 @@ impl<'a> Chart<'a> {
             href: group.href.clone(),
             up: group.up,
             lowest: expected.min_available,
-            floor: group.floor(),
+            floor: floor_machines,
             area: path,
             floor_y: format!("{:.1}", y(floor)),
         }

@@ -365,7 +365,8 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
 fn find_stopped(context: &PageContext, preview: &RolloutPreview) -> Vec<String> {
     let fleet = fleet::list_groups(context);
     let is_planned = |group: &FleetGroup| preview.groups.iter().any(|planned| is_named(group, &planned.name));
-    let stopped = fleet.iter().filter(|group| group.has_handler && group.polling == 0 && is_planned(group));
+    let stopped =
+        fleet.iter().filter(|group| group.has_handler && group.up > 0 && group.polling == 0 && is_planned(group));
     stopped.map(|group| format!(r#"<a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))).collect()
 }
 

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
-use forewarn_api::name_step;
 use forewarn_api_types::count_of;
 use forewarn_core::{
     EventKind, OperationId, Region, Rollout, RolloutAction, RolloutPreview, RolloutState, RolloutStep, StepState,
     Timestamp,
 };
+use forewarn_render::name_step;
 use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
+use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 
 use super::activity::kind_of_rollout;
 use super::page_context::PageContext;
-use super::rollout_steps::{address_of, count_machines, events_of_step, missing_names};
+use super::rollout_steps::{address_of, count_machines, events_of_step, find_host_problem, has_failed, missing_names};
 use super::timeline::{EventTimeline, live_events};
 
 #[derive(Template)]
@@ -33,9 +34,14 @@ struct Impact {
 
 pub async fn render_panel(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
     let impacts = find_impacts(context, rollout).await;
+    let failing = context.region().failing_hosts();
+    let repetitions = rollout.repetitions();
     let draw = |(number, step): (usize, &RolloutStep)| {
         let expected = forecast.and_then(|forecast| forecast.rollout.steps.get(number));
-        draw_step(context, rollout, step, expected, &impacts)
+        let problem = find_host_problem(context.region(), &failing, step);
+        let step = draw_step(context, rollout, step, expected, &impacts, problem);
+        let name = if repetitions.contains_key(&number) { step.name + " (retry)" } else { step.name };
+        GanttStep { name, ..step }
     };
     let steps: Vec<GanttStep> = rollout.steps.iter().enumerate().map(draw).collect();
     let times = || steps.iter().filter_map(|step| step.times);
@@ -81,10 +87,12 @@ fn draw_step(
     step: &RolloutStep,
     expected: Option<&RolloutStep>,
     impacts: &BTreeMap<OperationId, Impact>,
+    problem: Option<HostCondition>,
 ) -> GanttStep {
     let impact = step.operation.and_then(|operation| impacts.get(&operation)).copied();
     let phase = match step.state {
         StepState::Failed => GanttPhase::Failed,
+        StepState::Succeeded if has_failed(step, problem) => GanttPhase::Failed,
         StepState::InProgress => GanttPhase::Running,
         StepState::Succeeded | StepState::Skipped => GanttPhase::Done,
         StepState::Canceled => GanttPhase::Canceled,
@@ -102,7 +110,7 @@ fn draw_step(
         machines: count_machines(context.region(), step),
         phase,
         times,
-        note: describe_step(context, rollout, step),
+        note: describe_step(context, rollout, step, problem),
     }
 }
 
@@ -138,8 +146,14 @@ fn expect_times(region: &Region, rollout: &Rollout, expected: &RolloutStep) -> O
     Some(GanttTimes { notice: started, impact: (started + notice).min(ended), end: ended })
 }
 
-fn describe_step(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> String {
+fn describe_step(
+    context: &PageContext,
+    rollout: &Rollout,
+    step: &RolloutStep,
+    problem: Option<HostCondition>,
+) -> String {
     match step.state {
+        StepState::Succeeded => problem.map_or_else(String::new, |problem| problem.describe().to_lowercase()),
         StepState::Failed => "failed".into(),
         StepState::InProgress => match missing_names(&events_of_step(context, rollout, step)).len() {
             0 => String::new(),
@@ -148,6 +162,6 @@ fn describe_step(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -
         StepState::Pending if rollout.state == RolloutState::Paused => "paused".into(),
         StepState::Canceled => "canceled".into(),
         StepState::Skipped => "no machines".into(),
-        StepState::Pending | StepState::Succeeded => String::new(),
+        StepState::Pending => String::new(),
     }
 }

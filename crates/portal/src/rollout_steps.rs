@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api::{Action, name_step};
+use forewarn_api::Action;
 use forewarn_api_types::span::format_span;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{Event, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp};
+use forewarn_core::{
+    Event, Name, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp,
+};
+use forewarn_render::name_step;
 use forewarn_widgets::address;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
@@ -70,6 +74,9 @@ pub fn render_panel(
     query: &PageQuery,
 ) -> Panel {
     let order = SortOrder::of(query, &COLUMNS, "state");
+    let failing = context.region().failing_hosts();
+    let repetitions = rollout.repetitions();
+    let repeated: BTreeSet<usize> = repetitions.values().copied().collect();
     let mut steps: Vec<StepView<'_>> = rollout
         .steps
         .iter()
@@ -79,6 +86,9 @@ pub fn render_panel(
             step,
             expected: forecast.and_then(|forecast| forecast.rollout.steps.get(number)),
             events: events_of_step(context, rollout, step),
+            problem: find_host_problem(context.region(), &failing, step),
+            is_repetition: repetitions.contains_key(&number),
+            is_repeated: repeated.contains(&number),
         })
         .collect();
     sort(context, &mut steps, order);
@@ -114,9 +124,14 @@ fn find_folds(steps: &[StepView<'_>], query: &PageQuery) -> Vec<Fold> {
     let of_rank = |rank: u8| steps.iter().filter(move |view| view.rank() == rank);
     let pending = of_rank(RANK_PENDING).skip(PENDING_UNFOLDED_MAX).map(|view| view.number).collect::<BTreeSet<_>>();
     let ended = of_rank(RANK_ENDED).map(|view| view.number).collect::<BTreeSet<_>>();
-    let states =
-        [(StepState::Succeeded, "finished"), (StepState::Skipped, "skipped"), (StepState::Canceled, "canceled")];
-    let counts = states.map(|(state, word)| (steps.iter().filter(|view| view.step.state == state).count(), word));
+    let states = [
+        (StepState::Succeeded, "finished"),
+        (StepState::Failed, "retried"),
+        (StepState::Skipped, "skipped"),
+        (StepState::Canceled, "canceled"),
+    ];
+    let counts =
+        states.map(|(state, word)| (of_rank(RANK_ENDED).filter(|view| view.step.state == state).count(), word));
     let counts: Vec<String> =
         counts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
     let fold = |word, steps, text, sort| Fold { word, is_open: query.has_word("steps", word), steps, text, sort };
@@ -154,20 +169,26 @@ struct StepView<'a> {
     /// The step as it is expected to end.
     expected: Option<&'a RolloutStep>,
     events: Vec<&'a Arc<Event>>,
+    /// The condition of its host, if it is bad.
+    problem: Option<HostCondition>,
+    /// Whether it repeats a failed step.
+    is_repetition: bool,
+    /// Whether a later step repeats it.
+    is_repeated: bool,
 }
 
 impl StepView<'_> {
     fn is_failed(&self) -> bool {
-        self.step.state == StepState::Failed
+        has_failed(self.step, self.problem) && !self.is_repeated
     }
 
     /// Failed steps first, then those in progress, then the next ones, then those that ended.
     fn rank(&self) -> u8 {
         match self.step.state {
-            StepState::Failed => 0,
+            StepState::Failed | StepState::Succeeded if self.is_failed() => 0,
             StepState::InProgress => 1,
             StepState::Pending => RANK_PENDING,
-            StepState::Succeeded | StepState::Skipped | StepState::Canceled => RANK_ENDED,
+            StepState::Failed | StepState::Succeeded | StepState::Skipped | StepState::Canceled => RANK_ENDED,
         }
     }
 
@@ -197,6 +218,21 @@ fn sort(context: &PageContext, steps: &mut [StepView<'_>], order: SortOrder<'_>)
     steps.sort_by_key(|view| !view.is_failed());
 }
 
+/// The condition of the host of a step, if it is bad. `failing` are the hosts whose hardware fails.
+pub fn find_host_problem(region: &Region, failing: &BTreeSet<&Name>, step: &RolloutStep) -> Option<HostCondition> {
+    let StepTarget::Host(host) = &step.target else { return None };
+    Some(HostCondition::of(region.host(host)?, failing)).filter(|condition| condition.is_bad())
+}
+
+/// Whether a step has failed, or its host has failed since the step ended.
+pub fn has_failed(step: &RolloutStep, problem: Option<HostCondition>) -> bool {
+    match step.state {
+        StepState::Failed => true,
+        StepState::Succeeded => problem.is_some(),
+        StepState::Pending | StepState::InProgress | StepState::Skipped | StepState::Canceled => false,
+    }
+}
+
 pub fn events_of_step<'s>(context: &'s PageContext, rollout: &Rollout, step: &RolloutStep) -> Vec<&'s Arc<Event>> {
     let operation = step.operation.and_then(|id| context.region().operation(id));
     let parts = operation.map_or(&[][..], |operation| rollout.parts_of(step, operation));
@@ -209,14 +245,15 @@ pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
 }
 
 fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sort: &str) -> Fragment {
-    let StepView { number, step, expected, events } = view;
+    let StepView { number, step, expected, events, problem, is_repetition, is_repeated } = view;
     let id = format!("step-{number}");
     let missing = missing_names(events);
     let (state, mark) = match step.state {
         StepState::Pending => ("Pending", "idle"),
         StepState::InProgress if missing.is_empty() => ("In progress", "wait"),
         StepState::InProgress => ("Waiting for approval", "wait"),
-        StepState::Succeeded => ("Finished", ""),
+        StepState::Succeeded => problem.map_or(("Finished", ""), |problem| (problem.describe(), "down")),
+        StepState::Failed if *is_repeated => ("Failed, retried", "idle"),
         StepState::Failed => ("Failed", "down"),
         StepState::Skipped => ("Skipped: no machines", "idle"),
         StepState::Canceled => ("Canceled", "idle"),
@@ -225,15 +262,16 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
         id: &id,
         sort,
         class: if view.is_failed() { "pin" } else { "" },
-        name: name_step(context.region(), &step.target),
+        name: name_step(context.region(), &step.target) + if *is_repetition { " (retry)" } else { "" },
         href: address_of(context.region(), step),
         state,
         mark,
         meter: view.readiness().render(),
-        waits_for: describe_step(context, step, events, &missing),
+        waits_for: describe_step(context, rollout, step, events, &missing)
+            + &problem.map_or_else(String::new, describe_problem),
         time: describe_time(step, *expected, events),
-        operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
-        again: find_repetition(context, rollout, step).unwrap_or_default(),
+        operation: step.begun_operation().map_or_else(String::new, |id| ActivityId::Operation(id).href()),
+        again: find_repetition(context, rollout, step).filter(|_| !is_repeated).unwrap_or_default(),
     };
     Fragment::render(id.as_str(), sort, &row)
 }
@@ -282,7 +320,13 @@ pub fn count_machines(region: &Region, step: &RolloutStep) -> usize {
     }
 }
 
-fn describe_step(context: &PageContext, step: &RolloutStep, events: &[&Arc<Event>], missing: &[String]) -> String {
+fn describe_step(
+    context: &PageContext,
+    rollout: &Rollout,
+    step: &RolloutStep,
+    events: &[&Arc<Event>],
+    missing: &[String],
+) -> String {
     let failed: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.status {
@@ -314,10 +358,25 @@ fn describe_step(context: &PageContext, step: &RolloutStep, events: &[&Arc<Event
         StepState::Pending if step.withdrawn => format!("{}, to be announced again", count_of(machines, "machine")),
         StepState::Pending => count_of(machines, "machine"),
         StepState::Succeeded => "finished".into(),
-        StepState::Failed => r#"<span class="red">a machine failed</span>"#.into(),
+        StepState::Failed => {
+            let failure = context.region().failure_of_step(rollout, step);
+            let reason = failure.as_ref().map_or_else(|| "a machine failed".into(), super::timeline::describe_outcome);
+            format!(r#"<span class="red">{}</span>"#, words::escape_html(reason))
+        }
         StepState::Skipped => "nothing to do".into(),
         StepState::Canceled => "the rollout ended".into(),
     }
+}
+
+/// The condition of the host, after what is known about the step. HTML.
+fn describe_problem(problem: HostCondition) -> String {
+    let text = match problem {
+        HostCondition::Failed => "the host is off",
+        HostCondition::Failing => "its hardware has failed",
+        HostCondition::Unreachable => "it does not answer",
+        HostCondition::Draining | HostCondition::Drained | HostCondition::Active => return String::new(),
+    };
+    format!(r#" <span class="qq">·</span> <span class="red">{text}</span>"#)
 }
 
 fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&Arc<Event>]) -> String {

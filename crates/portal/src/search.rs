@@ -2,10 +2,10 @@
 //! suggests similar names.
 
 use askama::Template;
-use forewarn_api::{describe_request, name_operation, name_rollout};
 use forewarn_api_types::join_names;
 use forewarn_api_types::nearest::find_nearest;
 use forewarn_core::Region;
+use forewarn_render::{describe_request, name_operation, name_rollout};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;

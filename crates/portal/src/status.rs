@@ -1,16 +1,21 @@
-//! The status of the overview: how many machines are down, go down soon or are deleted, and when; below it why, what happens next
-//! and which machines are not ready; with side facts.
+//! The status of the overview: how many machines are down because of failures and for planned work, go down soon or are deleted, and
+//! when; below it why, what happens next and which machines are not ready; with side facts.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{Contact, EventKind, HostState, Timestamp};
+use forewarn_core::{EventKind, GroupId, Region, Timestamp};
+use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
-use forewarn_widgets::words;
+use forewarn_widgets::{address, words};
 
-use super::activity::Activity;
+use super::activity::{Activity, ActivityId};
 use super::attention;
+use super::conflict::GroupDip;
 use super::fleet::FleetGroup;
-use super::outage::{CauseCount, Outages, Upcoming};
+use super::outage::{CauseCount, Outages, SOON, Upcoming};
 use super::page_context::PageContext;
 use super::timeline::Stage;
 
@@ -46,18 +51,25 @@ struct SideFact {
     is_bad: bool,
 }
 
-pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[FleetGroup], outages: &Outages) -> Panel {
+pub fn render_panel(
+    context: &PageContext,
+    activities: &[Activity],
+    groups: &[FleetGroup],
+    outages: &Outages,
+    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+) -> Panel {
     let region = context.region();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
     let lists = vec![
-        ("Down now", list_entries(outages.list_down(region), |_| String::new())),
+        ("Failures", list_entries(outages.list_failed(region), |_| String::new())),
+        ("Planned work", list_entries(outages.list_planned(region), |_| String::new())),
         ("Next", list_next(context, activities, outages)),
         ("Not ready", list_unready(context, activities)),
     ];
     let status = StatusSentence {
         down: outages.down(),
-        sentence: describe_state(context, activities, outages),
+        sentence: describe_state(context, activities, groups, outages, dips),
         lists: lists.into_iter().filter(|(_, entries)| !entries.is_empty()).collect(),
         counts: [
             count_of(region.machines().len(), "machine"),
@@ -75,49 +87,114 @@ pub fn render_panel(context: &PageContext, activities: &[Activity], groups: &[Fl
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
-/// Machines that are down, go down soon and are deleted, in the order of time. HTML.
-fn describe_state(context: &PageContext, activities: &[Activity], outages: &Outages) -> String {
-    let most = outages.find_most(context.region()).map_or(String::new(), |(number, group)| {
-        format!(r#", {number} of them in <a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))
-    });
+/// Machines that are down, go down soon and are deleted, in the order of time, with the capacity of the group that suffers most.
+/// HTML.
+fn describe_state(
+    context: &PageContext,
+    activities: &[Activity],
+    groups: &[FleetGroup],
+    outages: &Outages,
+    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+) -> String {
     let (soon, deleted) = (outages.soon(), outages.deleted());
-    let going = soon.as_ref().map(|soon| describe_going_down(context, soon, outages.down()) + &most);
-    let deletion = deleted.as_ref().map(|deleted| describe_deletion(context, deleted));
-    let is_deletion_first = matches!((&soon, &deleted), (Some(soon), Some(deleted)) if deleted.first < soon.first);
-    let down = format!(r#"<span class="red">{} down now</span>"#, count_of(outages.down(), "machine"));
-    let sentences = match (outages.down(), going) {
-        (0, None) => vec![Some("No machines are down".to_owned()), deletion],
-        (0, going) if is_deletion_first => vec![deletion, going],
-        (0, going) => vec![going, deletion],
-        (_, None) => vec![Some(down + &most), deletion],
-        (_, going) if is_deletion_first => vec![Some(down), deletion, going],
-        (_, Some(going)) => vec![Some(format!("{down}, {going}")), deletion],
+    let mut later: Vec<(Timestamp, String)> = Vec::new();
+    later.extend(soon.as_ref().map(|soon| {
+        let capacity = describe_dips(context, activities, dips);
+        (soon.first, describe_going_down(context, soon, outages.down()) + &capacity)
+    }));
+    later.extend(deleted.as_ref().map(|deleted| (deleted.first, describe_deletion(context, deleted))));
+    later.sort_by_key(|(at, _)| *at);
+    let now = match (outages.down(), &soon) {
+        (0, Some(_)) => None,
+        (0, None) => Some("No machines are down".to_owned()),
+        (_, Some(_)) => Some(describe_down(outages)),
+        (_, None) => Some(describe_down(outages) + &describe_lowest(context.region(), groups)),
     };
-    let mut text = sentences.into_iter().flatten().collect::<Vec<_>>().join(". ") + ".";
+    let sentences: Vec<String> = now.into_iter().chain(later.into_iter().map(|(_, text)| text)).collect();
+    let mut text = sentences.join(". ") + ".";
     if outages.down() == 0 && soon.is_none() && deleted.is_none() {
         text += &describe_next(activities);
     }
     text
 }
 
+/// Failures are not the same as planned work: only the former need an operator.
+fn describe_down(outages: &Outages) -> String {
+    let (all, failed) = (outages.down(), outages.failed());
+    let down = format!("{} down now", count_of(all, "machine"));
+    match (failed, all - failed) {
+        (0, _) => format!(r#"<span class="amber">{down} for planned work</span>"#),
+        (_, 0) => format!(r#"<span class="red">{down} because of failures</span>"#),
+        (failed, planned) => format!(
+            r#"<span class="red">{down}: {failed} because of failures</span>, <span class="amber">{planned} for planned work</span>"#
+        ),
+    }
+}
+
+/// The group that is farthest below its floor, or nearest to it, once the next machines are down; and how many others fall below
+/// theirs.
+fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
+    let due = activities.iter().filter(|activity| activity.is_due(context.now + SOON));
+    let falling: Vec<&GroupDip> =
+        due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.then < dip.up).collect();
+    let Some(worst) = falling.iter().min_by_key(|dip| (dip.reserve(), dip.then)) else { return String::new() };
+    let below: BTreeSet<GroupId> = falling.iter().filter(|dip| dip.is_below()).map(|dip| dip.id).collect();
+    let others = match below.len().saturating_sub(1) {
+        0 => String::new(),
+        1 => ", and 1 other group will fall below its floor".into(),
+        others => format!(", and {others} other groups will fall below theirs"),
+    };
+    let class = if worst.is_below() { "red" } else { "" };
+    format!(
+        r#"; <a href="{}">{}</a> <span class="{class}">will then have {} of {} up, {}</span>{others}"#,
+        address::of_group(worst.id),
+        words::escape_html(&worst.name),
+        worst.then,
+        worst.all,
+        compare_with_floor(worst.then, worst.floor)
+    )
+}
+
+fn compare_with_floor(up: usize, floor: usize) -> String {
+    match up.cmp(&floor) {
+        Ordering::Less => format!("below its floor of {floor}"),
+        Ordering::Equal => format!("at its floor of {floor}"),
+        Ordering::Greater => format!("{} above its floor of {floor}", up - floor),
+    }
+}
+
+/// The group that is farthest below its floor, or nearest to it, now.
+fn describe_lowest(region: &Region, groups: &[FleetGroup]) -> String {
+    let affected = groups.iter().filter(|group| group.up < group.machines && group.machines > 1);
+    let lowest = affected.min_by_key(|group| group.up as i64 - group.floor(region) as i64);
+    lowest.map_or_else(String::new, |group| {
+        format!(
+            r#"; <a href="{}">{}</a> has {} of {} up, {}"#,
+            group.href,
+            words::escape_html(&group.name),
+            group.up,
+            group.machines,
+            compare_with_floor(group.up, group.floor(region))
+        )
+    })
+}
+
 fn describe_going_down(context: &PageContext, soon: &Upcoming, down: usize) -> String {
     let machines = if down == 0 { count_of(soon.machines, "machine") } else { format!("{} more", soon.machines) };
-    let verb = if soon.machines == 1 { "goes" } else { "go" };
-    format!(r#"<span class="amber">{machines} {verb} down {}</span>"#, describe_span(context, soon))
+    format!(r#"<span class="amber">{machines} will go down {}</span>"#, describe_span(context, soon))
 }
 
 fn describe_deletion(context: &PageContext, deleted: &Upcoming) -> String {
-    let verb = if deleted.machines == 1 { "is" } else { "are" };
     let machines = count_of(deleted.machines, "machine");
-    format!(r#"<span class="red">{machines} {verb} deleted {}</span>"#, describe_span(context, deleted))
+    format!(r#"<span class="red">{machines} will be deleted {}</span>"#, describe_span(context, deleted))
 }
 
-/// `at 02:54`, `from 02:54 to 03:00`, `now`.
+/// `at 02:54`, `from 02:54 to 03:00`, `at any moment`.
 fn describe_span(context: &PageContext, upcoming: &Upcoming) -> String {
     let minute = |at: Timestamp| at.as_secs() / 60;
     let (first, last) = (words::clock_time(upcoming.first), words::clock_time(upcoming.last));
     if upcoming.last <= context.now {
-        "now".into()
+        "at any moment".into()
     } else if upcoming.first <= context.now {
         format!("by {last}")
     } else if minute(upcoming.first) == minute(upcoming.last) {
@@ -190,10 +267,8 @@ fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEnt
 fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {
     let silent = groups.iter().filter(|group| !group.has_handler && group.machines > 0).count();
     let failing = context.portal.webhooks().list().iter().filter(|hook| hook.status().failures > 0).count();
-    let is_bad = |host: &&std::sync::Arc<forewarn_core::Host>| {
-        host.state == HostState::Failed || matches!(host.contact, Contact::Lost { .. })
-    };
-    let hosts = context.region().hosts().filter(is_bad).count();
+    let with_failures = context.region().failing_hosts();
+    let hosts = context.region().hosts().filter(|host| HostCondition::of(host, &with_failures).is_bad()).count();
     let fact = |number: usize, one: &str, many: &str, href, is_bad| {
         (number > 0).then(|| SideFact { number, text: if number == 1 { one } else { many }.into(), href, is_bad })
     };

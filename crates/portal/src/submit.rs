@@ -4,12 +4,14 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
-use forewarn_api::{name_operation, name_rollout, next_deadline, parse_event_id, parse_operation_id};
+use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
     ActionOptions, AdvanceClock, FailureOptions, FailureType, MachineChange, NewDrain, NewRun, Nullable, Operation,
-    OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, Upgrade, join_names,
+    OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, StepSelection, Upgrade,
+    join_names,
 };
 use forewarn_core::{ApprovalScope, Guid, Region};
+use forewarn_render::{name_operation, name_rollout};
 use forewarn_widgets::address;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::query::PageQuery;
@@ -129,6 +131,7 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<Performed, 
         }
         "resume-rollout" => actions.resume_rollout(target).await.map(drop)?,
         "stop-rollout" => actions.stop_rollout(target).await.map(drop)?,
+        "retry-steps" => retry_steps(&actions, form, target).await?,
         "approve-operation" => approve_operation(portal, &actions, target).await?,
         "test-webhook" => {
             let test = actions.test_webhook(target).await?;
@@ -178,6 +181,17 @@ async fn approve_operation(portal: &Portal, actions: &Actions, target: &str) -> 
     actions.approve_events(ApprovalScope::Region, events).await.map(drop).map_err(Refusal::from)
 }
 
+/// Repeats the selected steps of a rollout.
+async fn retry_steps(actions: &Actions, form: &Form, target: &str) -> Result<(), Refusal> {
+    let steps: Vec<usize> = form.all("step").into_iter().filter_map(|number| number.parse().ok()).collect();
+    // Without a selection, the action would repeat all failed steps.
+    if steps.is_empty() {
+        return Err(Refusal::form("Select at least one step."));
+    }
+    actions.retry_steps(target, StepSelection { steps, ..StepSelection::default() }).await?;
+    Ok(())
+}
+
 /// The confirmation of an action, with a link to what it created, or to the history.
 fn confirm(portal: &Portal, form: &Form, performed: &Performed) -> Flash {
     let text = match form.text("act") {
@@ -197,6 +211,7 @@ fn confirm(portal: &Portal, form: &Form, performed: &Performed) -> Flash {
         "pause-rollout" => "Paused rollout",
         "resume-rollout" => "Resumed rollout",
         "stop-rollout" => "Stopped rollout",
+        "retry-steps" => "Requested a retry of failed steps of rollout",
         "approve" => "Approved",
         "approve-operation" => "Approved all events of operation",
         "cancel" => "Canceled",
@@ -226,7 +241,7 @@ fn confirm(portal: &Portal, form: &Form, performed: &Performed) -> Flash {
 fn name_target(region: &Region, act: &str, target: &str) -> String {
     let id = || guid::parse(target).map(Guid);
     let found = match act {
-        "pause-rollout" | "resume-rollout" | "stop-rollout" => {
+        "pause-rollout" | "resume-rollout" | "stop-rollout" | "retry-steps" => {
             id().and_then(|id| region.rollout(id)).map(|rollout| name_rollout(region, rollout))
         }
         "approve-operation" | "cancel-operation" => {

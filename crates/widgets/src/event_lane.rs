@@ -2,14 +2,14 @@
 
 use askama::Template;
 use forewarn_api_types::join_names;
-use forewarn_core::Region;
-use forewarn_widgets::fragment::Fragment;
-use forewarn_widgets::html::RenderMode;
-use forewarn_widgets::window::Window;
-use forewarn_widgets::words;
+use forewarn_core::{Region, Timestamp};
 
-use super::{EventTimeline, Stage, scope_name};
-use crate::page_context::PageContext;
+use super::event_timeline::{EventTimeline, scope_name};
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::stage::Stage;
+use super::window::Window;
+use super::words;
 
 #[derive(Template)]
 #[template(path = "lane.html")]
@@ -35,10 +35,10 @@ struct EventLane<'a> {
     shapes: Shapes,
 }
 
-/// The shapes of one event, on its own lane or on that of a collapsed event group.
+/// The shapes of one event.
 #[derive(Template)]
 #[template(path = "shapes.html")]
-pub struct Shapes {
+struct Shapes {
     from: i64,
     /// End of the notice: the start, or the deadline.
     to: i64,
@@ -58,7 +58,7 @@ impl EventLane<'_> {
 }
 
 impl Shapes {
-    pub fn of(event: &EventTimeline, context: &PageContext) -> Shapes {
+    fn of(event: &EventTimeline, now: Timestamp, mode: RenderMode) -> Shapes {
         Shapes {
             from: event.appeared.0,
             to: event.started.or(event.ended).unwrap_or(event.not_before).0,
@@ -66,8 +66,8 @@ impl Shapes {
             approved: event.approved.as_ref().map(|(at, _)| at.0),
             started: event.started.map(|at| at.0),
             ended: event.ended.map(|at| at.0),
-            now: context.now.0,
-            window: (context.mode == RenderMode::Page).then(|| Window::around(context.now)),
+            now: now.0,
+            window: (mode == RenderMode::Page).then(|| Window::around(now)),
         }
     }
 
@@ -85,10 +85,10 @@ impl Shapes {
 }
 
 impl EventTimeline {
-    pub fn render_lane(&self, context: &PageContext, sort: &str) -> Fragment {
+    pub fn render_lane(&self, region: &Region, now: Timestamp, mode: RenderMode, sort: &str) -> Fragment {
         let id = words::event_name(self.id);
         let names = join_names(&self.names);
-        let current_scope = self.current_scope_name(context.region());
+        let current_scope = self.current_scope_name(region);
         let scope = if current_scope == names { "" } else { current_scope.as_str() };
         let lane = EventLane {
             id: &id,
@@ -105,7 +105,7 @@ impl EventTimeline {
             started_html: self.started.map(words::time),
             ended_html: self.ended.map(words::time),
             description: self.describe(),
-            shapes: Shapes::of(self, context),
+            shapes: Shapes::of(self, now, mode),
         };
         Fragment::render(format!("lane-{id}"), sort, &lane)
     }

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use forewarn_core::{Machine, Operation, OperationState, Region, Request, Timestamp};
-
-use crate::fleet::machines_of;
+use forewarn_core::{Machine, Operation, OperationState, Region, Request, Target, Timestamp};
 
 /// Update domains shown per operation. Estimates for later ones are too uncertain.
 const EXPECTED_MAX: usize = 3;
@@ -46,4 +44,16 @@ pub fn find_expected(region: &Region, operation: &Operation) -> Vec<ExpectedEven
         ExpectedEvent { domain, from, due }
     };
     domains.into_iter().take(EXPECTED_MAX).map(expect).collect()
+}
+
+/// The existing machines of a target.
+pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
+    match target {
+        Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
+        Target::Host(host) => Box::new(region.machines_on(host).map(|machine| &**machine)),
+        Target::Group(id) => {
+            let members = region.group(*id).into_iter().flat_map(|group| region.group_members(group));
+            Box::new(members.map(|machine| &**machine))
+        }
+    }
 }

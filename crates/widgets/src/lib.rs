@@ -3,16 +3,21 @@
 //!
 //! ```text
 //!  page ─▶ panel ─▶ fragment ─▶ html
-//!            └─▶ table, field, gantt, readiness, … ─▶ words, address
+//!            └─▶ table, field, gantt, timeline, readiness, … ─▶ words, address
 //! ```
 
 pub mod address;
 pub mod callout;
+pub mod cause;
 pub mod chip;
+pub mod event_lane;
+pub mod event_timeline;
+pub mod expected_event;
 pub mod facts;
 pub mod field;
 pub mod fragment;
 pub mod gantt;
+pub mod host_condition;
 pub mod html;
 pub mod json_text;
 pub mod lane;
@@ -24,6 +29,7 @@ pub mod severity;
 pub mod stage;
 pub mod state;
 pub mod table;
+pub mod timeline;
 pub mod waits;
 pub mod window;
 pub mod words;

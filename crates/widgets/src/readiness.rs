@@ -49,13 +49,13 @@ impl Readiness {
         self.notified - self.ready
     }
 
-    /// `2/4 ready, 1 no handler`. Empty without machines.
+    /// `2/4 ready, 1 without a handler`. Empty without machines.
     pub fn describe(self) -> String {
         match (self.notified, self.unnotified) {
             (0, 0) => String::new(),
             (0, _) => "no handler".into(),
             (_, 0) => format!("{}/{} ready", self.ready, self.all()),
-            (_, silent) => format!("{}/{} ready, {silent} no handler", self.ready, self.all()),
+            (_, silent) => format!("{}/{} ready, {silent} without a handler", self.ready, self.all()),
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!((found.describe(), found.missing()), ("no handler".into(), 0));
         found.add(2, true, true);
         found.add(1, true, false);
-        assert_eq!((found.describe(), found.missing()), ("2/4 ready, 1 no handler".into(), 1));
+        assert_eq!((found.describe(), found.missing()), ("2/4 ready, 1 without a handler".into(), 1));
         let html = found.render();
         assert!(html.contains(r#"width="26""#) && html.contains("2/4 <small>ready</small>"), "{html}");
     }

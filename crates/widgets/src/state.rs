@@ -33,6 +33,19 @@ impl MachineState {
         })
     }
 
+    /// Whether the machine serves nothing. A pause lasts seconds.
+    pub fn is_down(&self) -> bool {
+        match self {
+            MachineState::Evicting
+            | MachineState::Redeploying
+            | MachineState::Rebooting
+            | MachineState::Deleting
+            | MachineState::Stopped
+            | MachineState::Deallocated => true,
+            MachineState::Paused | MachineState::Running => false,
+        }
+    }
+
     pub fn word(&self) -> &'static str {
         match self {
             MachineState::Evicting => "Evicting",

@@ -15,6 +15,17 @@ pub fn render_wait(wait: &WaitFor) -> String {
     }
 }
 
+/// When the next step of a rollout is announced, and what it waits for.
+pub fn render_next_step(wait: &WaitFor) -> String {
+    let at = wait.until.map(|at| words::time(Timestamp(at.0)));
+    match (wait.reason, at) {
+        (WaitReason::Pause, Some(at)) => format!("next step announced at {at}, after the pause"),
+        (WaitReason::Window, Some(at)) => format!("next step announced at {at}, when the window opens"),
+        (WaitReason::Start, Some(at)) => format!("first step announced at {at}"),
+        (_, _) => format!("next step {}", render_wait(wait)),
+    }
+}
+
 /// The reason in a few words without times, for places where times are drawn.
 pub fn shorten(wait: &WaitFor) -> String {
     match wait.reason {
@@ -82,7 +93,11 @@ mod tests {
         );
         let notice = render_wait(&until(WaitReason::Notice).with_machines(names(2)));
         assert!(notice.ends_with("</time> (no handler): web_1 and web_2"), "{notice}");
+        let next = |reason| render_next_step(&until(reason));
+        assert!(next(WaitReason::Pause).ends_with("</time>, after the pause"), "{}", next(WaitReason::Pause));
+        assert!(next(WaitReason::Window).starts_with("next step announced at <time"), "{}", next(WaitReason::Window));
         let host = WaitFor { host: Some("n&1".into()), ..WaitFor::of(WaitReason::Host) };
+        assert_eq!(render_next_step(&host), "next step waits for host n&#38;1");
         assert_eq!(render_wait(&host), "waits for host n&#38;1");
     }
 }

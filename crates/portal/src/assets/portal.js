@@ -4,14 +4,14 @@ import { forms, selectionBar } from "./forms.js";
 import { shortcuts } from "./keys.js";
 import { connect } from "./live.js";
 import { softLinks } from "./soft.js";
-import { clockTime, countdowns, currentTimes, localTicks, localTimes, manual, now, timesAhead, zoneName } from "./time.js";
+import { clockTime, countdowns, currentTimes, localTicks, localTimes, now, timesAhead, zoneName } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
 // Confirmations disappear after this time. They stay in the history.
 const TOAST_MS = 8_000;
 
 function tick() {
-  document.getElementById("clock").textContent = `${clockTime(new Date(now()))} ${zoneName()}${manual ? " (manual)" : ""}`;
+  document.getElementById("clock").textContent = `${clockTime(new Date(now()))} ${zoneName()}`;
   countdowns();
   timesAhead();
   currentTimes();

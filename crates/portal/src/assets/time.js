@@ -73,5 +73,6 @@ function left(until) {
   const [days, hours, minutes, seconds] = [Math.floor(left / 86400), Math.floor(left / 3600) % 24, Math.floor(left / 60) % 60, left % 60];
   if (left === 0) return "due";
   if (days > 0) return `in ${days} d ${hours} h`;
-  return hours > 0 ? `in ${hours} h ${minutes} min` : `in ${minutes}:${pad(seconds)}`;
+  if (hours > 0) return `in ${hours} h ${minutes} min`;
+  return minutes > 0 ? `in ${minutes} min ${pad(seconds)} s` : `in ${seconds} s`;
 }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use forewarn_api_types::join_names;
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
+use forewarn_widgets::expected_event::machines_of;
 use forewarn_widgets::words::{self, escape_html};
-
-use crate::fleet::machines_of;
 
 use super::{Preview, TRIAL, events_of, machine_names, request_command};
 use forewarn_api_types::span::format_span;

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forewarn_core::EventId;
+use forewarn_core::{EventId, Region, Visibility};
 use forewarn_store::{EventTimeline as RecordedEvent, HistoryKind, HistoryQuery, HistoryRow};
+use forewarn_widgets::event_timeline::scope_name;
+use forewarn_widgets::words;
 
-use super::EventTimeline;
+use super::{EventTimeline, approver_name};
 use crate::page_context::PageContext;
 
 /// How far back the timeline goes.
@@ -41,14 +43,14 @@ struct PastEvent {
 impl PastEvent {
     fn begin(context: &PageContext, row: &HistoryRow) -> Option<PastEvent> {
         let recorded = RecordedEvent::begin(row)?;
-        let timeline = Arc::new(EventTimeline::of_history(context.region(), row, &recorded));
+        let timeline = Arc::new(read_timeline(context.region(), row, &recorded));
         Some(PastEvent { appeared: row.clone(), recorded, timeline })
     }
 
     /// Adds a later row. The name of an event group that has gone meanwhile stays.
     fn follow(&mut self, context: &PageContext, row: &HistoryRow) {
         self.recorded.follow(row);
-        let mut timeline = EventTimeline::of_history(context.region(), &self.appeared, &self.recorded);
+        let mut timeline = read_timeline(context.region(), &self.appeared, &self.recorded);
         if timeline.scope.is_empty() {
             timeline.scope.clone_from(&self.timeline.scope);
         }
@@ -128,5 +130,26 @@ impl ReadEvents {
             let first = numbers[numbers.len() - EVENTS_MAX / 2];
             self.events.retain(|_, event| event.appeared.number >= first);
         }
+    }
+}
+
+/// From the recorded lifecycle of an event that the region may no longer have.
+fn read_timeline(region: &Region, appeared: &HistoryRow, recorded: &RecordedEvent) -> EventTimeline {
+    EventTimeline {
+        id: recorded.event,
+        kind: recorded.appearance.kind.as_str().into(),
+        names: recorded.machines.clone(),
+        machines: appeared.machine_ids.clone(),
+        operations: appeared.operation.iter().chain(&appeared.joined).copied().collect(),
+        duration_secs: recorded.appearance.duration_secs,
+        is_shown: recorded.appearance.visibility == Visibility::Shown,
+        scope_id: recorded.scope,
+        scope: recorded.scope.map_or_else(String::new, |scope| scope_name(region, scope)),
+        status: recorded.ended.as_ref().map_or("Scheduled", |(_, outcome)| words::outcome_word(outcome)).into(),
+        appeared: recorded.appeared,
+        not_before: recorded.appearance.not_before,
+        approved: recorded.approved.as_ref().map(|(at, by)| (*at, approver_name(by))),
+        started: recorded.started,
+        ended: recorded.ended.as_ref().map(|(at, _)| *at),
     }
 }

@@ -78,7 +78,14 @@ fn an_event_without_a_handler_starts_at_once() {
     check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"handlerConnected": false}));
     let operation = check(&server, "POST /machines/quiet/redeploy", NONE, 202, json!({"kind": "Redeploy"}));
     let event = operation["events"][0]["id"].as_str().unwrap();
-    check(&server, &format!("GET /events/{event}"), NONE, 200, json!({"status": "Started", "visible": false}));
+    let shown = format!("GET /events/{event}");
+    let started = check(&server, &shown, NONE, 200, json!({"status": "Started", "visible": false}))["started"].clone();
+    check(&server, "POST /clock/advance", json!({"seconds": 7200}), 200, json!({}));
+    let past = json!({
+        "id": event, "type": "Redeploy", "status": "Ended", "outcome": "Completed", "visible": false, "resources": ["quiet"],
+        "started": started, "cause": "UserRedeploy", "operations": [operation["id"]],
+    });
+    check(&server, &shown, NONE, 200, past);
     check(
         &server,
         "DELETE /machines/quiet",
@@ -545,6 +552,56 @@ fn the_preview_of_a_drain_assumes_that_events_in_its_way_end() {
 }
 
 #[test]
+fn failed_steps_of_a_rollout_are_repeated_on_request() {
+    let server = Server::start();
+    for host in ["h1", "h2"] {
+        let name = format!("on-{host}");
+        check(&server, "POST /machines", json!({"name": name, "host": host, "addresses": []}), 201, json!({}));
+        server.listen_as(&name);
+    }
+    let plan = json!({"type": "Reboot", "hosts": ["h1", "h2"], "pauseSeconds": 3600, "maxFailures": 5});
+    let rollout = check(&server, "POST /rollouts", plan, 202, json!({}));
+    let path = format!("/rollouts/{}", rollout["id"].as_str().unwrap());
+    let retry = |body: Value, status: u16, expected: Value| {
+        check(&server, &format!("POST {path}/retry"), body, status, expected)
+    };
+    let refusal = |code: &str| json!({ "error": { "code": code } });
+    retry(NONE, 409, refusal("StepNotFailed"));
+    retry(json!({"hosts": ["h1"]}), 409, refusal("StepNotFailed"));
+    check(&server, "POST /hosts/h1/fence", NONE, 200, json!({}));
+    check(&server, "POST /hosts/h1/activate", NONE, 200, json!({}));
+    retry(json!({"hosts": ["h2"]}), 409, refusal("StepNotFailed"));
+    retry(json!({"hosts": ["h9"]}), 404, refusal("HostNotFound"));
+    retry(json!({"machines": ["on-h1"]}), 404, refusal("StepNotFound"));
+    retry(json!({"steps": [9]}), 404, refusal("StepNotFound"));
+    retry(json!({"updateDomains": [1]}), 404, refusal("StepNotFound"));
+    retry(json!({"group": "web"}), 400, refusal("InvalidField"));
+    retry(json!({"hosts": ["h1"], "steps": [0]}), 409, refusal("TargetTwice"));
+    retry(json!({"host": "h1"}), 400, refusal("InvalidField"));
+    // A request that is repeated with its key changes nothing.
+    for _ in 0..2 {
+        let client = server.client().header("Idempotency-Key", "again").header("Content-Type", "application/json");
+        let line = format!("POST /api/v1{path}/retry");
+        let answer = client.send(server.management, &line, br#"{"hosts": ["h1"]}"#);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let steps = answer.json()["steps"].clone();
+        assert_eq!(steps.as_array().unwrap().len(), 3, "{steps}");
+        assert_eq!((&steps[2]["host"], &steps[2]["repeats"]), (&json!("h1"), &json!(0)));
+        assert_eq!((&steps[2]["state"], &steps[2]["operation"]), (&json!("Pending"), &Value::Null));
+    }
+    retry(json!({"hosts": ["h1"]}), 409, refusal("StepNotFailed"));
+    check(&server, "POST /machines/on-h1/start", NONE, 200, json!({}));
+    check(&server, "POST /clock/advance", json!({"seconds": 4 * 3600}), 200, json!({}));
+    let states = json!([{"state": "Failed"}, {"state": "Succeeded"}, {"state": "Succeeded"}]);
+    let ended = json!({"state": "Finished", "failures": 1, "steps": states});
+    check(&server, &format!("GET {path}"), NONE, 200, ended);
+    retry(NONE, 409, refusal("RolloutOver"));
+    let rows = check(&server, "GET /history?kind=rollout&limit=1000", NONE, 200, json!({}));
+    let words: Vec<&str> = rows["value"].as_array().unwrap().iter().filter_map(|row| row["outcome"].as_str()).collect();
+    assert_eq!(words.iter().filter(|word| **word == "step-repeated").count(), 1, "{words:?}");
+}
+
+#[test]
 fn the_preview_of_a_rollout_that_can_never_finish_is_short() {
     let server = Server::start();
     for (machine, host) in [("a", "h1"), ("b", "h2")] {
@@ -590,6 +647,10 @@ fn a_night_of_twenty_hosts_is_planned_paused_resumed_and_stopped() {
     assert_eq!((count("Succeeded"), count("InProgress"), count("Pending")), (4, 0, 16));
     check(&server, &format!("POST {path}/resume"), NONE, 200, json!({"state": "Waiting"}));
     check(&server, "POST /hosts/node05/fence", NONE, 200, json!({"state": "Failed"}));
+    let fenced = check(&server, "GET /hosts/node05", NONE, 200, json!({"fenced": {"by": "owner"}}));
+    assert!(fenced["fenced"]["at"].is_string(), "{fenced}");
+    let active = check(&server, "GET /hosts/node06", NONE, 200, json!({"state": "Active"}));
+    assert!(active["fenced"].is_null(), "{active}");
     advance(3600);
     assert!(count("Succeeded") > 4, "it goes on after the pause");
     check(&server, &format!("POST {path}/stop"), NONE, 200, json!({"state": "Stopped"}));

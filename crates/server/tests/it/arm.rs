@@ -341,13 +341,16 @@ fn concurrent_changes_of_a_network_interface_lose_nothing() {
 #[test]
 fn a_machine_that_is_off_has_no_handler() {
     let server = server();
-    arm(&server, "PUT VM/one", json!({ "location": "x" }), 201, json!({}));
-    long(&server, "POST VM/one/deallocate", NONE);
-    server.document("one");
-    check(&server, "GET /machines/one", NONE, 200, json!({ "power": "Deallocated", "handlerConnected": false }));
-    long(&server, "POST VM/one/start", NONE);
-    server.document("one");
-    check(&server, "GET /machines/one", NONE, 200, json!({ "power": "Running", "handlerConnected": true }));
+    for (machine, action, power) in [("one", "deallocate", "Deallocated"), ("two", "powerOff", "Stopped")] {
+        arm(&server, &format!("PUT VM/{machine}"), json!({ "location": "x" }), 201, json!({}));
+        long(&server, &format!("POST VM/{machine}/{action}"), NONE);
+        server.document(machine);
+        let shown = format!("GET /machines/{machine}");
+        check(&server, &shown, NONE, 200, json!({ "power": power, "handlerConnected": false }));
+        long(&server, &format!("POST VM/{machine}/start"), NONE);
+        server.document(machine);
+        check(&server, &shown, NONE, 200, json!({ "power": "Running", "handlerConnected": true }));
+    }
 }
 
 #[test]

@@ -9,14 +9,17 @@ use serde_json::{Value, json};
 /// Resources with the parameters `--provider-name Microsoft.Compute --resource-type … --resource-name …`.
 const RESOURCES: [&str; 2] = ["virtualMachines/one", "virtualMachineScaleSets/su"];
 
+/// A resource of the commands `…-parent`, with `--resource-parent-type virtualMachineScaleSets --resource-parent-name su`.
+const INSTANCE: &str = "virtualMachineScaleSets/su/virtualMachines/1";
+
 const CONFIGURATIONS: &str = "RG/providers/Microsoft.Maintenance/maintenanceConfigurations";
 
 /// Sends a request as the extension does and returns the body of the response.
 #[track_caller]
 fn send(server: &Server, line: &str, body: Value, status: u16) -> Value {
     let line = line
-        .replace("RG/", &format!("/subscriptions/{SUBSCRIPTION}/resourcegroups/rg/"))
-        .replace("SUB/", &format!("/subscriptions/{SUBSCRIPTION}/"));
+        .replace(" RG/", &format!(" /subscriptions/{SUBSCRIPTION}/resourcegroups/rg/"))
+        .replace(" SUB/", &format!(" /subscriptions/{SUBSCRIPTION}/"));
     let answer = raw(server, &format!("{line}?api-version=2023-04-01"), &body);
     assert_eq!(answer.status, status, "{line} {body}: {}", answer.text());
     if answer.text().is_empty() { NONE } else { answer.json() }
@@ -80,10 +83,10 @@ fn configurations_are_created_updated_listed_and_deleted() {
 }
 
 #[test]
-fn configurations_are_assigned_to_machines_and_scale_sets() {
+fn configurations_are_assigned_to_machines_scale_sets_and_instances() {
     let server = fleet();
     let id = create_configuration(&server)["id"].clone();
-    for resource in RESOURCES {
+    for resource in RESOURCES.into_iter().chain([INSTANCE]) {
         let assignments = format!(
             "RG/providers/Microsoft.Compute/{resource}/providers/Microsoft.Maintenance/configurationAssignments"
         );
@@ -136,4 +139,49 @@ fn updates_are_applied_to_machines_and_scale_sets_within_their_window() {
         let hour = &row["at"].as_str().unwrap()[11..13];
         assert!(["21", "22", "23", "00", "01"].contains(&hour), "outside of 22:00 to 03:00 in Berlin: {row}");
     }
+}
+
+#[test]
+fn updates_are_applied_to_an_instance_and_listed() {
+    const UPDATES: &str = "providers/Microsoft.Maintenance/applyUpdates";
+    let server = fleet();
+    let id = create_configuration(&server)["id"].clone();
+    let maintenance = format!("RG/providers/Microsoft.Compute/{INSTANCE}/providers/Microsoft.Maintenance");
+    let body = json!({ "location": "westeurope", "properties": { "maintenanceConfigurationId": id } });
+    send(&server, &format!("PUT {maintenance}/configurationAssignments/a"), body, 201);
+    // `applyupdate list`, of the subscription and of a resource group.
+    let list = |place: &str| send(&server, &format!("GET {place}/{UPDATES}"), NONE, 200)["value"].clone();
+    assert_eq!((list("SUB"), list("RG")), (json!([]), json!([])));
+
+    let applied = send(&server, &format!("PUT {maintenance}/applyUpdates/default"), NONE, 200);
+    assert_eq!(applied["properties"]["status"], "Pending", "{applied}");
+    assert_eq!(send(&server, &format!("GET {maintenance}/applyUpdates/default"), NONE, 200), applied);
+    let pending = send(&server, &format!("GET {maintenance}/updates"), NONE, 200)["value"].clone();
+    assert_eq!((&pending[0]["impactType"], pending.as_array().unwrap().len()), (&json!("Freeze"), 1), "{pending}");
+    let events = server.document("su_0")["Events"].clone();
+    assert_eq!(events[0]["Resources"], json!(["su_1"]), "{events}");
+    // The window opens at 22:00 in Berlin.
+    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:00:00 GMT");
+    assert_eq!((list("SUB"), list("RG")), (json!([applied]), json!([applied])));
+
+    let machine = format!("RG/providers/Microsoft.Compute/{}/{UPDATES}", RESOURCES[0]);
+    advance(&server, 9 * 3600);
+    send(&server, &format!("PUT {machine}/default"), NONE, 200);
+    advance(&server, 1800);
+    let names = |place: &str| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let resource = |id: &Value| text(id).rsplit_once("/Microsoft.Compute/").unwrap().1.to_owned();
+        let properties =
+            list(place).as_array().unwrap().iter().map(|one| one["properties"].clone()).collect::<Vec<_>>();
+        properties.iter().map(|it| (resource(&it["resourceId"]), text(&it["status"]))).collect()
+    };
+    let both = [INSTANCE, RESOURCES[0]].map(|resource| (resource.to_owned(), "Completed".to_owned()));
+    assert_eq!(names("SUB"), both);
+    assert!(names(&format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/other")).is_empty());
+    send(
+        &server,
+        &format!("PUT {maintenance}/applyUpdates/default").replace("virtualMachines/1", "virtualMachines/7"),
+        NONE,
+        404,
+    );
 }

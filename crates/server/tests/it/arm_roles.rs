@@ -32,6 +32,7 @@ const OPERATOR: &[&str] = &[
     "POST G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
     "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
     "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*",
 ];
 
@@ -52,9 +53,11 @@ const OWNER: &[&str] = &[
     "PATCH G/Microsoft.Maintenance/maintenanceConfigurations/*",
     "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
     "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
     "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
     "DELETE G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
     "DELETE G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+    "DELETE G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
     "DELETE G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
     "DELETE G/Microsoft.Maintenance/maintenanceConfigurations/*",
     "POST G/Microsoft.Compute/virtualMachines/*/reimage",
@@ -182,6 +185,7 @@ impl Stage {
             "PUT G/Microsoft.Maintenance/maintenanceConfigurations/*",
             "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
             "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/configurationAssignments/*",
+            "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/configurationAssignments/*",
             "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/configurationAssignments/*",
         ] {
             let answer = stage.ask(Door::Http, Role::Owner, line);

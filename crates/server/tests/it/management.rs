@@ -1,8 +1,9 @@
-//! Hostile clients of the management listener: without a token they cannot keep others out.
+//! The management listener: hostile clients without a token cannot keep others out, and health reports problems.
 
 use std::io::Write;
 use std::net::TcpStream;
 
+use forewarn_server::{Config, DriverChoice, LibvirtChoice, StoreChoice};
 use serde_json::json;
 
 use crate::api_support::*;
@@ -95,4 +96,26 @@ fn damaged_pages_of_the_database_are_reported_in_health() {
     let problem = found.json()["problems"][0].as_str().unwrap().to_owned();
     assert!(problem.contains("forewarn.db is damaged") && problem.contains("backup"), "{problem}");
     check(&server, "GET /machines/web", NONE, 200, json!({ "name": "web" }));
+}
+
+#[test]
+fn a_libvirtd_that_is_gone_is_reported_in_health_and_metrics_and_orders_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("no-socket");
+    let driver = DriverChoice::Libvirt(LibvirtChoice { host: "host1".into(), socket, ..LibvirtChoice::default() });
+    let store = StoreChoice::Directory(directory.path().join("data"));
+    let server = Server::new(Config { store, driver, ..open() });
+    let get = |path: &str| Client::to(server.management).send(server.management, &format!("GET {path}"), b"");
+    let begun = std::time::Instant::now();
+    while get("/healthz").json()["status"] == "ok" && begun.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+    let expected =
+        json!({ "status": "degraded", "problems": ["libvirtd of host 'host1' does not answer; its orders wait"] });
+    assert_eq!(get("/healthz").json(), expected);
+    let metrics = get("/metrics").text();
+    assert!(metrics.contains("forewarn_libvirt_connected{host=\"host1\"} 0"), "{metrics}");
+    check(&server, "POST /machines", json!({ "name": "web", "host": "host1" }), 201, json!({}));
+    check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
+    check(&server, "GET /events", NONE, 200, json!({ "value": [{ "type": "Reboot", "status": "Started" }] }));
 }

@@ -45,6 +45,7 @@ fn nothing_is_shown_without_signing_in() {
         for path in [
             "/portal/act",
             "/portal/selection",
+            "/portal/machine-host",
             "/portal/hosts",
             "/portal/operations",
             "/rollouts",

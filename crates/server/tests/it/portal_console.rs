@@ -32,7 +32,7 @@ fn an_operation_says_what_it_waits_for_and_is_approved_at_once() {
         "1 of 1 approval missing: db-2",
         "CHG-1 &#60;b&#62;",
         "href=\"/hosts/n-2\"",
-        "Requested by <b>owner</b>",
+        "Requested by <b>you</b>",
         "Another machine of the group polls, this one does not.",
         "The impact on 1 machine starts now: db-2.",
         "Reboot of db-2 is canceled.",
@@ -120,7 +120,10 @@ fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
     let here = made.header("location").unwrap_or_else(|| panic!("{}", made.text())).to_owned();
     let id = here.strip_prefix("/rollouts/").unwrap().to_owned();
     let page = browser.page(&here);
-    assert!(page.contains("<h1>CHG-9</h1>") && page.contains("0/3 hosts") && page.contains("Missing: db-1"), "{page}");
+    assert!(
+        page.contains("<h1>CHG-9</h1>") && page.contains("0 of 3 hosts ended") && page.contains("Missing: db-1"),
+        "{page}"
+    );
     assert!(page.contains("Scheduled a rollout with 3 steps."), "{page}");
     assert!(
         page.contains("ends about <time data-minutes") && page.matches(">about <time").count() == 2,
@@ -153,7 +156,7 @@ fn a_rollout_over_machines_is_planned_for_a_chosen_time() {
     let fields = [("machines", "db-1,db-3"), ("type", "Reboot"), ("at", "2026-03-01T14:00")];
     let made = browser.post("/rollouts", &fields);
     let page = browser.page(made.header("location").unwrap_or_else(|| panic!("{}", made.text())));
-    assert!(page.contains("0/2 machines") && page.contains("waits for its start"), "{page}");
+    assert!(page.contains("0 of 2 machines ended") && page.contains("first step announced at <time"), "{page}");
     assert!(page.contains("<h1>Reboot of db-1 and db-3</h1>") && page.contains("Not before"), "{page}");
 }
 
@@ -227,7 +230,8 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
         check(&server, "POST /machines", json!({ "name": name, "availabilitySet": "web" }), 201, json!({}));
     }
     server.listen_as("web_1");
-    let operation = check(&server, "POST /machines/web_1/restart", NONE, 202, json!({}));
+    // A machine approves for the other one, and polls while the other is down.
+    let operation = check(&server, "POST /machines/web_2/restart", NONE, 202, json!({}));
     server.approve_as("web_1", operation["events"][0]["id"].as_str().unwrap());
     server.stop();
     let server = Server::kept_in(directory.path());
@@ -238,12 +242,12 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     let row = |page: &str, id: &str| between(&browser.page(page), &format!("<tr id=\"{id}"), "</tr>");
     for page in ["/", "/groups"] {
         let row = row(page, "group-");
-        assert!(row.contains(">1</span><span class=\"of\">/2</span></td>") && row.contains("under 1 min ago"), "{row}");
+        assert!(row.contains(">1</span><span class=\"of\">/1</span></td>") && row.contains("under 1 min ago"), "{row}");
     }
     assert!(row("/machines?q=web_1", "machine-").contains(">polling</span>"));
     assert!(row("/machines?q=web_2", "machine-").contains(">never</td>"));
     let page = browser.page(&group);
-    assert!(page.contains("1 of 2, last poll under 1 min ago, last approval <time"), "{page}");
+    assert!(page.contains("1 of 1 up, last poll under 1 min ago, last approval <time"), "{page}");
     let page = browser.page(&machine);
     assert!(page.contains("Handler connected: 1 poll since") && page.contains("Last approval: <time"), "{page}");
     let page = browser.page(plan);
@@ -251,7 +255,7 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     // Silence counts from the restart.
     check(&server, "POST /clock/advance", json!({ "seconds": 120 }), 200, json!({}));
     let row = row("/", "group-");
-    assert!(row.contains(">0</span><span class=\"of\">/2</span>") && row.contains("2 min ago"), "{row}");
+    assert!(row.contains(">0</span><span class=\"of\">/1</span>") && row.contains("2 min ago"), "{row}");
     assert!(browser.page(&machine).contains("Handler stopped polling: 1 poll since"));
     let page = browser.page(plan);
     assert!(page.contains("1 group whose handlers have stopped polling") && page.contains(&group), "{page}");
@@ -283,4 +287,26 @@ fn an_operation_of_a_rollout_has_the_ticket_of_the_rollout() {
     let operation = rollout["steps"][0]["operation"].as_str().unwrap_or_else(|| panic!("{rollout}")).to_owned();
     let page = Browser::at_once(&server).page(&format!("/operations/{operation}"));
     assert!(page.contains("<dt>Ticket</dt><dd>CHG-4711</dd>"), "{page}");
+}
+
+#[test]
+fn the_history_of_a_rollout_names_the_group_of_an_update_domain() {
+    let server = Server::start();
+    for name in ["east", "west"] {
+        check(&server, "POST /availability-sets", json!({ "name": name }), 201, json!({}));
+        let machine = json!({ "name": format!("{name}-1"), "availabilitySet": name });
+        check(&server, "POST /machines", machine, 201, json!({}));
+        server.listen_as(&format!("{name}-1"));
+    }
+    let plan = json!({ "type": "Reboot", "groups": ["east", "west"], "parallel": 2 });
+    let groups = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let page = browser.page(&format!("/rollouts/{groups}"));
+    for name in ["east", "west"] {
+        assert_eq!(page.matches(&format!("step started, {name}, update domain 0")).count(), 1, "{page}");
+    }
+    check(&server, &format!("POST /rollouts/{groups}/stop"), NONE, 200, json!({}));
+    let plan = json!({ "type": "Reboot", "machines": ["east-1"] });
+    let machines = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    assert!(browser.page(&format!("/rollouts/{machines}")).contains("step started, machine east-1"));
 }

@@ -3,7 +3,8 @@
 
 use crate::api_support::{NONE, Server, check};
 use crate::portal_console::hosts;
-use crate::portal_support::{Browser, between, vm_id};
+use crate::portal_support::{Browser, between, token_for, vm_id};
+use forewarn_access::Role;
 use serde_json::{Value, json};
 
 /// A scale set `web` of two instances with terminate notification, one of which is being deleted.
@@ -47,14 +48,29 @@ fn machines_that_are_down_are_counted_by_cause() {
     let restart = check(&server, "POST /machines/lone/restart", NONE, 202, json!({}));
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     let page = Browser::at_once(&server).page("/");
-    let failed = format!("<b>1</b> <a href=\"/operations/{}\">Hardware failure on host n-1</a>", id_of(&failure));
-    let restarted = format!("<b>1</b> <a href=\"/operations/{}\">Restart of lone</a>", id_of(&restart));
-    let off = "<b>1</b> <a href=\"/hosts/n-2\">Host n-2 is off</a>";
-    assert_has(&status(&page), &["3 machines down now", &failed, &restarted, off]);
+    let failed = format!(
+        "<a href=\"/operations/{}\">Hardware failure on host n-1</a> <small><b>1</b> machine<",
+        id_of(&failure)
+    );
+    let restarted = format!("<a href=\"/operations/{}\">Restart of lone</a> <small><b>1</b> machine<", id_of(&restart));
+    let off = "<a href=\"/hosts/n-2\">Host n-2 is off</a> <small><b>1</b> machine<";
+    let sentence = "<span class=\"red\">3 machines down now: 2 because of failures</span>, <span class=\"amber\">1 for planned work</span>";
+    assert_has(&status(&page), &[sentence, "; <a href=\"/groups/", "has 2 of 4 up, below its floor of 3"]);
+    assert_has(&between(&status(&page), "<dt>Failures</dt>", "</div>"), &[&failed, off]);
+    assert_has(&between(&status(&page), "<dt>Planned work</dt>", "</div>"), &[&restarted]);
     assert!(page.contains("<title>(3 down) Overview"), "{page}");
     assert_has(
         &attention(&page, "host-n-2"),
-        &["1 machine down", "<small>db-2</small>", "no operation: needs action", "stays down", "Open host"],
+        &[
+            "1 machine down",
+            "<small>db-2</small>",
+            "failed and fenced, so its machines are stopped",
+            "Move 1 machine or activate the host",
+            "stays down",
+            "action=\"/portal/hosts\"",
+            "name=\"host\" value=\"n-2\"",
+            "name=\"act\" value=\"activate\"",
+        ],
     );
     assert_has(
         &attention(&page, &format!("op-{}", id_of(&failure))),
@@ -70,7 +86,7 @@ fn many_causes_are_counted_by_kind() {
         check(&server, &format!("POST /machines/vm-{number}/restart"), NONE, 202, json!({}));
     }
     let page = Browser::at_once(&server).page("/");
-    let counted = "<b>5</b> <a href=\"/operations?show=running\">5 user requests</a>";
+    let counted = "<a href=\"/operations?show=running\">5 user requests</a> <small><b>5</b> machines<";
     assert_has(&status(&page), &["5 machines down now", counted]);
 }
 
@@ -79,11 +95,11 @@ fn a_deletion_is_not_an_outage() {
     let (server, operation) = deleting();
     let browser = Browser::at_once(&server);
     let page = browser.page("/");
-    let link = format!("<b>1</b> <a href=\"/operations/{}\">Deletion of web_1</a>", id_of(&operation));
+    let link = format!("<a href=\"/operations/{}\">Deletion of web_1</a> <small><b>1</b> machine<", id_of(&operation));
     assert_has(
         &status(&page),
         &[
-            "No machines are down. <span class=\"red\">1 machine is deleted at <time",
+            "No machines are down. <span class=\"red\">1 machine will be deleted at <time",
             "<dt>Next</dt>",
             "<dt>Not ready</dt>",
             &link,
@@ -96,12 +112,12 @@ fn a_deletion_is_not_an_outage() {
             "not ready: web_1",
             "1 machine to delete",
             "<small>web_1</small>",
-            "Approve 1…",
             "deleted at <time",
-            "approved or not; cannot be canceled",
+            "cannot be canceled",
+            ">Open operation</a>",
         ],
     );
-    assert!(!row.contains("value=\"cancel\""), "{row}");
+    assert!(!row.contains("value=\"cancel\"") && !row.contains("value=\"approve\""), "{row}");
     assert!(page.contains("<title>Overview"), "{page}");
     assert_has(&browser.page(&format!("/operations/{}", id_of(&operation))), &["<b>Deletion started</b>"]);
 }
@@ -140,7 +156,7 @@ fn an_operation_is_canceled_from_the_overview() {
     let browser = Browser::at_once(&server);
     let row = attention(&browser.page("/"), &format!("op-{id}"));
     assert_has(&row, &["name=\"act\" value=\"approve\"", "name=\"act\" value=\"cancel\"", &format!("value=\"{id}\"")]);
-    assert_has(&row, &["starts at <time", "approved or not"]);
+    assert_has(&row, &["starts at <time", "even if machines are not ready"]);
     let cancel = [("act", "cancel"), ("id", id.as_str()), ("back", "/")];
     let confirmation = browser.post("/portal/operations", &cancel).text();
     assert_has(&confirmation, &["Cancel 1 operation?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);
@@ -169,10 +185,10 @@ fn machines_without_a_handler_are_part_of_the_readiness() {
     let browser = Browser::at_once(&server);
     let overview = browser.page("/");
     let row = attention(&overview, &format!("op-{id}"));
-    let meter = ["0/2 <small>ready</small>", "1 no handler"];
+    let meter = ["0/2 <small>ready</small>", "1 without a handler"];
     assert_has(&row, &[&meter[..], &["<b>2 machines</b><small>db-2 and lone</small>"]].concat());
     let lane = between(&overview, &format!("id=\"op-{id}\""), "</svg>");
-    assert_has(&lane, &["0/2 ready, 1 no handler", "class=\"no x-amber\""]);
+    assert_has(&lane, &["0/2 ready, 1 without a handler", "class=\"no x-amber\""]);
     assert_has(&browser.page("/operations"), &meter);
     // Events are named after their machines.
     let page = browser.page(&format!("/operations/{id}"));
@@ -352,4 +368,278 @@ fn pages_of_a_group_and_a_host_have_one_lane_per_operation() {
         assert_eq!(page.matches("class=\"lane op l1").count(), 1, "{page}");
     }
     assert!(!browser.page("/hosts/n-2").contains("class=\"lane"));
+}
+
+/// Whether these texts occur in this order.
+fn assert_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part} is missing or too early: {text}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+fn maintain(server: &Server, host: &str, kind: &str) -> String {
+    let plan = json!({ "target": { "host": host }, "type": kind });
+    id_of(&check(server, "POST /maintenance", plan, 202, json!({})))
+}
+
+#[test]
+fn what_needs_action_comes_first_and_by_deadline() {
+    let server = hosts();
+    let reboot = maintain(&server, "n-3", "Reboot");
+    advance(&server, 310);
+    // Notice is shorter for the more severe event, which starts ten seconds later.
+    let redeploy = maintain(&server, "n-4", "Redeploy");
+    advance(&server, 60);
+    let failure = check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
+    let browser = Browser::at_once(&server);
+    let rows = [
+        "id=\"attention-act\"".to_owned(),
+        format!("id=\"attention-op-{reboot}\""),
+        format!("id=\"attention-op-{redeploy}\""),
+        "id=\"attention-host-n-2\"".to_owned(),
+        "id=\"attention-calm\"".to_owned(),
+        format!("id=\"attention-op-{}\"", id_of(&failure)),
+    ];
+    let page = browser.page("/");
+    assert_order(&page, &rows.each_ref().map(String::as_str));
+    assert_has(&attention(&page, &format!("op-{reboot}")), &["requested by you"]);
+    // A failure that runs needs no heading for actions.
+    let server = hosts();
+    check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    let page = Browser::at_once(&server).page("/");
+    assert!(page.contains("Running, nothing to do") && !page.contains("id=\"attention-act\""), "{page}");
+}
+
+#[test]
+fn other_people_are_requesters_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    check(&server, "POST /machines", json!({ "name": "web" }), 201, json!({}));
+    let id = id_of(&check(&server, "POST /machines/web/restart", NONE, 202, json!({})));
+    let page = |browser: &Browser<'_>| attention(&browser.page("/"), &format!("op-{id}"));
+    assert_has(&page(&Browser::by_link(&server)), &["requested by you"]);
+    let reader = Browser::with_token(&server, &token_for(dir.path(), Role::Reader));
+    let row = page(&reader);
+    assert!(row.contains("requested by owner") && !row.contains("by you"), "{row}");
+    assert_has(&reader.page(&format!("/operations/{id}")), &["Requested by <b>owner</b>"]);
+}
+
+#[test]
+fn the_headline_names_the_group_that_falls_below_its_floor() {
+    let server = hosts();
+    maintain(&server, "n-1", "Reboot");
+    advance(&server, 400);
+    let headline = |server: &Server| between(&Browser::at_once(server).page("/"), "<p class=\"say\">", "</p>");
+    assert_has(
+        &headline(&server),
+        &["1 machine will go down at", "<span class=\"\">will then have 3 of 4 up, at its floor of 3</span>"],
+    );
+    maintain(&server, "n-2", "Redeploy");
+    assert_has(
+        &headline(&server),
+        &[">db</a> <span class=\"red\">will then have 2 of 4 up, below its floor of 3</span>"],
+    );
+}
+
+#[test]
+fn all_pages_show_the_floor_that_the_rules_enforce() {
+    let server = hosts();
+    let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
+    let browser = Browser::at_once(&server);
+    let of_group = || between(&browser.page(&format!("/groups/{group}")), "<p class=\"head-facts\">", "</p>");
+    assert_has(&of_group(), &["Floor <b>3</b></span>"]);
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-2"], "maxUnavailable": 2, "description": "CHG-1" });
+    let rollout = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let owner = format!("Floor <b>2</b> (at most 2 down, by <a href=\"/rollouts/{rollout}\">Rollout: CHG-1</a>)");
+    assert_has(&of_group(), &[&owner]);
+    let of_rollout = || between(&browser.page(&format!("/rollouts/{rollout}")), "id=\"capacity-content\"", "</dl>");
+    assert_has(&of_rollout(), &["4/4, floor 2</dd>"]);
+    let of_host = || between(&browser.page("/hosts"), "id=\"host-n-1\"", "</tr>");
+    assert_has(&of_host(), &["4 → 3 <span class=\"qq\">· floor 2</span>"]);
+    // A drain that may take down one machine only is stricter.
+    let drain = id_of(&check(&server, "POST /hosts/n-3/drain", NONE, 202, json!({})));
+    assert_has(&of_group(), &["Floor <b>3</b> (at most 1 down, by"]);
+    assert_has(&of_rollout(), &["4/4, floor 3<small>at most 1 down, by <a", &format!("/operations/{drain}\"")]);
+    assert_has(&of_host(), &["class=\"amber\">4 → 3 <span class=\"qq\">· floor 3</span>"]);
+}
+
+#[test]
+fn a_host_that_failed_after_its_step_is_shown_as_failed() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-3"], "pauseSeconds": 3600, "durationSeconds": 60 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    advance(&server, 1600);
+    let browser = Browser::at_once(&server);
+    let page = |part: &str| {
+        let page = browser.page(&format!("/rollouts/{id}"));
+        match part {
+            "status" => between(&page, "id=\"status-content\"", "</p>"),
+            "step" => between(&page, "id=\"step-0\"", "</tr>"),
+            _ => between(&page, "id=\"rollout-progress-content\"", "id=\"panel-steps\""),
+        }
+    };
+    assert_has(&page("status"), &["1 of 2 hosts ended", "next step announced at <time", "</time>, after the pause"]);
+    assert_has(&page("step"), &[">Finished</span>"]);
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    assert_has(&page("status"), &["1 of 2 hosts ended", "<span class=\"red\">failed or unreachable since: n-1</span>"]);
+    check(
+        &server,
+        &format!("GET /rollouts/{id}"),
+        NONE,
+        200,
+        json!({ "failures": 0, "steps": [{ "state": "Succeeded" }, {}] }),
+    );
+    assert_has(&page("step"), &["class=\"pin\"", "st down\">Host failed</span>", "the host is off"]);
+    assert_has(&page("chart"), &["id=\"wave-failed\"", ">host failed</text>"]);
+}
+
+#[test]
+fn a_step_whose_host_was_fenced_before_its_impact_has_failed() {
+    let server = hosts();
+    server.listen_as("db-1");
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-3"], "pauseSeconds": 3600, "maxFailures": 1 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    let step = json!({ "host": "n-1", "state": "Failed", "outcome": "Failed", "reason": "HostFailed" });
+    let rollout = json!({ "state": "Waiting", "failures": 1, "steps": [step, { "state": "Pending" }] });
+    check(&server, &format!("GET /rollouts/{id}"), NONE, 200, rollout);
+    let page = Browser::at_once(&server).page(&format!("/rollouts/{id}"));
+    assert_has(
+        &between(&page, "id=\"status-content\"", "</p>"),
+        &["0 of 2 hosts ended", "<span class=\"red\">1 failed: n-1</span>"],
+    );
+    assert_has(
+        &between(&page, "id=\"step-0\"", "</tr>"),
+        &["st down\">Failed</span>", "HostFailed", "the host is off"],
+    );
+    assert_has(&page, &["step ended, host n-1: failed: HostFailed"]);
+}
+
+#[test]
+fn a_failed_step_is_repeated_on_the_page_of_its_rollout() {
+    let server = hosts();
+    let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-3"], "pauseSeconds": 3600, "maxFailures": 1 });
+    let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
+    let path = format!("/rollouts/{id}");
+    let browser = Browser::at_once(&server);
+    let retry = |step: &str| {
+        let fields = [("act", "retry-steps"), ("target", id.as_str()), ("back", path.as_str()), ("step", step)];
+        let answer = browser.post("/portal/act", &fields);
+        (answer.status, answer.text())
+    };
+    assert!(!browser.page(&path).contains("id=\"do-retry-steps\""), "no step has failed");
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    let button = between(&browser.page(&path), "id=\"do-retry-steps\"", "</details>");
+    assert_has(&button, &["name=\"step\" value=\"0\" checked> n-1</label>", "earlier failures keep counting"]);
+    let refusals =
+        [("1", 409, "is Pending. Only a failed step can be retried"), ("none", 422, "Select at least one step.")];
+    for (step, status, message) in refusals {
+        let (found, page) = retry(step);
+        assert_eq!(found, status, "{page}");
+        assert_has(&page, &[message]);
+    }
+    assert_eq!(retry("0").0, 303);
+    let page = browser.page(&path);
+    assert!(!page.contains("id=\"do-retry-steps\""), "{page}");
+    assert_has(&between(&page, "id=\"step-0\"", "</tr>"), &["st idle\">Failed, retried</span>"]);
+    assert_has(&between(&page, "id=\"step-2\"", "</tr>"), &[">n-1 (retry)</a>", ">Pending</span>"]);
+    assert_has(&page, &["step repeated, host n-1"]);
+    let steps =
+        json!([{ "state": "Failed" }, { "state": "Pending" }, { "state": "Pending", "host": "n-1", "repeats": 0 }]);
+    check(&server, &format!("GET {path}"), NONE, 200, json!({ "failures": 1, "steps": steps }));
+}
+
+#[test]
+fn a_fenced_host_names_who_fenced_it_and_when() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kept_in(dir.path());
+    check(&server, "POST /machines", json!({ "name": "db", "host": "n-1" }), 201, json!({}));
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    let row = |server: &Server| between(&Browser::at_once(server).page("/hosts"), "id=\"host-n-1\"", "</tr>");
+    let fenced = |server: &Server| between(&row(server), "<small>fenced by owner, <time", "</small>");
+    let first = fenced(&server);
+    check(&server, "POST /hosts/n-1/activate", NONE, 200, json!({}));
+    assert!(!row(&server).contains("fenced by"));
+    advance(&server, 600);
+    check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
+    // Other entries about the host and its machines follow.
+    check(&server, "PATCH /hosts/n-1", json!({ "pool": "spare" }), 200, json!({}));
+    let latest = fenced(&server);
+    assert_ne!(first, latest, "the latest statement counts");
+    server.stop();
+    let server = Server::kept_in(dir.path());
+    assert_eq!(fenced(&server), latest, "after a restart");
+    let page = Browser::at_once(&server).page("/hosts/n-1");
+    for part in [between(&page, "id=\"status-content\"", "</p>"), between(&page, "<dt>State</dt>", "</dd>")] {
+        assert_has(&part, &["fenced by owner, <time", &latest]);
+    }
+}
+
+#[test]
+fn hosts_show_failures_the_share_of_affected_machines_and_the_floor() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lone", "host": "n-2" }), 201, json!({}));
+    server.listen_as("lone");
+    check(&server, "POST /machines/lone/restart", NONE, 202, json!({}));
+    let browser = Browser::at_once(&server);
+    let of_host = |name: &str| between(&browser.page("/hosts"), &format!("id=\"host-{name}\""), "</tr>");
+    assert_has(&of_host("n-2"), &["<span class=\"q\">1 of 2 machines</span>", "st \">Active</span>"]);
+    assert_has(&of_host("n-1"), &["class=\"amber\">4 → 3"]);
+    let state = between(&browser.page("/hosts/n-2"), "id=\"status-content\"", "</p>");
+    assert_has(&state, &["Reboot of 1 of 2 machines <span class=\"count\""]);
+    maintain(&server, "n-3", "Reboot");
+    assert!(!of_host("n-3").contains("1 machine"), "every machine is affected: {}", of_host("n-3"));
+    check(&server, "POST /hosts/n-4/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    assert_has(&of_host("n-4"), &["st down\">Hardware failure</span>", "in progress"]);
+    assert_has(&of_host("n-1"), &["class=\"red\">3 → 2"]);
+    assert_order(&browser.page("/hosts"), &["id=\"host-n-4\"", "id=\"host-n-3\"", "id=\"host-n-1\""]);
+    assert!(browser.page("/hosts?state=failed").contains("id=\"host-n-4\""));
+    assert_has(&status(&browser.page("/")), &["<b class=\"red\">1</b> <span>host failed or unreachable</span>"]);
+    assert_has(&between(&browser.page("/hosts/n-4"), "id=\"status-content\"", "</p>"), &["Hardware failure"]);
+}
+
+#[test]
+fn machines_of_a_group_that_are_down_come_first_with_the_reason() {
+    let server = hosts();
+    for number in 1..=4 {
+        server.listen_as(&format!("db-{number}"));
+    }
+    let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
+    let browser = Browser::at_once(&server);
+    let page = || browser.page(&format!("/groups/{group}"));
+    assert_has(&page(), &["Handlers polling: <b>4 of 4 up"]);
+    let failure = check(&server, "POST /hosts/n-3/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    check(&server, "POST /hosts/n-4/fence", NONE, 200, json!({}));
+    // The failure is over by then: it is expected to last ten minutes.
+    maintain(&server, "n-2", "Reboot");
+    let table = between(&page(), "<tbody id=\"machines\"", "</tbody>");
+    let row = |name: &str| {
+        let rows: Vec<&str> = table.split("<tr ").filter(|row| row.contains(&format!(">{name}</a>"))).collect();
+        rows[0].to_owned()
+    };
+    assert_has(
+        &row("db-3"),
+        &[
+            "Redeploying",
+            &format!("<small><a href=\"/operations/{}\">Hardware failure on host n-3</a></small>", id_of(&failure)),
+            "data-label=\"Last poll\">–</td>",
+        ],
+    );
+    let off = "st down\">Stopped</span><small><a href=\"/hosts/n-4\">Host n-4 is off</a></small>";
+    assert_has(&row("db-4"), &[off, "data-label=\"Last poll\">–</td>"]);
+    assert_has(&row("db-1"), &["Running", "under 1 min ago"]);
+    assert_order(&table, &[">db-4</a>", ">db-2</a>", ">db-1</a>"]);
+    assert_order(&table, &[">db-3</a>", ">db-2</a>", ">db-1</a>"]);
+    let headline = between(&page(), "id=\"status-content\"", "</p>");
+    let next = "<span class=\"red\">leaving 2, 1 below the floor</span>";
+    assert_has(&headline, &["2 of 4 up, 1 below the floor", "1 goes down <span", next]);
+    assert_has(&page(), &["Handlers polling: <b>2 of 2 up"]);
+}
+
+#[test]
+fn a_clock_that_is_not_real_is_labeled() {
+    assert!(Browser::at_once(&hosts()).page("/").contains(">manual<span class=\"wide\"> clock</span></a>"));
 }

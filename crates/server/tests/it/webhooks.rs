@@ -594,11 +594,18 @@ fn a_waiting_and_a_failed_rollout_are_reported_with_the_reason() {
     check(&server, "POST /clock/advance", json!({ "seconds": 901 }), 200, json!({}));
     check(&server, "POST /hosts/h1/fence", NONE, 200, json!({}));
     until_notice(&receiver, "Forewarn.HostChanged Failed");
+    let step = until_notice(&receiver, "Forewarn.RolloutChanged step-ended");
+    contains(&step["data"], &json!({ "stepState": "Failed", "outcome": "Failed", "reason": "HostFailed" })).unwrap();
     until_notice(&receiver, "Forewarn.RolloutChanged failed");
 }
 
-fn until_notice(receiver: &Receiver, wanted: &str) {
-    while notice(&receiver.next()) != wanted {}
+fn until_notice(receiver: &Receiver, wanted: &str) -> serde_json::Value {
+    loop {
+        let delivery = receiver.next();
+        if notice(&delivery) == wanted {
+            return delivery.json();
+        }
+    }
 }
 
 #[test]

@@ -33,14 +33,116 @@ async function countsAddUp(page) {
   const lists = await page.$$eval("#status .by > div", (lists) =>
     lists.map((list) => [list.querySelector("dt").textContent, [...list.querySelectorAll("dd")].map((entry) => [entry.textContent, Number(entry.querySelector("b").textContent)])]),
   );
-  const { "Down now": down, Next: next, "Not ready": unready } = Object.fromEntries(lists);
+  const { Failures: failed, "Planned work": planned, Next: next, "Not ready": unready } = Object.fromEntries(lists);
   const sum = (entries) => entries.reduce((sum, [, machines]) => sum + machines, 0);
   const deleted = next.filter(([text]) => text.includes("Deletion"));
-  const later = `${sum(deleted)} machines are deleted at 02:54. ${sum(next) - sum(deleted)} more go down at 03:00`;
-  await shows(page, "#status .say", `${sum(down)} machines down now. ${later}`);
+  const later = `${sum(deleted)} machines will be deleted at 02:54. ${sum(next) - sum(deleted)} more will go down at 03:00`;
+  const down = `${sum(failed) + sum(planned)} machines down now: ${sum(failed)} because of failures, ${sum(planned)} for planned work`;
+  await shows(page, "#status .say", `${down}. ${later}; `);
+  assert.match(await page.textContent("#status .say"), /will then have \d+ of \d+ up, (below|at|\d+ above) its floor of \d+/);
   await shows(page, "#status .by", "Hardware failure on host r02-n06");
   assert.ok(sum(unready) > 0 && sum(unready) <= sum(next), JSON.stringify(lists));
-  await shows(page, "#attention-host-r03-n04", "no operation: needs action");
+  await shows(page, "#attention-host-r03-n04", "Move 4 machines or activate the host");
+  await actionsComeFirst(page);
+  await buttonsCoverNothing(page);
+}
+
+async function buttonsCoverNothing(page) {
+  const covered = await page.$$eval("#attention > li .acts", (forms) =>
+    forms.filter((form) => {
+      const [buttons, text] = [form, form.closest("li").querySelector(".els")].map((element) => element.getBoundingClientRect());
+      return buttons.left < text.right && text.left < buttons.right && buttons.top < text.bottom && text.top < buttons.bottom;
+    }).length,
+  );
+  assert.equal(covered, 0, "buttons cover the text beside them");
+}
+
+// Rows that need action are above those that do not, and the first deadline is on top.
+async function actionsComeFirst(page) {
+  const rows = await page.$$eval("#attention > li:not(.head, .note)", (rows) => rows.map((row) => [row.id, Number(row.querySelector(".count")?.dataset.until ?? 0)]));
+  const calm = rows.findIndex(([id]) => id === "attention-calm");
+  assert.equal(rows[0][0], "attention-act");
+  assert.ok(calm > 1, JSON.stringify(rows));
+  assert.ok(rows[1][1] > 0, "a row with a deadline comes before a host that is off");
+  const deadlines = rows.slice(1, calm).map(([, until]) => until).filter((until) => until > 0);
+  assert.deepEqual(deadlines, [...deadlines].sort((one, other) => one - other), "sorted by deadline");
+  await shows(page, "#attention", "requested by you");
+  await shows(page, ".clock-kind", "manual clock");
+}
+
+// The rollout, the hosts and the group agree on what has failed and on the floor.
+async function pagesAgree(server, page, pages) {
+  await page.goto(server.management + pages.rollout);
+  await live(page);
+  await shows(page, "#steps tr:first-child", "HostFailed");
+  await shows(page, "#status", "1 failed: r03-n04");
+  const floor = async (selector) => Number((await page.textContent(selector)).match(/[Ff]loor (\d+)/)[1]);
+  const ofRollout = await floor(`#capacity div:has(a[href="${pages.group}"]) dd`);
+  await page.goto(server.management + pages.group);
+  await live(page);
+  assert.equal(await floor(".head-facts"), ofRollout);
+  await shows(page, "#machines", "Host r03-n04 is off");
+  await shows(page, "#status", "the floor");
+  await page.goto(server.management + pages.hosts);
+  await live(page);
+  await shows(page, "#host-r02-n06", "Hardware failure");
+  await shows(page, "#host-r01-n02", "1 of 4 machines");
+  assert.equal(await floor(`#hosts tr:has(a[href="${pages.group}"]) td[data-label="If down"]`), ofRollout);
+}
+
+export async function aHostThatIsOffIsActivatedFromTheOverview() {
+  const { server } = await console_();
+  await server.api("POST", "/hosts/rack-4/fence");
+  const { context, page } = await signedIn(server);
+  await page.goto(`${server.management}/hosts/rack-4`);
+  await shows(page, "#status", "fenced by owner");
+  await page.goto(server.management + "/");
+  await live(page);
+  await page.getByRole("button", { name: "Activate… Host rack-4 is off" }).click();
+  await shows(page, "h1", "Activate rack-4?");
+  await button(page, "Activate").click();
+  await shows(page, "#toast", "Activated 1 host.");
+  await shows(page, "#host-rack-4", "Active");
+  await context.close();
+  await server.end();
+}
+
+export async function aFailedStepIsRetriedFromThePageOfItsRollout() {
+  const server = await Server.start("--clock", "manual", "--clock-start", "2026-03-01T12:00:00Z");
+  for (const n of [1, 2]) await server.api("POST", "/machines", { name: `db-${n}`, host: `rack-${n}` });
+  await server.listen("db-1");
+  const plan = { type: "Reboot", hosts: ["rack-1", "rack-2"], pauseSeconds: 600, maxFailures: 10 };
+  const rollout = await server.api("POST", "/rollouts", plan);
+  await server.api("POST", "/hosts/rack-1/fence");
+  const { context, page } = await signedIn(server);
+  await page.goto(`${server.management}/rollouts/${rollout.id}`);
+  await live(page);
+  await shows(page, "#status", "1 failed: rack-1");
+  await page.locator("#do-retry-steps > summary").click();
+  await shows(page, "#do-retry-steps", "earlier failures keep counting");
+  await page.locator("#confirm-do-retry-steps").click();
+  await shows(page, "#toast", "Requested a retry of failed steps");
+  await shows(page, "#steps", "rack-1 (retry)");
+  await shows(page, "#steps", "Failed, retried");
+  await context.close();
+  await server.end();
+}
+
+export async function theHostOfAMachineIsChangedAfterAPreview() {
+  const { server } = await console_();
+  const { vmId } = await server.api("GET", "/machines/db-6");
+  const { context, page } = await signedIn(server);
+  await page.goto(`${server.management}/machines/${vmId}`);
+  await live(page);
+  await page.locator("#machine-host-content").getByLabel("Host").fill("rack-4");
+  await page.locator("#machine-host-content").getByRole("button", { name: "Preview" }).click();
+  await shows(page, "h1", "Change the host of db-6?");
+  await shows(page, "main", "db-6 counts as on host rack-4 instead of host rack-6.");
+  await button(page, "Change host").click();
+  await shows(page, "#toast", "Changed the host of db-6.");
+  assert.equal((await server.api("GET", "/machines/db-6")).host, "rack-4");
+  await context.close();
+  await server.end();
 }
 
 export async function everyPageOfTheConsoleIsReadableInEveryTheme() {
@@ -48,6 +150,7 @@ export async function everyPageOfTheConsoleIsReadableInEveryTheme() {
   const pages = await night(server, LONG);
   const { context, page } = await signedIn(server);
   await countsAddUp(page);
+  await pagesAgree(server, page, pages);
   const state = await context.storageState();
   await context.close();
   await readable(server, state, pages);

@@ -71,7 +71,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   const steps = (state) => page.waitForFunction(([state]) => [...document.querySelectorAll("#steps tr")].some((row) => row.textContent.includes(state)), [state], { timeout: PATIENCE });
 
   // Run: the first events are announced when the window opens.
-  await shows(page, "#status", "waits for the window at 22:00:00");
+  await shows(page, "#status", "next step announced at 22:00:00, when the window opens");
   await advance(2 * 3600 + 1);
   await steps("Waiting for approval");
   await shows(page, "#status", "approvals missing");

@@ -39,6 +39,8 @@ export async function oneLanePerOperationExpandsAndTheAddressKeepsTheView() {
   assert.equal(await page.locator("#timeline .lane").count(), 1);
   await page.evaluate(() => (window.neverReloaded = true));
   const fold = page.getByRole("link", { name: "Groups of Reboot of host rack-1" });
+  const { width, height } = await fold.boundingBox();
+  assert.ok(width >= 24 && height >= 24, `the fold is ${width} by ${height} pixels`);
   await fold.focus();
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelectorAll("#timeline .lane.l1").length === 2, null, { timeout: PATIENCE });

@@ -14,6 +14,7 @@ export async function theStepsCreateAScaleSet() {
   await page.getByLabel("Name").fill("web");
   await page.getByRole("tab", { name: "Management" }).click();
   const ending = page.getByRole("group", { name: "Instance termination notification" });
+  assert.ok(await page.getByLabel("Termination delay (minutes)").isDisabled(), "the delay has no effect while the notification is off");
   await ending.getByLabel("On").check();
   await page.getByLabel("Termination delay (minutes)").fill("16");
   await page.getByRole("button", { name: "Review + create" }).click();
