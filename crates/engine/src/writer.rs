@@ -45,6 +45,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// that does not pass.
 const PASSES_MAX: u32 = 10_000;
 
+/// Tries to tell the driver about withheld effects before an advance of the clock is given up.
+const CATCH_UP_MAX: u32 = 5;
+
 /// The longest sleep. Sleeps do not count the time for which the system is suspended, but the program's clock does, and the
 /// clock must be compared with the wall clock from time to time.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -98,6 +101,8 @@ pub struct Housekeeping {
     pub reconcile_at: Instant,
     /// The region in memory may differ from the stored one.
     pub in_doubt: bool,
+    /// The driver was not told about all effects, because another server may have led when they were committed.
+    pub driver_is_behind: bool,
     pub clock_watch: ClockWatch,
 }
 
@@ -109,6 +114,7 @@ impl Default for Housekeeping {
             forget_at: now + FORGET_AGAIN,
             reconcile_at: now + RECONCILE_EVERY,
             in_doubt: false,
+            driver_is_behind: false,
             clock_watch: ClockWatch::default(),
         }
     }
@@ -274,6 +280,7 @@ impl Writer {
         match stepped {
             Ok(answers) => {
                 // Impacts without duration end before anyone sees them, on every clock.
+                self.catch_driver_up();
                 let _ = self.take_reports(now);
                 let snapshot = &self.newest;
                 for (reply, answers) in replies.into_iter().zip(answers) {
@@ -300,7 +307,12 @@ impl Writer {
             return Err(AdvanceError::TooFar);
         }
         let mut passes = 0;
-        while let Some(due) = self.next_due().filter(|due| *due <= to) {
+        loop {
+            // Otherwise the clock would skip the ends of events that the driver does not know.
+            if !(0..CATCH_UP_MAX).any(|_| self.catch_driver_up()) {
+                return Err(AdvanceError::Unavailable);
+            }
+            let Some(due) = self.next_due().filter(|due| *due <= to) else { break };
             passes = if due > self.clock.now() { 0 } else { passes + 1 };
             if passes == PASSES_MAX {
                 tracing::error!(due = due.0, "a deadline keeps recurring; the clock stops there");
@@ -365,6 +377,8 @@ impl Writer {
         self.metrics.commits.inc();
         if self.may_act() {
             self.driver.follow(&effects);
+        } else {
+            self.housekeeping.driver_is_behind = true;
         }
         self.publish_next_report();
         Ok(())
@@ -403,7 +417,8 @@ impl Writer {
     }
 
     fn reconcile(&mut self) {
-        if !self.may_act() {
+        self.housekeeping.driver_is_behind = !self.may_act();
+        if self.housekeeping.driver_is_behind {
             return;
         }
         self.driver.reconcile(&self.newest.region);

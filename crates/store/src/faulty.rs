@@ -38,6 +38,7 @@ struct Pending {
     loads: u32,
     /// Whether applies of records wait, as on a disk that does not answer.
     is_stalled: bool,
+    waiting: usize,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -68,9 +69,16 @@ impl Faults {
         self.resumed.notify_all();
     }
 
+    /// Number of applies that wait.
+    pub fn waiting(&self) -> usize {
+        self.pending().waiting
+    }
+
     fn wait_while_stalled(&self) {
-        let waited = self.resumed.wait_while(self.pending(), |pending| pending.is_stalled);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let mut pending = self.pending();
+        pending.waiting += 1;
+        let waited = self.resumed.wait_while(pending, |pending| pending.is_stalled);
+        waited.unwrap_or_else(PoisonError::into_inner).waiting -= 1;
     }
 
     /// Number of queued faults that have not occurred.

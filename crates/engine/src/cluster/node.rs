@@ -31,6 +31,8 @@ pub struct Node {
     /// The first beat that this process saw. A later one proves that a leader was alive meanwhile.
     first_beat_ms: Option<i64>,
     announced: Option<String>,
+    /// Why this server stopped leading, if it has led.
+    last_loss: Option<LeadershipLoss>,
 }
 
 enum Place {
@@ -77,7 +79,7 @@ impl Node {
         let clock = Box::new(RegionClock(copy.clock.clone()));
         let follower = Follower::start(identity, settings, position, log, clock);
         let place = Place::Following(Box::new(follower));
-        Ok(Node { place, copy, monitor, name: node, address, first_beat_ms: None, announced: None })
+        Ok(Node { place, copy, monitor, name: node, address, first_beat_ms: None, announced: None, last_loss: None })
     }
 
     /// Follows for a moment.
@@ -154,7 +156,9 @@ impl Node {
 
     /// Does what a leader must do regularly. Returns how long it may do something else, or why it no longer leads.
     pub fn run_due_tasks(&mut self) -> Result<Duration, LeadershipLoss> {
-        let Place::Leading(writer) = &mut self.place else { return Err(LeadershipLoss::Confused) };
+        let Place::Leading(writer) = &mut self.place else {
+            return Err(self.last_loss.unwrap_or(LeadershipLoss::Confused));
+        };
         match writer.run_due_tasks(&mut self.copy) {
             Ok(next) => {
                 if writer.may_act() {
@@ -163,6 +167,7 @@ impl Node {
                 Ok(next.saturating_sub(BootClock.now()))
             }
             Err(loss) => {
+                self.last_loss = Some(loss);
                 self.change_place();
                 self.update();
                 Err(loss)

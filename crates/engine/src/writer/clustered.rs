@@ -129,6 +129,9 @@ impl Writer {
     fn serve_term(&mut self) -> Result<(), LeadershipLoss> {
         while !self.is_stopping() {
             let pause = self.run_due_tasks()?;
+            if self.housekeeping.driver_is_behind {
+                self.reconcile();
+            }
             self.follow_wall_clock();
             self.pass_time();
             match self.mailbox.recv_timeout(self.sleep_time().min(pause)) {
@@ -146,6 +149,15 @@ impl Writer {
         let pause = node.run_due_tasks();
         self.newest = node.newest();
         pause
+    }
+
+    /// Tells the driver about effects that were withheld from it, if a new beat shows that this server still leads. Returns
+    /// whether the driver knows all effects.
+    pub(super) fn catch_driver_up(&mut self) -> bool {
+        if self.housekeeping.driver_is_behind && self.run_due_tasks().is_ok() {
+            self.reconcile();
+        }
+        !self.housekeeping.driver_is_behind
     }
 
     pub(super) fn step_down(&mut self) {

@@ -13,7 +13,7 @@ use forewarn_cluster::{
 };
 use forewarn_core::*;
 use forewarn_engine::*;
-use forewarn_store::faulty::FaultyStore;
+use forewarn_store::faulty::{Faults, FaultyStore};
 use forewarn_store::{
     Change, HistoryQuery, HistoryRow, MemoryStore, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SqliteStore,
 };
@@ -24,6 +24,12 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// Started events, as a driver was told about them.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<EventId>>>);
+
+impl Told {
+    fn events(&self) -> Vec<EventId> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 impl EffectSink for Told {
     fn follow(&mut self, effects: &[Effect]) {
@@ -54,6 +60,7 @@ struct Server {
 /// The parts of a server besides the log.
 struct Place {
     store: Box<dyn Replicated>,
+    clock: ClockSetting,
     clocks: Arc<SimulatedClocks>,
     transfer: Transfer,
 }
@@ -61,12 +68,13 @@ struct Place {
 impl Place {
     fn new(store: impl Replicated + 'static) -> Place {
         let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
-        Place { store: Box::new(store), clocks, transfer: Box::new(|_| Err("no peer".into())) }
+        let clock = ClockSetting::Real;
+        Place { store: Box::new(store), clock, clocks, transfer: Box::new(|_| Err("no peer".into())) }
     }
 
     async fn start(self, name: &str, log: &MemoryLog) -> Server {
         let options = EngineOptions {
-            clock: ClockSetting::Real,
+            clock: self.clock,
             system_clocks: self.clocks,
             rules: Settings::default(),
             history_kept: Duration::from_secs(86_400),
@@ -90,6 +98,7 @@ fn quick() -> ClusterSettings {
         beat_every: Duration::from_millis(20),
         follow_wait: Duration::from_millis(20),
         silence_min: Duration::from_millis(300),
+        act_max: Duration::from_millis(250),
         truncate_every: Duration::from_millis(50),
         truncate_records_min: 1,
         pause: Duration::from_millis(300),
@@ -131,6 +140,16 @@ impl Server {
     async fn register(&self, name: &str, vm_id: u128) {
         let machine = plain_machine(name, vm_id);
         self.engine.submit(Command::RegisterMachine(machine), None).await.expect("the machine is registered");
+    }
+
+    /// Registers a machine whose handler polls, and requests its restart, which is event 2.
+    async fn restart_machine(&self) {
+        self.register("web", 7).await;
+        let machine = self.engine.snapshot().region.machines().next().unwrap().id;
+        self.engine.submit(Command::Seen { machine }, None).await.unwrap();
+        let request = Request::Restart { machines: vec![machine] };
+        let command = Command::Request { operation: Guid(1), by: "me".into(), request, event: Some(Guid(2)) };
+        self.engine.submit(command, None).await.unwrap();
     }
 
     async fn rows(&self) -> Vec<HistoryRow> {
@@ -181,24 +200,19 @@ async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answer
     let first = Place::new(MemoryStore::new()).start("a", &log).await;
     first.lead().await;
     let second = Place::new(SqliteStore::open(directory.path()).unwrap()).start("b", &log).await;
-    first.register("web", 7).await;
-    let machine = first.engine.snapshot().region.machines().next().unwrap().id;
-    first.engine.submit(Command::Seen { machine }, None).await.unwrap();
-    let request = Request::Restart { machines: vec![machine] };
-    let command = Command::Request { operation: Guid(1), by: "me".into(), request, event: Some(Guid(2)) };
-    first.engine.submit(command, None).await.unwrap();
+    first.restart_machine().await;
     let by = Approver::Management("me".into());
     let approve = Command::Approve { by, within: ApprovalScope::Region, events: vec![Guid(2)] };
     first.engine.submit(approve, None).await.unwrap();
-    assert_eq!(*first.told.0.lock().unwrap(), [Guid(2)]);
-    assert!(second.told.0.lock().unwrap().is_empty(), "a follower's driver does nothing");
+    assert_eq!(first.told.events(), [Guid(2)]);
+    assert!(second.told.events().is_empty(), "a follower's driver does nothing");
     until("a copy", || second.engine.snapshot().region.wanted_effects().count() == 1).await;
     check_equal(&first, &second).await;
     let term = first.status().term;
     first.stop().await;
     second.lead().await;
     assert!(second.status().term > term);
-    assert!(second.told.0.lock().unwrap().contains(&Guid(2)), "the new leader's driver continues");
+    assert!(second.told.events().contains(&Guid(2)), "the new leader's driver continues");
     second.register("db", 8).await;
     let third = Place::new(MemoryStore::new()).start("c", &log).await;
     until("a copy", || third.engine.snapshot().region.machines().len() == 2).await;
@@ -449,4 +463,43 @@ async fn a_rolling_upgrade_loses_nothing_and_new_formats_wait_for_its_end() {
     upgraded.lead().await;
     assert_eq!(upgraded.engine.snapshot().region.rollouts().count(), 1);
     upgraded.stop().await;
+}
+
+/// Lets the disk of a server stall while something is done, until another server could lead.
+async fn stall_during<T: Send + 'static>(faults: &Faults, done: impl Future<Output = T> + Send + 'static) -> T {
+    faults.stall();
+    let done = tokio::spawn(done);
+    let begun = Instant::now();
+    until("a stalled disk", || begun.elapsed() > 2 * quick().act_max && faults.waiting() > 0).await;
+    faults.resume();
+    done.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_driver_learns_at_once_what_was_withheld_while_another_server_could_have_led() {
+    let (store, faults) = FaultyStore::new(MemoryStore::new());
+    let server = Place::new(store).start("a", &MemoryLog::new()).await;
+    server.lead().await;
+    server.restart_machine().await;
+    let by = Approver::Management("me".into());
+    let approve = Command::Approve { by, within: ApprovalScope::Region, events: vec![Guid(2)] };
+    let engine = server.engine.clone();
+    stall_during(&faults, async move { engine.submit(approve, None).await }).await.unwrap();
+    assert!(server.told.events().contains(&Guid(2)), "before the answer");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_manual_clock_does_not_pass_events_that_the_driver_does_not_know() {
+    let (store, faults) = FaultyStore::new(MemoryStore::new());
+    let mut place = Place::new(store);
+    place.clock = ClockSetting::Manual { start: None };
+    let server = place.start("a", &MemoryLog::new()).await;
+    server.lead().await;
+    server.restart_machine().await;
+    let engine = server.engine.clone();
+    let advance = Advance::By(Duration::from_secs(3600));
+    stall_during(&faults, async move { engine.advance(advance).await }).await.unwrap();
+    assert!(server.told.events().contains(&Guid(2)), "before the answer");
+    server.stop().await;
 }
