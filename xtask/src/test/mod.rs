@@ -16,6 +16,7 @@ mod lanes;
 mod prerequisites;
 pub mod programs;
 mod report;
+mod scratch;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -52,7 +53,14 @@ pub fn run(strictness: Strictness) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     }
-    let results = lanes::run(&parts(strictness)?)?;
+    let scratch = scratch::create()?;
+    let mut parts = parts(strictness)?;
+    for part in parts.iter_mut().filter(|part| scratch::is_for(part.name())) {
+        if let Some(directory) = &scratch {
+            part.env("TMPDIR", directory.path().as_os_str());
+        }
+    }
+    let results = lanes::run(&parts)?;
     Ok(report::print(&results, started.elapsed(), strictness))
 }
 
@@ -90,4 +98,16 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
 
 const fn minutes(number: u64) -> Duration {
     Duration::from_secs(number * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_with_data_in_memory_exist() {
+        let parts = parts(Strictness::Lenient).unwrap();
+        let found = parts.iter().filter(|part| scratch::is_for(part.name())).count();
+        assert_eq!(found, scratch::PARTS.len());
+    }
 }

@@ -1,5 +1,5 @@
-//! The closing report: failures with their messages and the end of their log, a table of all parts, what was skipped, and the
-//! totals.
+//! The closing report: failures with their messages and the end of their log, a table of all parts, what failed and what was
+//! skipped in one line each, and the totals.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,9 +34,11 @@ pub fn print(results: &[PartResult], elapsed: Duration, strictness: Strictness) 
     }
     println!("\n{}", table(results, elapsed));
     let skipped = skipped(results);
-    if !skipped.is_empty() {
-        println!("skipped:");
-        skipped.iter().for_each(|line| println!("  {line}"));
+    for (title, lines) in [("failed:", &failed(results)), ("skipped:", &skipped)] {
+        if !lines.is_empty() {
+            println!("{title}");
+            lines.iter().for_each(|line| println!("  {line}"));
+        }
     }
     let count = |is: fn(&Outcome) -> bool| results.iter().filter(|result| is(&result.outcome)).count();
     let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
@@ -47,6 +49,27 @@ pub fn print(results: &[PartResult], elapsed: Duration, strictness: Strictness) 
     println!("{passed} passed, {failed} failed, {} skipped", skipped.len());
     let is_good = failed == 0 && (skipped.is_empty() || strictness == Strictness::Lenient);
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Failed parts with their reason, and with the tests that failed or did not end. Logs of failed parts can be long, so these lines
+/// may be all that a reader sees.
+fn failed(results: &[PartResult]) -> Vec<String> {
+    let describe = |result: &PartResult| match &result.outcome {
+        Outcome::Failed(reason) => Some(format!("{}: {reason}{}", result.name, tests_to_blame(&read(&result.log)))),
+        Outcome::Passed | Outcome::Skipped(_) => None,
+    };
+    results.iter().filter_map(describe).collect()
+}
+
+/// The tests that failed, and those that were slow and have no result.
+fn tests_to_blame(log: &str) -> String {
+    let names = |end: &'static str| {
+        log.lines().filter_map(move |line| line.trim().strip_prefix("test ")?.strip_suffix(end)).map(str::trim_end)
+    };
+    let has_result = |name: &str| ["... ok", "... FAILED"].iter().any(|end| names(end).any(|other| other == name));
+    let failed = names("... FAILED").map(|name| format!("; {name} failed"));
+    let slow = names("has been running for over 60 seconds").filter(|name| !has_result(name));
+    failed.chain(slow.map(|name| format!("; {name} did not end"))).collect()
 }
 
 /// Skipped parts with their reason, and single tests that skipped themselves.
@@ -119,6 +142,13 @@ mod tests {
         assert!(panics_in(&log).starts_with("thread 'b' panicked at tests/b.rs:7:5:\nleft is not right\n"));
         assert_eq!(panics_in(&log).lines().count(), PANIC_LINES);
         assert_eq!(panics_in("test a ... ok\n"), "");
+    }
+
+    #[test]
+    fn tests_that_failed_or_did_not_end_are_named() {
+        let log = "test a::b ... ok\ntest a::c has been running for over 60 seconds\ntest a::d ... FAILED\n\
+                   test a::e has been running for over 60 seconds\ntest a::e ... ok\n";
+        assert_eq!(tests_to_blame(log), "; a::d failed; a::c did not end");
     }
 
     #[test]
