@@ -15,6 +15,9 @@ use crate::upstream::Upstream;
 /// The interval at which addresses are read again. That takes several calls per domain.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(60);
 
+/// The interval at which the hypervisor is checked while there is no connection to a server.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
+
 /// The longest wait for the copy with which the server wants to compare.
 const COPY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -37,7 +40,10 @@ impl DomainReporter {
 
     /// Returns the revision of the copy with which the server wants to compare, if it is a newer one.
     async fn report(&mut self, watch: &mut dyn MachineWatch) -> Result<Option<u64>, String> {
-        self.upstream.connected().await;
+        // Without a server, the hypervisor is still checked, so that health reports when it is gone.
+        while timeout(CHECK_EVERY, self.upstream.connected()).await.is_err() {
+            watch.list().await?;
+        }
         let revision = self.status.copy().revision();
         let found = watch.list().await?;
         if found != self.listed || self.describe_at <= Instant::now() {
@@ -61,6 +67,7 @@ impl DomainReporter {
 impl MachineObserver for DomainReporter {
     fn set_connected(&mut self, is_connected: bool) {
         self.status.set_hypervisor(is_connected);
+        self.describe_at = Instant::now();
     }
 
     fn note_removed_record(&mut self, machine: String) {
