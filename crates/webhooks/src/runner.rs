@@ -102,11 +102,12 @@ impl Runner {
             }
         };
         let (webhooks, hook) = (&self.webhooks, &self.hook);
+        let queued = hook.given_up_rows().resend;
         let stored = match next {
-            (_, None) => undelivered::cancel_resend(webhooks, hook, None).await,
+            (row, None) => undelivered::skip_resend(webhooks, hook, row).await,
             (row, Some(kept)) => match self.send(definition, &kept.message).await {
                 Ok(()) => undelivered::finish_resend(webhooks, hook, row).await,
-                Err(failure) => undelivered::cancel_resend(webhooks, hook, Some(kept.with_failure(failure))).await,
+                Err(failure) => undelivered::fail_resend(webhooks, hook, &queued, kept.with_failure(failure)).await,
             },
         };
         if let Err(error) = stored {

@@ -69,18 +69,31 @@ pub(super) async fn finish_resend(webhooks: &Webhooks, hook: &Hook, row: u64) ->
     Ok(())
 }
 
-/// Records that resending a message failed, which cancels the queued ones, or that it was dropped meanwhile.
-pub(super) async fn cancel_resend(
+/// Removes a message from the queue that was dropped after it was queued.
+pub(super) async fn skip_resend(webhooks: &Webhooks, hook: &Hook, row: u64) -> Result<(), SubmitError> {
+    cancel_resend(webhooks, hook, &BTreeSet::from([row]), None).await
+}
+
+/// Records that resending a message failed. The messages that were queued with it are not sent either; those that were queued
+/// meanwhile are.
+pub(super) async fn fail_resend(
     webhooks: &Webhooks,
     hook: &Hook,
+    queued: &BTreeSet<u64>,
+    failed: UndeliveredMessage,
+) -> Result<(), SubmitError> {
+    cancel_resend(webhooks, hook, queued, Some(failed)).await
+}
+
+async fn cancel_resend(
+    webhooks: &Webhooks,
+    hook: &Hook,
+    canceled: &BTreeSet<u64>,
     failed: Option<UndeliveredMessage>,
 ) -> Result<(), SubmitError> {
     let _guard = webhooks.lock().await;
     let mut rows = hook.given_up_rows();
-    match &failed {
-        Some(_) => rows.resend.clear(),
-        None => drop(rows.resend.pop_first()),
-    }
+    rows.resend.retain(|row| !canceled.contains(row));
     let name = &hook.definition().name;
     let mut attachments = vec![record::put_resend(name, &rows.resend)];
     attachments.extend(failed.map(|failed| record::put_given_up(name, &failed)));
