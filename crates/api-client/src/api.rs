@@ -263,7 +263,7 @@ impl Api {
         }
         match decode::<ErrorBody>(body) {
             Ok(ErrorBody { error }) => {
-                let message = wording::cli_message(&error.message);
+                let message = wording::cli_message(&error.message) + advise(&error.code);
                 let question =
                     suggest::suggest_name(self, path, &error).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
@@ -343,6 +343,14 @@ fn describe_error(error: &ureq::Error) -> String {
 
 fn percent_encode(text: &str) -> String {
     forewarn_wire::percent::encode_component(text)
+}
+
+/// Advice about the command line for an error of the API.
+fn advise(code: &str) -> &'static str {
+    match code {
+        "NoticeTooShort" => " For shorter notice in tests, start the server with --notice-scale.",
+        _ => "",
+    }
 }
 
 #[cfg(test)]

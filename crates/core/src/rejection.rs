@@ -352,7 +352,7 @@ impl fmt::Display for Rejection {
             FailureKind => write!(f, "A hardware failure must be a Reboot or a Redeploy."),
             NoticeTooShort { secs_min } => write!(
                 f,
-                "The notice period must be at least {secs_min} seconds for this event type. Omit it to use the minimum. For shorter notice in tests, start the server with --notice-scale."
+                "The notice period must be at least {secs_min} seconds for this event type. Omit it to use the minimum."
             ),
             PlanTooFar => write!(
                 f,
