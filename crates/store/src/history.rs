@@ -70,18 +70,18 @@ pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
         newest: _,
         limit: _,
     } = query;
-    let is_about = match (machine_id, machine) {
+    let is_about = || match (machine_id, machine) {
         (Some(id), name) => concerns_machine(row, *id, name.as_deref()),
         (None, Some(name)) => search_names(row).contains(&fold(name)),
         (None, None) => true,
     };
     event.is_none_or(|event| row.event == Some(event))
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
-        && is_about
         && (scopes.is_empty() || scopes.contains(&row.scope))
         && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
         && since.is_none_or(|since| row.at >= since)
         && until.is_none_or(|until| row.at < until)
+        && is_about()
 }
 
 fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {

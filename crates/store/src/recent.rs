@@ -1,6 +1,7 @@
 //! The newest history rows in memory. Most readers follow the commits and ask only for rows that were just written.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::history::matches;
 use crate::{HISTORY_PAGE_MAX, HistoryQuery, HistoryRow};
@@ -13,7 +14,14 @@ const ROWS_MAX: usize = 2 * HISTORY_PAGE_MAX as usize;
 pub(crate) struct RecentRows {
     /// Every row with a higher number is here.
     after: u64,
-    rows: VecDeque<HistoryRow>,
+    rows: VecDeque<Arc<HistoryRow>>,
+}
+
+/// Some of the last rows, to be searched without the lock that the writer needs.
+pub(crate) struct RecentSlice {
+    /// Whether no older row can match.
+    is_complete: bool,
+    rows: Vec<Arc<HistoryRow>>,
 }
 
 impl RecentRows {
@@ -29,27 +37,37 @@ impl RecentRows {
         {
             self.after = oldest.number;
         }
-        self.rows.push_back(row);
+        self.rows.push_back(Arc::new(row));
     }
 
-    /// The result of a query. None: older rows may match too.
-    pub fn answer(&self, query: &HistoryQuery) -> Option<Vec<HistoryRow>> {
+    /// The rows that a query may ask for. None: they are not enough.
+    pub fn select(&self, query: &HistoryQuery) -> Option<RecentSlice> {
         let is_complete = query.after.is_some_and(|after| after >= self.after);
-        let limit = query.page_size();
-        let first = query.after.map_or(0, |after| self.position_after(after));
-        let found = self.rows.range(first..).filter(|row| matches(query, row));
-        if query.newest {
-            let mut rows: Vec<_> = found.rev().take(limit).cloned().collect();
-            rows.reverse();
-            (is_complete || rows.len() == limit).then_some(rows)
-        } else {
-            is_complete.then(|| found.take(limit).cloned().collect())
+        if !is_complete && !query.newest {
+            return None;
         }
+        let first = query.after.map_or(0, |after| self.position_after(after));
+        Some(RecentSlice { is_complete, rows: self.rows.range(first..).cloned().collect() })
     }
 
     /// The index of the first row with a higher number.
     fn position_after(&self, number: u64) -> usize {
         self.rows.partition_point(|row| row.number <= number)
+    }
+}
+
+impl RecentSlice {
+    /// The result of the query. None: older rows may match too.
+    pub fn answer(&self, query: &HistoryQuery) -> Option<Vec<HistoryRow>> {
+        let limit = query.page_size();
+        let found = self.rows.iter().map(|row| &**row).filter(|row| matches(query, row));
+        if query.newest {
+            let mut rows: Vec<HistoryRow> = found.rev().take(limit).cloned().collect();
+            rows.reverse();
+            (self.is_complete || rows.len() == limit).then_some(rows)
+        } else {
+            Some(found.take(limit).cloned().collect())
+        }
     }
 }
 
@@ -66,7 +84,7 @@ mod tests {
     }
 
     fn check(recent: &RecentRows, query: HistoryQuery, expected: Option<&[u64]>) {
-        let found = recent.answer(&query);
+        let found = recent.select(&query).and_then(|slice| slice.answer(&query));
         let numbers = found.map(|rows| rows.iter().map(|row| row.number).collect::<Vec<_>>());
         assert_eq!(numbers.as_deref(), expected, "{query:?}");
     }

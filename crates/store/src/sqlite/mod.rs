@@ -65,10 +65,10 @@ impl SqliteStore {
     }
 
     /// Lets readers read the rows up to now from the database.
-    fn forget_recent_rows(&self) -> Result<(), StoreError> {
-        let newest = write::read_newest_number(&self.connection).map_err(read_error)?;
+    /// Called after a commit, so it cannot fail: without the number, readers use the store.
+    fn forget_recent_rows(&self) {
+        let newest = write::read_newest_number(&self.connection).unwrap_or(u64::MAX);
         *self.reader.recent() = RecentRows::new(newest);
-        Ok(())
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
@@ -79,7 +79,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {
         // A commit in doubt may have added rows.
-        self.forget_recent_rows()?;
+        self.forget_recent_rows();
         let view = self.connection.transaction().map_err(read_error)?;
         let revision = write::read_revision(&view)?;
         let entities = load::read_entities(&view)?;
@@ -109,7 +109,7 @@ impl Store for SqliteStore {
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
         let forgotten = write::delete_history(&transaction, before, limit).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
-        self.forget_recent_rows()?;
+        self.forget_recent_rows();
         Ok(forgotten)
     }
 
@@ -147,7 +147,8 @@ impl Store for SqliteStore {
         }
         transaction.commit().map_err(read_error)?;
         self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
-        self.forget_recent_rows()
+        self.forget_recent_rows();
+        Ok(())
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

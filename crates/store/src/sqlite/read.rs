@@ -55,7 +55,8 @@ impl Reader for SqliteReader {
     }
 
     fn recent_history(&self, query: &HistoryQuery) -> Option<Vec<HistoryRow>> {
-        self.recent().answer(query)
+        let slice = self.recent().select(query)?;
+        slice.answer(query)
     }
 
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {

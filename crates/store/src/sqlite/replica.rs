@@ -48,7 +48,8 @@ impl Replicated for SqliteStore {
         schema::set_meta(&transaction, POSITION, position).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
         self.last_at = changes.iter().rev().find_map(|change| change.rows.last()).map_or(self.last_at, |row| row.at);
-        self.forget_recent_rows()
+        self.forget_recent_rows();
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
@@ -83,7 +84,8 @@ impl Replicated for SqliteStore {
         self.connection.execute("DETACH DATABASE copy", []).map_err(read_error)?;
         replaced.map_err(read_error)?;
         self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
-        self.forget_recent_rows()
+        self.forget_recent_rows();
+        Ok(())
     }
 }
 
