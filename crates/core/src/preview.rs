@@ -150,7 +150,7 @@ impl RolloutProgress {
         });
         RolloutProgress {
             steps_over: rollout.steps.iter().filter(|step| step.is_over()).count(),
-            machines_handled: rollout.steps.iter().map(|step| step.handled.len()).sum(),
+            machines_handled: rollout.steps.iter().map(|step| step.handled.len() + step.failed.len()).sum(),
             machines_left: hosts.map(|host| region.machines_on(host).count()).sum(),
         }
     }

@@ -124,18 +124,20 @@ pub enum RolloutState {
 pub struct RolloutStep {
     pub target: StepTarget,
     pub state: StepState,
-    /// The operation that carries out the step, the latest if it was announced again. A repetition that has not begun has the ID that
-    /// its request gave to the operation.
+    /// The operation that carries out the step, the latest if it was announced again. None: it has not begun.
     pub operation: Option<OperationId>,
+    /// The request that added the step to repeat a failed one.
+    pub retry: Option<OperationId>,
     /// Index of the first event of the step, or of its latest announcement, in the events of its operation.
     pub first_part: usize,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     /// Whether the rollout took back events of the step, which are announced again.
     pub withdrawn: bool,
-    /// Machines that the step does not reach any more: their events have ended in an earlier announcement or, if the step failed,
-    /// did not fail. In a drain: machines whose move failed.
+    /// Machines that the step does not announce any more, because their events have ended.
     pub handled: Vec<MachineId>,
+    /// Machines whose event or move failed, in any announcement of the step.
+    pub failed: Vec<MachineId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,6 +181,11 @@ impl Rollout {
         let later = self.steps.iter().filter(|it| it.operation == step.operation && it.first_part > step.first_part);
         let end = later.map(|it| it.first_part).min().unwrap_or(operation.parts.len());
         operation.parts.get(step.first_part..end).unwrap_or_default()
+    }
+
+    /// Whether failed steps were repeated on request.
+    pub fn has_retries(&self) -> bool {
+        self.steps.iter().any(|step| step.retry.is_some())
     }
 
     /// The repetitions among the steps, each with the step that it repeats. They are the only steps that have a target in common.
@@ -254,12 +261,9 @@ impl RolloutStep {
             ended: None,
             withdrawn: false,
             handled: Vec::new(),
+            failed: Vec::new(),
+            retry: None,
         }
-    }
-
-    /// The operation of a step that has begun.
-    pub fn begun_operation(&self) -> Option<OperationId> {
-        self.operation.filter(|_| self.started.is_some())
     }
 
     pub fn has_begun(&self) -> bool {

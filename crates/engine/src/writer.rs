@@ -562,12 +562,23 @@ impl BatchWork {
     }
 }
 
-/// Whether a write brings something into the region that a server of an older version cannot read. What is there already,
-/// every server has read.
+/// Whether a request brings something into the region that a server of an older version cannot read. The results of what is there
+/// already cannot be refused.
 fn is_too_new(write: &Write, region: &Region, format: u8) -> bool {
+    let is_request = |entity: &Entity| match entity {
+        Entity::Rollout(rollout) => {
+            region.rollout(rollout.id).is_none_or(|known| rollout.has_retries() && !known.has_retries())
+        }
+        Entity::Meta(_)
+        | Entity::Host(_)
+        | Entity::Group(_)
+        | Entity::Scope(_)
+        | Entity::Machine(_)
+        | Entity::Event(_)
+        | Entity::Operation(_) => true,
+    };
     match write {
-        Write::Put(Entity::Rollout(rollout)) if region.rollout(rollout.id).is_some() => false,
-        Write::Put(entity) => payload_format(entity) > format,
+        Write::Put(entity) => payload_format(entity) > format && is_request(entity),
         Write::Delete(_) => false,
     }
 }

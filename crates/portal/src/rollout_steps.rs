@@ -270,7 +270,7 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
         waits_for: describe_step(context, rollout, step, events, &missing)
             + &problem.map_or_else(String::new, describe_problem),
         time: describe_time(step, *expected, events),
-        operation: step.begun_operation().map_or_else(String::new, |id| ActivityId::Operation(id).href()),
+        operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
         again: find_repetition(context, rollout, step).filter(|_| !is_repeated).unwrap_or_default(),
     };
     Fragment::render(id.as_str(), sort, &row)

@@ -130,7 +130,7 @@ fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutSte
         outcome: failure.as_ref().map(Convert::convert),
         reason: failure.as_ref().and_then(failure_reason),
         repeats: None,
-        operation: step.begun_operation().map(Convert::convert),
+        operation: step.operation.map(Convert::convert),
         started: step.started.map(Convert::convert),
         ended: step.ended.map(Convert::convert),
         expected_start: None,

@@ -248,7 +248,7 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: &RolloutChange) -> Hist
         detail["waits_for"] = json!(wait.as_str());
     }
     HistoryRow {
-        operation: step.and_then(|step| step.begun_operation()),
+        operation: step.and_then(|step| step.operation),
         target: Some(rollout.id.to_string()),
         outcome: Some(rollout_word(change).to_string()),
         detail: detail.to_string(),

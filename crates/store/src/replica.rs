@@ -25,7 +25,10 @@ use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, 
 
 /// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
 /// servers of an older version read all others.
-pub const PAYLOAD_FORMAT: u8 = POWER_FORMAT;
+pub const PAYLOAD_FORMAT: u8 = RETRY_FORMAT;
+
+/// The first format in which failed steps of rollouts are repeated, and remember the machines that failed.
+const RETRY_FORMAT: u8 = 5;
 
 /// The first format in which machines have a requested power state.
 const POWER_FORMAT: u8 = 4;
@@ -42,6 +45,7 @@ pub const PAYLOAD_FORMAT_MIN: u8 = 1;
 /// The oldest format that can express an entity.
 pub fn payload_format(entity: &Entity) -> u8 {
     match entity {
+        Entity::Rollout(rollout) if rollout.has_retries() || record::stores_failed_machines(rollout) => RETRY_FORMAT,
         Entity::Rollout(rollout) if rollout.operation.is_some() || record::stores_targets(rollout) => {
             MAINTENANCE_FORMAT
         }

@@ -200,11 +200,11 @@ impl Step {
         self.check_change(&before, &machine)?;
         self.put(Entity::Machine(Arc::new(machine.clone())));
         self.unsettled.insert(machine.scope);
-        if before.host != machine.host {
+        if before.placed_on() != machine.placed_on() {
             if let Some(host) = &machine.host {
                 self.register_host(host)?;
             }
-            self.leave_host(id);
+            self.apply_host_change(id);
         }
         self.replan = true;
         Ok(Answer::Machine(id))
@@ -242,7 +242,7 @@ impl Step {
             machine.host = None;
             machine.transit = None;
         });
-        self.leave_host(id);
+        self.apply_host_change(id);
     }
 
     /// Removes a machine from the region and ends the events that concern no other machine.
@@ -270,10 +270,10 @@ impl Step {
     /// Puts a machine on another host, where it has moved.
     pub fn move_machine(&mut self, machine: MachineId, host: &Name) {
         self.place_machine(machine, host);
-        self.leave_host(machine);
+        self.apply_host_change(machine);
     }
 
-    /// Only records the host; `leave_host` must follow. The new host gets the order for a requested power state.
+    /// Only records the host; `apply_host_change` must follow. The new host gets the order for a requested power state.
     pub fn place_machine(&mut self, machine: MachineId, host: &Name) {
         self.edit_machine(machine, |machine| {
             machine.host = Some(host.clone());
@@ -284,7 +284,7 @@ impl Step {
     }
 
     /// Applies what follows from a change of a machine's host. The new host gets the full time for events in progress.
-    pub fn leave_host(&mut self, machine: MachineId) {
+    pub fn apply_host_change(&mut self, machine: MachineId) {
         self.cancel_stale_host_events(machine);
         let now = self.now;
         let is_placed = self.region.machine(machine).is_some_and(|machine| machine.placed_on().is_some());

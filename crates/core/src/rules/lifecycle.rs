@@ -354,7 +354,7 @@ impl Step {
             self.place_machine(*machine, to);
         }
         for (machine, _) in moved {
-            self.leave_host(machine);
+            self.apply_host_change(machine);
         }
     }
 

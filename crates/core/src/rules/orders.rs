@@ -214,7 +214,7 @@ impl Step {
     /// The old host no longer has the machine.
     fn depart(&mut self, machine: &Machine, to: &Name) {
         self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
-        self.leave_host(machine.id);
+        self.apply_host_change(machine.id);
         self.unsettle_machine(machine.id);
     }
 
@@ -222,7 +222,7 @@ impl Step {
     fn arrive(&mut self, machine: MachineId, host: &Name) {
         self.edit_transit(machine, |transit| transit.arriving = None);
         self.edit_machine(machine, |machine| machine.host = Some(host.clone()));
-        self.leave_host(machine);
+        self.apply_host_change(machine);
     }
 
     /// A host reports that it has, or no longer has, a machine. Two hosts that have the same machine are a problem

@@ -236,8 +236,7 @@ impl Step {
         if let Some(wait) = self.find_host_obstacle(rollout, &step.target) {
             return Some(wait);
         }
-        let requested = step.operation.filter(|id| step.started.is_none() && !self.region.operations.contains_key(id));
-        let id = rollout.operation.or(requested).unwrap_or_else(|| self.derive_operation_id(rollout));
+        let id = rollout.operation.unwrap_or_else(|| self.derive_operation_id(rollout));
         let first_part = self.region.operations.get(&id).map_or(0, |operation| operation.parts.len());
         let request = match self.request_of_step(rollout, step) {
             Ok(Some(request)) => request,

@@ -495,3 +495,78 @@ fn maintenance_of_a_group_repeats_an_update_domain_within_its_operation() {
     ",
     );
 }
+
+#[test]
+fn a_repetition_reaches_a_machine_whose_event_was_forgotten() {
+    check(
+        "
+        set w uniform 4 max=2 ud=2
+        on w_0
+        on w_2
+        rollout groups w reboot failures=9 notice=3h
+        approve w_0 e1
+        failed e1
+        # An hour after its end, the event is forgotten. The other one has not started yet.
+        wait 2h
+        approve w_2 e2
+        done e2
+        r1> Waiting approvals | Failed InProgress
+        retry r1 w/0
+        approve w_0 e3
+        done e3
+        approve w_2 e4
+        done e4
+        r1> Waiting approvals | Failed Succeeded InProgress
+        w_0> 8: e5 Reboot Scheduled w_0 180:00
+        w_2> 6: -
+    ",
+    );
+}
+
+#[test]
+fn a_step_that_was_announced_twice_has_failed_if_its_first_part_did() {
+    check(
+        "
+        set w uniform 2 max=1 ud=1
+        on w_0
+        on w_1
+        rollout groups w reboot failures=9
+        approve w_0 e1
+        failed e1
+        pause r1 now
+        r1> Paused | Pending
+        resume r1
+        approve w_1 e3
+        done e3
+        r1> Finished | Failed
+    ",
+    );
+}
+
+#[test]
+fn a_repeated_request_is_known_whatever_the_step_has_become() {
+    check(
+        "
+        avset s a b uds=2
+        on a
+        maintain group s reboot
+        approve a e1
+        failed e1
+        retry r1 s/0 key=7
+        wait 30m
+        approve a e2
+        done e2
+        wait 30m
+        # All steps of the maintenance share its operation.
+        retry r1 s/0 key=7
+        retry r1 key=7
+        retry r1 s/1 key=7 = IdTaken
+        retry r1 s/0 s/1 key=7 = IdTaken
+        approve a e3
+        failed e3
+        r1> Finished | Failed Succeeded Failed
+        retry r1 s/0 key=7
+        history> -
+    ",
+    );
+}

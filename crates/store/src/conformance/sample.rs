@@ -143,6 +143,7 @@ fn targets(n: usize) -> RolloutTargets {
 fn steps(n: usize) -> Vec<RolloutStep> {
     use StepState::{Canceled, Failed, InProgress, Pending, Skipped, Succeeded};
     let states = [Pending, InProgress, Succeeded, Failed, Skipped, Canceled];
+    let (is_drain, two) = (n % 4 == 3, vec![MachineId(1), MachineId(2)]);
     let step = |(k, state): (usize, StepState)| RolloutStep {
         target: match n {
             7 => StepTarget::Machine(MachineId(k as u64 + 1)),
@@ -156,7 +157,13 @@ fn steps(n: usize) -> Vec<RolloutStep> {
         started: (k > 0).then(|| at(100 + k as i64)),
         ended: (k > 1).then(|| at(200 + k as i64)),
         withdrawn: k == 1,
-        handled: if k == 1 { vec![MachineId(1), MachineId(2)] } else { Vec::new() },
+        handled: if k == 1 && !is_drain { two.clone() } else { Vec::new() },
+        failed: match (n, k) {
+            (_, 1) if is_drain => two.clone(),
+            (1, 3) => vec![MachineId(2)],
+            _ => Vec::new(),
+        },
+        retry: ((n, k) == (1, 0)).then(|| operation_id(13)),
     };
     states.into_iter().enumerate().map(step).collect()
 }

@@ -30,7 +30,7 @@ use machine::MachineBody;
 use operation::OperationBody;
 pub(crate) use operation::RequestBody;
 use rollout::RolloutBody;
-pub(crate) use rollout::stores_targets;
+pub(crate) use rollout::{stores_failed_machines, stores_targets};
 pub(crate) use tag::Tagged;
 
 /// The version in which records are written.

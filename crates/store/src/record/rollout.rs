@@ -49,7 +49,7 @@ impl<'a> From<&'a Rollout> for RolloutBody<'a> {
             operation: rollout.operation.map(GuidText),
             first_event: rollout.first_event.map(GuidText),
             state: (&rollout.state).into(),
-            steps: rollout.steps.iter().map(StepBody::from).collect(),
+            steps: rollout.steps.iter().map(|step| StepBody::of(step, is_drain(&rollout.plan))).collect(),
             waits_for: rollout.waits_for.as_ref().map(WaitBody::from),
             failures: rollout.failures,
             paused_until: rollout.paused_until.map(|at| at.0),
@@ -61,7 +61,9 @@ impl<'a> From<&'a Rollout> for RolloutBody<'a> {
 
 impl RolloutBody<'_> {
     pub fn into_rollout(self, id: RolloutId, interner: &mut Interner) -> Rollout {
-        let steps: Vec<RolloutStep> = self.steps.into_iter().map(|step| step.into_step(interner)).collect();
+        let plan = self.plan.into_plan(interner);
+        let is_drain = is_drain(&plan);
+        let steps: Vec<RolloutStep> = self.steps.into_iter().map(|step| step.into_step(interner, is_drain)).collect();
         let targets = self.targets.map(|targets| targets.into_targets(interner));
         Rollout {
             id,
@@ -69,7 +71,7 @@ impl RolloutBody<'_> {
             by: interner.name(self.by),
             created: Timestamp(self.created),
             targets: targets.unwrap_or_else(|| targets_of(&steps)),
-            plan: self.plan.into_plan(interner),
+            plan,
             operation: self.operation.map(|id| id.0),
             first_event: self.first_event.map(|id| id.0),
             state: self.state.into_state(interner),
@@ -81,6 +83,15 @@ impl RolloutBody<'_> {
             requested: self.requested,
         }
     }
+}
+
+fn is_drain(plan: &RolloutPlan) -> bool {
+    matches!(plan.action, RolloutAction::Drain { .. })
+}
+
+/// Whether machines that failed are stored in a field of their own.
+pub fn stores_failed_machines(rollout: &Rollout) -> bool {
+    !is_drain(&rollout.plan) && rollout.steps.iter().any(|step| !step.failed.is_empty())
 }
 
 /// Whether the targets of a rollout do not follow from its steps.
@@ -418,12 +429,23 @@ struct StepBody<'a> {
     ended: Option<i64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     withdrawn: bool,
+    /// In a drain, the machines whose move failed: it needs no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     handled: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry: Option<GuidText>,
 }
 
-impl<'a> From<&'a RolloutStep> for StepBody<'a> {
-    fn from(step: &'a RolloutStep) -> Self {
+impl<'a> StepBody<'a> {
+    fn of(step: &'a RolloutStep, is_drain: bool) -> Self {
+        let numbers = |machines: &[MachineId]| machines.iter().map(|machine| machine.0).collect();
+        let (handled, failed) = if is_drain {
+            (numbers(&step.failed), Vec::new())
+        } else {
+            (numbers(&step.handled), numbers(&step.failed))
+        };
         StepBody {
             target: (&step.target).into(),
             state: Tag(step.state),
@@ -432,13 +454,18 @@ impl<'a> From<&'a RolloutStep> for StepBody<'a> {
             started: step.started.map(|at| at.0),
             ended: step.ended.map(|at| at.0),
             withdrawn: step.withdrawn,
-            handled: step.handled.iter().map(|machine| machine.0).collect(),
+            handled,
+            failed,
+            retry: step.retry.map(GuidText),
         }
     }
 }
 
 impl StepBody<'_> {
-    fn into_step(self, interner: &mut Interner) -> RolloutStep {
+    fn into_step(self, interner: &mut Interner, is_drain: bool) -> RolloutStep {
+        let ids = |numbers: Vec<u64>| numbers.into_iter().map(MachineId).collect();
+        let (handled, failed): (Vec<MachineId>, Vec<MachineId>) = (ids(self.handled), ids(self.failed));
+        let (handled, failed) = if is_drain { (Vec::new(), handled) } else { (handled, failed) };
         RolloutStep {
             target: self.target.into_target(interner),
             state: self.state.0,
@@ -447,7 +474,9 @@ impl StepBody<'_> {
             started: self.started.map(Timestamp),
             ended: self.ended.map(Timestamp),
             withdrawn: self.withdrawn,
-            handled: self.handled.into_iter().map(MachineId).collect(),
+            handled,
+            failed,
+            retry: self.retry.map(|id| id.0),
         }
     }
 }

@@ -29,10 +29,10 @@ fn records_round_trip() {
 }
 
 #[test]
-fn a_repeated_step_needs_no_newer_format() {
+fn a_repeated_step_does_not_change_the_targets() {
     let target = StepTarget::Host("host-a".into());
     let failed = RolloutStep { state: StepState::Failed, ..RolloutStep::new(target.clone()) };
-    let repetition = RolloutStep { operation: Some(Guid(7)), ..RolloutStep::new(target) };
+    let repetition = RolloutStep { retry: Some(Guid(7)), ..RolloutStep::new(target) };
     let rollout = Rollout {
         targets: RolloutTargets::Hosts(vec!["host-a".into()]),
         plan: RolloutPlan { at: None, ..sample::rollouts().remove(0).plan },
@@ -43,7 +43,7 @@ fn a_repeated_step_needs_no_newer_format() {
     let entity = Entity::Rollout(Arc::new(rollout));
     assert_eq!(round(&entity), entity);
     assert!(!encode(&entity).body.contains("targets"), "they follow from the steps");
-    assert_eq!(crate::payload_format(&entity), crate::PAYLOAD_FORMAT_MIN);
+    assert_eq!(crate::payload_format(&entity), crate::PAYLOAD_FORMAT);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::record::{self, Interner};
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 8;
+pub(super) const FORMAT: u32 = 9;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -140,9 +140,9 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
         Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]),
-        // Formats 3 to 6 and 8 allow records with more content. Older records are still valid.
+        // Formats 3 to 6, 8 and 9 allow records with more content. Older records are still valid.
         Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]),
-        Ok(4..=7) => upgrade(connection, &[]),
+        Ok(4..=8) => upgrade(connection, &[]),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."

@@ -42,8 +42,8 @@ fn damaged_files_are_reported() {
             fs::rename(path, path.with_extension("db-wal")).unwrap()
         }),
         ("was not created by Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
-        ("its format is 9, but this program reads formats up to 8", |path| {
-            sql(path, "UPDATE meta SET value = 9 WHERE key = 'format'")
+        ("its format is 10, but this program reads formats up to 9", |path| {
+            sql(path, "UPDATE meta SET value = 10 WHERE key = 'format'")
         }),
         ("the format of forewarn.db is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
         ("the revision in forewarn.db is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),

@@ -68,6 +68,7 @@ fn a_payload_has_the_oldest_format_that_can_express_it() {
             Entity::Rollout(rollout) => {
                 let has = |is_such: fn(&StepTarget) -> bool| rollout.steps.iter().any(|step| is_such(&step.target));
                 match rollout.operation {
+                    _ if rollout.has_retries() => 5,
                     Some(_) => 3,
                     None if rollout.plan.at.is_some() || has(|it| matches!(it, StepTarget::Machine(_))) => 2,
                     None => 1,
@@ -79,7 +80,7 @@ fn a_payload_has_the_oldest_format_that_can_express_it() {
         assert_eq!(format_of(entity), expected, "{entity:?}");
     }
     assert_eq!(Change::default().encode().unwrap(), [1]);
-    assert_eq!(full_change().encode().unwrap()[0], 4, "one newer entity decides");
+    assert_eq!(full_change().encode().unwrap()[0], 5, "one newer entity decides");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Repetitions of failed steps. A repetition is a further step with the same target: the failed step stays as it was, its failures
 //! keep counting, and the repetition has its turn, limits, windows and pause like any other step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::FIRST_OPERATION;
 use crate::ids::*;
 use crate::rejection::Rejection;
 use crate::rollout::*;
@@ -27,14 +26,15 @@ impl Step {
         if rollout.steps.len() + repeated.len() > ROLLOUT_STEPS_MAX {
             return Err(Rejection::TooManySteps);
         }
-        for (index, failed) in repeated.into_iter().enumerate() {
-            let step = RolloutStep {
-                operation: Some(operation_of_repetition(operation, index)),
-                handled: machines_left_out(&rollout.steps[failed]),
-                ..RolloutStep::new(rollout.steps[failed].target.clone())
-            };
-            let number = rollout.steps.len() + index;
-            self.change_rollout(id, RolloutChange::StepRepeated { step: number }, |rollout| rollout.steps.push(step));
+        let first = rollout.steps.len();
+        let added: Vec<RolloutStep> =
+            repeated.into_iter().map(|failed| rollout.steps[failed].repeat(operation)).collect();
+        let numbers = first..first + added.len();
+        if let Some(rollout) = self.edit_rollout(id, |rollout| rollout.steps.extend(added)) {
+            for step in numbers {
+                let change = RolloutChange::StepRepeated { step };
+                self.record_fact(FactKind::RolloutChanged { rollout: rollout.clone(), change });
+            }
         }
         self.replan = true;
         Ok(Answer::Rollout(id))
@@ -47,15 +47,16 @@ impl Step {
         operation: OperationId,
         targets: &[StepTarget],
     ) -> Result<bool, Rejection> {
-        if let Some(step) = rollout.steps.iter().find(|step| step.operation == Some(operation)) {
-            let is_same = targets.first().is_none_or(|target| *target == step.target);
-            return if is_same { Ok(true) } else { Err(Rejection::IdTaken(operation)) };
-        }
-        // A step that was announced again has another operation, but the first one is remembered for a while.
-        match self.region.operations.get(&operation) {
-            Some(known) if known.rollout == Some(rollout.id) => Ok(true),
-            Some(_) => Err(Rejection::IdTaken(operation)),
-            None => Ok(false),
+        let added = rollout.steps.iter().filter(|step| step.retry == Some(operation));
+        let added: BTreeSet<&StepTarget> = added.map(|step| &step.target).collect();
+        let is_same = targets.is_empty() || added == targets.iter().collect();
+        let is_taken = self.region.operations.contains_key(&operation)
+            || rollout.steps.iter().any(|step| step.operation == Some(operation));
+        match (added.is_empty(), is_same) {
+            (true, _) if is_taken => Err(Rejection::IdTaken(operation)),
+            (true, _) => Ok(false),
+            (false, true) => Ok(true),
+            (false, false) => Err(Rejection::IdTaken(operation)),
         }
     }
 
@@ -85,16 +86,17 @@ impl Step {
     }
 }
 
-/// The ID of the operation of a repetition. One request can repeat several steps.
-fn operation_of_repetition(operation: OperationId, index: usize) -> OperationId {
-    if index == 0 { operation } else { operation.derive(FIRST_OPERATION + index as u64) }
-}
-
-/// The machines that went through the step although it failed. The machines of a host go through a step together, so none of
-/// them is left out.
-fn machines_left_out(failed: &RolloutStep) -> Vec<MachineId> {
-    match failed.target {
-        StepTarget::Host(_) => Vec::new(),
-        StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => failed.handled.clone(),
+impl RolloutStep {
+    /// A step that repeats this one, which has failed. It leaves out the machines that went through this step. Those of a host go
+    /// through a step together, so none of them is left out.
+    fn repeat(&self, request: OperationId) -> RolloutStep {
+        let is_done = |machine: &&MachineId| !self.failed.contains(machine);
+        let handled = match self.target {
+            StepTarget::Host(_) => Vec::new(),
+            StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. } => {
+                self.handled.iter().filter(is_done).copied().collect()
+            }
+        };
+        RolloutStep { retry: Some(request), handled, ..RolloutStep::new(self.target.clone()) }
     }
 }

@@ -42,17 +42,19 @@ impl Step {
                 let step = &mut rollout.steps[number];
                 step.state = StepState::Pending;
                 step.handled.extend(handled);
+                step.failed.extend(failed);
             });
             return;
         }
+        let has_failures = has_failures(parts) || !step.failed.is_empty();
         let is_failure = |part: &OperationEvent| part.outcome.as_ref().is_some_and(Outcome::is_failure);
         let canceled = canceled && !parts.iter().any(is_failure);
-        let end = StepEnd { failed: failed.len() as u32, has_failures: has_failures(parts), canceled };
-        if end.has_failures {
+        let end = StepEnd { failed: failed.len() as u32, has_failures, canceled };
+        if has_failures {
             self.edit_rollout(id, |rollout| {
-                let left_out = &mut rollout.steps[number].handled;
-                left_out.extend(handled);
-                left_out.retain(|machine| !failed.contains(machine));
+                let step = &mut rollout.steps[number];
+                step.handled.extend(handled);
+                step.failed.extend(failed);
             });
         }
         self.finish_step_with(id, number, end);
@@ -86,7 +88,9 @@ impl Step {
         let StepResults { failed, handled } = self.collect_machines(&parts);
         self.edit_rollout(rollout, |rollout| {
             rollout.failures += failed.len() as u32;
-            rollout.steps[number].handled.extend(handled);
+            let step = &mut rollout.steps[number];
+            step.handled.extend(handled);
+            step.failed.extend(failed);
         });
         self.replan = true;
     }
@@ -103,12 +107,12 @@ impl Step {
     ) {
         let is_over = |host: &Arc<Host>| match host.state {
             HostState::Active => true,
-            HostState::Failed => !step.handled.is_empty(),
+            HostState::Failed => !step.failed.is_empty(),
             HostState::Draining | HostState::Drained => false,
         };
         if self.region.hosts.get(host).is_none_or(is_over) {
             let canceled = operation.is_some_and(Operation::result_is_canceled);
-            let failed = step.handled.len() as u32;
+            let failed = step.failed.len() as u32;
             self.finish_step_with(id, number, StepEnd { failed, has_failures: failed > 0, canceled });
         }
     }
@@ -118,7 +122,7 @@ impl Step {
         let state = match (has_failures, canceled) {
             (false, true) => StepState::Canceled,
             (false, false) => StepState::Succeeded,
-            _ => StepState::Failed,
+            (true, true | false) => StepState::Failed,
         };
         self.edit_rollout(id, |rollout| rollout.failures += failed);
         self.finish_step(id, number, state);
@@ -133,9 +137,9 @@ impl Step {
         self.edit_rollout(rollout, |rollout| {
             let step = rollout.steps.iter_mut().find(|step| step.operation == Some(operation.id));
             if let Some(step) = step {
-                let new = machines.iter().filter(|machine| !step.handled.contains(machine));
+                let new = machines.iter().filter(|machine| !step.failed.contains(machine));
                 let new: Vec<MachineId> = new.copied().collect();
-                step.handled.extend(new);
+                step.failed.extend(new);
             }
         });
     }

@@ -18,6 +18,8 @@ pub struct PlanMemory {
     pub(super) back_at: BTreeMap<Name, Timestamp>,
     /// Machines on which a rollout over update domains or machines has completed an event.
     pub(super) completed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
+    /// Machines whose last event of such a rollout failed.
+    pub(super) failed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
 }
 
 type Check = fn(&PlanMemory, &Step<'_>) -> Result<(), String>;
@@ -47,6 +49,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("a step is repeated only on request", repetition::repeated_on_request),
     ("a requested repetition takes place", repetition::repetitions_stay),
     ("a repetition leaves out machines that are done", repetition::done_machines_stay_out),
+    ("a repetition leaves out no machine that failed", repetition::failed_machines_are_not_left_out),
     ("a repetition changes no earlier step", repetition::earlier_steps_stay),
     ("failures keep counting", repetition::failures_keep_counting),
     ("maintenance ends with its rollout", maintenance_ends_with_its_rollout),
@@ -83,9 +86,14 @@ impl PlanMemory {
             && step.before.rollout(new.id).is_none()
         {
             self.completed.remove(&new.id);
+            self.failed.remove(&new.id);
         }
         for (rollout, machine) in completions(step) {
             self.completed.entry(rollout).or_default().insert(machine);
+            self.failed.entry(rollout).or_default().remove(&machine);
+        }
+        for (rollout, machine) in failures(step) {
+            self.failed.entry(rollout).or_default().insert(machine);
         }
     }
 }
@@ -445,7 +453,7 @@ fn repeats_change_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
         }
         Command::RetrySteps { rollout, operation, .. } => {
             let Some(before) = step.before.rollout(*rollout) else { return Ok(()) };
-            if !before.steps.iter().any(|it| it.operation == Some(*operation)) {
+            if !before.steps.iter().any(|it| [it.operation, it.retry].contains(&Some(*operation))) {
                 return Ok(());
             }
             ensure(step.after.rollout(*rollout) == Some(before), || format!("steps of {rollout} were repeated anew"))?;
@@ -520,17 +528,30 @@ fn steps_fail_alone(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 
 /// Machines on which a step of a rollout over update domains or machines was completed in this step.
 fn completions(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
-    let mut completions = Vec::new();
+    ended_machines(step, |event, _| matches!(&event.status, Status::Ended { outcome: Outcome::Completed, .. }))
+}
+
+/// Machines on which such a step failed in this step.
+fn failures(step: &Step<'_>) -> Vec<(RolloutId, MachineId)> {
+    ended_machines(step, |event, machine| match &event.status {
+        Status::Ended { outcome: Outcome::Failed(_) | Outcome::TimedOut, .. } => !event.is_done(machine),
+        _ => false,
+    })
+}
+
+/// The machines of events of rollouts over update domains or machines that ended in this step.
+fn ended_machines(step: &Step<'_>, wanted: impl Fn(&Event, MachineId) -> bool) -> Vec<(RolloutId, MachineId)> {
+    let mut found = Vec::new();
     for fact in &step.transition.facts {
         let FactKind::Ended(event) = &fact.what else { continue };
-        let done = matches!(&event.status, Status::Ended { outcome: Outcome::Completed, .. });
-        let operation = operation_of(step.after, event).filter(|_| done);
+        let operation = operation_of(step.after, event);
         let Some(rollout) = operation.and_then(|operation| step.after.rollout(operation.rollout?)) else { continue };
         if !matches!(rollout.targets, RolloutTargets::Hosts(_)) {
-            completions.extend(event.resources.iter().map(|resource| (rollout.id, resource.machine)));
+            let machines = event.resources.iter().map(|resource| resource.machine);
+            found.extend(machines.filter(|machine| wanted(event, *machine)).map(|machine| (rollout.id, machine)));
         }
     }
-    completions
+    found
 }
 
 fn once_per_machine(memory: &PlanMemory, step: &Step<'_>) -> Result<(), String> {

@@ -68,6 +68,18 @@ pub fn done_machines_stay_out(memory: &PlanMemory, step: &Step<'_>) -> Result<()
     Ok(())
 }
 
+pub fn failed_machines_are_not_left_out(memory: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::RetrySteps { rollout, operation, .. } = step.command else { return Ok(()) };
+    let Some(failed) = memory.failed.get(rollout) else { return Ok(()) };
+    for added in step.after.rollout(*rollout).iter().flat_map(|it| &it.steps).filter(|it| it.retry == Some(*operation))
+    {
+        let is_new = !step.before.rollout(*rollout).is_some_and(|before| before.steps.contains(added));
+        let left_out = added.handled.iter().find(|machine| is_new && failed.contains(machine));
+        ensure(left_out.is_none(), || format!("{rollout} leaves out {left_out:?}, which failed"))?;
+    }
+    Ok(())
+}
+
 pub fn earlier_steps_stay(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let Command::RetrySteps { rollout, .. } = step.command else { return Ok(()) };
     let (Some(before), Some(after)) = (step.before.rollout(*rollout), step.after.rollout(*rollout)) else {
