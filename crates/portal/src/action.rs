@@ -10,7 +10,7 @@ use forewarn_api::Action;
 
 pub struct Button {
     pub act: &'static str,
-    pub label: &'static str,
+    pub label: String,
     /// HTML that says what will happen.
     pub preview: String,
     /// HTML of additional fields.
@@ -62,7 +62,14 @@ struct LinkTemplate<'a> {
 }
 
 impl Button {
-    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: ButtonStyle) -> Button {
+    pub fn new(
+        act: &'static str,
+        label: impl Into<String>,
+        preview: String,
+        needs: Action,
+        tone: ButtonStyle,
+    ) -> Button {
+        let label = label.into();
         Button { act, label, preview, fields: String::new(), needs, tone, is_blocked: false, is_rare: false }
     }
 

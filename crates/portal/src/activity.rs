@@ -7,9 +7,10 @@ use std::sync::Arc;
 use forewarn_api_types::{WaitFor, WaitReason, join_names};
 use forewarn_core::{
     EventKind, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout, RolloutAction,
-    RolloutId, RolloutState, ScopeId, Timestamp,
+    RolloutId, RolloutState, ScopeId, StepState, Timestamp,
 };
 use forewarn_render::{describe_request, name_operation, name_rollout, name_step, render_wait};
+use forewarn_widgets::activity_kind::ActivityKind;
 use forewarn_widgets::cause::find_rollout;
 pub use forewarn_widgets::cause::{ActivityId, find_cause};
 use forewarn_widgets::readiness::Readiness;
@@ -22,8 +23,7 @@ use super::timeline::{EventTimeline, Stage, live_events};
 pub struct Activity {
     pub id: ActivityId,
     pub title: String,
-    /// The type of its events, or `Drain`.
-    pub kind: &'static str,
+    pub kind: ActivityKind,
     pub severity: Severity,
     /// Empty for an operation that is only in the history.
     pub requested_by: String,
@@ -128,18 +128,23 @@ impl Activity {
         };
         let mut activity = found.unwrap_or_else(|| Activity::of_history(id, &events));
         let failed = events.iter().filter(|event| matches!(event.status.as_str(), "Failed" | "Timed out"));
+        // A rollout names its failed steps, as far as they were not repeated, so only the current steps are left.
+        let failed = failed.filter(|event| match id {
+            ActivityId::Operation(_) => true,
+            ActivityId::Rollout(id) => event.operations.iter().any(|one| is_in_progress(region, id, *one)),
+        });
         activity.failures.extend(failed.flat_map(|event| event.names.iter().cloned()));
         Activity { events, ..activity }
     }
 
     /// An operation that the region no longer has.
     fn of_history(id: ActivityId, events: &[Arc<EventTimeline>]) -> Activity {
-        let kind = events.first().map_or("Reboot", |event| static_kind(&event.kind));
+        let kind = events.first().map_or(ActivityKind::Unknown, |event| ActivityKind::of_word(&event.kind));
         let names = events.iter().flat_map(|event| event.names.iter().cloned());
         Activity {
-            title: format!("{kind} of {}", join_names(names)),
+            title: format!("{} of {}", kind.as_str(), join_names(names)),
             asked: events.iter().map(|event| event.appeared).min().unwrap_or(Timestamp(0)),
-            ..Activity::blank(id, kind, Severity::of_word(kind))
+            ..Activity::blank(id, kind, Severity::of_word(kind.as_str()))
         }
     }
 
@@ -162,7 +167,17 @@ impl Activity {
             },
             ..Activity::blank(
                 ActivityId::Operation(operation.id),
-                if matches!(operation.request, Request::Drain(_)) { "Drain" } else { words::event_kind(kind) },
+                match operation.request {
+                    Request::Drain(_) => ActivityKind::Drain,
+                    Request::Restart { .. }
+                    | Request::Redeploy { .. }
+                    | Request::PerformMaintenance { .. }
+                    | Request::Evict { .. }
+                    | Request::RecommendRebalance { .. }
+                    | Request::Delete { .. }
+                    | Request::Maintain { .. }
+                    | Request::Fail { .. } => ActivityKind::Events(kind),
+                },
                 Severity::of(kind),
             )
         }
@@ -187,7 +202,7 @@ impl Activity {
         }
     }
 
-    fn blank(id: ActivityId, kind: &'static str, severity: Severity) -> Activity {
+    fn blank(id: ActivityId, kind: ActivityKind, severity: Severity) -> Activity {
         Activity {
             id,
             title: String::new(),
@@ -286,6 +301,12 @@ impl Activity {
     }
 }
 
+/// Whether an operation carries out a step that is in progress.
+fn is_in_progress(region: &Region, rollout: RolloutId, operation: OperationId) -> bool {
+    let steps = region.rollout(rollout).map_or(&[][..], |rollout| &rollout.steps);
+    steps.iter().any(|step| step.operation == Some(operation) && step.state == StepState::InProgress)
+}
+
 pub fn readiness_of<'e>(events: impl Iterator<Item = &'e Arc<EventTimeline>>) -> Readiness {
     let mut found = Readiness::default();
     for event in events {
@@ -308,23 +329,12 @@ fn kind_of(operation: &Operation) -> EventKind {
     }
 }
 
-pub fn kind_of_rollout(rollout: &Rollout) -> (&'static str, Severity) {
+pub fn kind_of_rollout(rollout: &Rollout) -> (ActivityKind, Severity) {
+    let of_events = |kind| (ActivityKind::Events(kind), Severity::of(kind));
     match rollout.plan.action {
-        RolloutAction::Freeze => ("Freeze", Severity::Slate),
-        RolloutAction::Reboot => ("Reboot", Severity::Amber),
-        RolloutAction::Redeploy => ("Redeploy", Severity::Red),
-        RolloutAction::Drain { .. } => ("Drain", Severity::Slate),
+        RolloutAction::Freeze => of_events(EventKind::Freeze),
+        RolloutAction::Reboot => of_events(EventKind::Reboot),
+        RolloutAction::Redeploy => of_events(EventKind::Redeploy),
+        RolloutAction::Drain { .. } => (ActivityKind::Drain, Severity::Slate),
     }
-}
-
-fn static_kind(kind: &str) -> &'static str {
-    let all = [
-        EventKind::Freeze,
-        EventKind::Reboot,
-        EventKind::Redeploy,
-        EventKind::Preempt,
-        EventKind::Terminate,
-        EventKind::SpotRebalanceRecommendation,
-    ];
-    all.into_iter().find(|known| known.as_str() == kind).map_or("Event", words::event_kind)
 }

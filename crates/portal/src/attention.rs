@@ -8,7 +8,7 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{MachineId, Name, Region, Timestamp, UNLIMITED};
+use forewarn_core::{Group, GroupKind, MachineId, Name, Operation, Region, Timestamp, UNLIMITED};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::Panel;
@@ -18,6 +18,8 @@ use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
 use super::conflict::{self, GroupDip};
+use super::handler::Handler;
+use super::operation;
 use super::outage::{Outages, SOON};
 use super::page_context::PageContext;
 use super::preview::Preview;
@@ -53,14 +55,14 @@ struct AttentionRow<'a> {
     meter: String,
     inaction: Inaction,
     csrf: &'a str,
-    /// The address of the buttons' form.
+    /// The address of the buttons' form, or of the link.
     action: &'static str,
     /// The name and value of the field with the operation or host that the buttons are for.
     target: (&'static str, String),
     /// Value and label of the buttons that open a confirmation.
     buttons: Vec<(&'static str, String)>,
-    /// The label of the link, if there are no buttons.
-    open: &'static str,
+    /// The address and the label of the link, if there are no buttons.
+    open: (String, String),
 }
 
 /// The outcome without an operator.
@@ -109,8 +111,8 @@ pub enum AttentionReason {
     /// Longer than announced, by this number of seconds.
     OverTime(u64),
     Failed(String),
-    /// Names of machines that are not ready shortly before the start.
-    NotReady(Vec<String>),
+    /// Machines that are not ready shortly before the start.
+    NotReady(Unready),
     NoHandler(Vec<String>),
     /// A group falls below its floor, together with other operations.
     BelowFloor(String),
@@ -142,8 +144,8 @@ impl AttentionReason {
         if let Some(dip) = below.min_by_key(|dip| dip.reserve()) {
             return Some(AttentionReason::BelowFloor(conflict::describe_dip(dip)));
         }
-        let unready = find_unready(context, activity);
-        if !unready.is_empty() {
+        let unready = Unready::find(context, activity);
+        if !unready.silent.is_empty() || !unready.polling.is_empty() {
             return Some(AttentionReason::NotReady(unready));
         }
         let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon);
@@ -173,7 +175,7 @@ impl AttentionReason {
             AttentionReason::NoNotice => "no notice was possible".into(),
             AttentionReason::OverTime(secs) => format!("{} longer than planned", clock_span(*secs)),
             AttentionReason::Failed(names) => format!("failed: {names}"),
-            AttentionReason::NotReady(names) => format!("not ready: {}", join_names(names)),
+            AttentionReason::NotReady(unready) => format!("not ready: {}", unready.describe()),
             AttentionReason::NoHandler(names) => format!("no handler, not notified: {}", join_names(names)),
             AttentionReason::BelowFloor(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
@@ -195,10 +197,42 @@ impl AttentionReason {
     }
 }
 
-/// The machines that are not ready shortly before the start.
-pub fn find_unready(context: &PageContext, activity: &Activity) -> Vec<String> {
-    let scheduled = activity.events_in(Stage::Scheduled).filter(|_| activity.is_due(context.now + SOON));
-    name_machines(scheduled.filter(|event| event.is_shown && event.approved.is_none()))
+/// The names of the machines that are not ready shortly before the start, by the state of their handlers: one that polls may
+/// still prepare, one that is silent needs an operator, and a machine without a handler does not know of the event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unready {
+    pub polling: Vec<String>,
+    pub silent: Vec<String>,
+    pub unnotified: Vec<String>,
+}
+
+impl Unready {
+    pub fn find(context: &PageContext, activity: &Activity) -> Unready {
+        let mut found = Unready::default();
+        for event in activity.events_in(Stage::Scheduled).filter(|_| activity.is_due(context.now + SOON)) {
+            for (name, machine) in event.names.iter().zip(&event.machines).filter(|_| event.approved.is_none()) {
+                let names = match (event.is_shown, Handler::of(context, *machine).is_polling) {
+                    (false, _) => &mut found.unnotified,
+                    (true, true) => &mut found.polling,
+                    (true, false) => &mut found.silent,
+                };
+                names.push(name.clone());
+            }
+        }
+        [&mut found.polling, &mut found.silent, &mut found.unnotified].into_iter().for_each(|names| names.sort());
+        found
+    }
+
+    pub fn count(&self) -> usize {
+        self.polling.len() + self.silent.len() + self.unnotified.len()
+    }
+
+    /// `web-1, web-2 (silent) and web-4 (no handler)`.
+    pub fn describe(&self) -> String {
+        let silent = self.silent.iter().map(|name| format!("{name} (silent)"));
+        let unnotified = self.unnotified.iter().map(|name| format!("{name} (no handler)"));
+        join_names(self.polling.iter().cloned().chain(silent).chain(unnotified))
+    }
 }
 
 /// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
@@ -312,11 +346,11 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         action: "/portal/hosts",
         target: ("host", host.to_string()),
         buttons: if context.visitor.may(Action::ActivateHost) {
-            vec![("activate", "Activate…".into())]
+            vec![("activate", "Activate host…".into())]
         } else {
             Vec::new()
         },
-        open: "Open host",
+        open: (address::of_host(host), "Open host".into()),
     }
 }
 
@@ -332,7 +366,7 @@ fn describe_activity<'a>(
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
         sort: "",
-        kind: activity.kind,
+        kind: activity.kind.as_str(),
         severity: activity.severity.class(),
         title: activity.title.clone(),
         href: activity.href(),
@@ -351,11 +385,28 @@ fn describe_activity<'a>(
             ActivityId::Rollout(_) => ("id", String::new()),
         },
         buttons,
-        open: match activity.id {
-            ActivityId::Operation(_) => "Open operation",
-            ActivityId::Rollout(_) => "Open rollout",
-        },
+        open: find_link(context, activity),
     }
+}
+
+/// The page that helps most: for a deletion, which cannot be canceled, the scale set that can replace the machines.
+fn find_link(context: &PageContext, activity: &Activity) -> (String, String) {
+    let label = match activity.id {
+        ActivityId::Operation(_) => "Open operation",
+        ActivityId::Rollout(_) => "Open rollout",
+    };
+    match find_shrinking_set(context.region(), activity) {
+        Some(group) => (address::of_group(group.id), format!("Scale {}", group.name)),
+        None => (activity.href(), label.into()),
+    }
+}
+
+/// The scale set whose instances a scheduled deletion removes.
+fn find_shrinking_set<'r>(region: &'r Region, activity: &Activity) -> Option<&'r Group> {
+    let deletion = Some(activity).filter(|activity| activity.kind.is_deletion());
+    let machines = deletion?.events.iter().flat_map(|event| &event.machines);
+    let mut groups = machines.filter_map(|machine| region.group(region.machine(*machine)?.membership.group()?));
+    groups.find(|group| matches!(group.kind, GroupKind::ScaleSet(_)) && !group.leaving).map(|group| &**group)
 }
 
 fn describe_request(context: &PageContext, activity: &Activity) -> String {
@@ -388,8 +439,8 @@ fn describe_time(activity: &Activity) -> String {
 /// The number of machines, with what they are: down, deleted or about to be.
 fn describe_impact(activity: &Activity, down: usize) -> String {
     let all = activity.live_names().len();
-    match (activity.kind, down, all.saturating_sub(down)) {
-        ("Terminate", _, _) => format!("{} to delete", count_of(all, "machine")),
+    match (activity.kind.is_deletion(), down, all.saturating_sub(down)) {
+        (true, _, _) => format!("{} to delete", count_of(all, "machine")),
         (_, 0, _) => count_of(all, "machine"),
         (_, _, 0) => format!("{} down", count_of(down, "machine")),
         (_, _, next) => format!("{} down, {next} next", count_of(down, "machine")),
@@ -408,10 +459,15 @@ fn describe_inaction(
         (AttentionReason::Blocked(_), _, _) => of("waits".into(), "until this changes"),
         (AttentionReason::Failed(_), _, _) if activity.is_running => describe_tolerance(context, activity),
         (_, Stage::Scheduled, Some(due)) => {
-            let verb = if activity.kind == "Terminate" { "deleted" } else { "starts" };
+            let is_deletion = activity.kind.is_deletion();
+            let verb = if is_deletion { "deleted" } else { "starts" };
             let detail = match (concern, can_cancel) {
                 (AttentionReason::NoHandler(_), _) => "without notice",
-                (_, true) => "even if machines are not ready",
+                (_, true) => "ready or not; earlier if approved",
+                (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
+                    "cannot be canceled; new instances can replace them"
+                }
+                (_, false) if is_deletion => "cannot be canceled; save their data before",
                 (_, false) => "cannot be canceled",
             };
             match due <= context.now {
@@ -445,18 +501,9 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
         None => String::new(),
         Some((_, UNLIMITED)) => "with any number of failures".into(),
-        Some((failures, max)) => format!("{failures} of {} tolerated", count_of(max as usize, "failed machine")),
+        Some((failures, max)) => format!("{failures} failed so far; more than {max} stop it"),
     };
     Inaction { text: "goes on".into(), detail }
-}
-
-/// The effect of an activity as a word in a sentence.
-fn name_effect(kind: &str) -> String {
-    match kind {
-        "Terminate" => "deletion".into(),
-        "Preempt" => "eviction".into(),
-        _ => kind.to_lowercase(),
-    }
 }
 
 /// The buttons that the visitor may use, and whether the rules let the activity be canceled.
@@ -467,13 +514,11 @@ fn list_buttons(
 ) -> (Vec<(&'static str, String)>, bool) {
     let ActivityId::Operation(id) = activity.id else { return (Vec::new(), true) };
     let Some(operation) = context.region().operation(id) else { return (Vec::new(), true) };
-    let mut buttons = Vec::new();
+    let mut approve = None;
     match concern {
         // An approved deletion only starts sooner.
-        AttentionReason::NotReady(names)
-            if activity.kind != "Terminate" && context.visitor.may(Action::ApproveEvents) =>
-        {
-            buttons.push(("approve", format!("Approve for {}…", count_of(names.len(), "machine"))));
+        AttentionReason::NotReady(_) if !activity.kind.is_deletion() && context.visitor.may(Action::ApproveEvents) => {
+            approve = Some(("approve", label_approval(context, activity, operation)));
         }
         AttentionReason::NotReady(_)
         | AttentionReason::NoNotice
@@ -486,11 +531,20 @@ fn list_buttons(
     }
     // Nothing is expected to be canceled while machines are down.
     if activity.stage() != Stage::Scheduled {
-        return (buttons, true);
+        return (approve.into_iter().collect(), true);
     }
     let can_cancel = Preview::of(context).find_cancel_obstacle(operation).is_none();
-    if can_cancel && context.visitor.may(Action::Cancel) {
-        buttons.push(("cancel", format!("Cancel {}…", name_effect(activity.kind))));
+    let cancel = can_cancel && context.visitor.may(Action::Cancel);
+    let cancel = cancel.then(|| ("cancel", format!("Cancel {}…", activity.kind.noun())));
+    // A button that prevents harm comes before one that hastens it.
+    (cancel.into_iter().chain(approve).collect(), can_cancel)
+}
+
+/// Says what an approval does: it usually starts the impact at once, also on machines that were ready before.
+fn label_approval(context: &PageContext, activity: &Activity, operation: &Operation) -> String {
+    let events = operation::find_unapproved(&operation::events_of(context.region(), operation));
+    match Preview::of(context).count_starting(&events) {
+        0 => format!("Approve for {}…", count_of(events.len(), "machine")),
+        starting => format!("Approve, {} {starting} now…", activity.kind.verb()),
     }
-    (buttons, can_cancel)
 }

@@ -69,7 +69,7 @@ fn list_entries(context: &PageContext) -> Vec<Entry> {
                 time: words::time(at),
                 title: activity.title.clone(),
                 href: activity.href(),
-                kind: activity.kind,
+                kind: activity.kind.as_str(),
                 severity: activity.severity.class(),
                 machines: machines.map(|event| event.names.len()).sum(),
             });
@@ -77,6 +77,7 @@ fn list_entries(context: &PageContext) -> Vec<Entry> {
     }
     for rollout in region.live_rollouts() {
         let (kind, severity) = activity::kind_of_rollout(rollout);
+        let kind = kind.as_str();
         for window in &rollout.plan.windows {
             let mut after = context.now;
             let is_near = |span: &Span| span.start.0 < context.now.0 + DAYS * DAY_MS;

@@ -15,7 +15,7 @@ pub struct Confirmation<'a> {
     /// The address that the form is sent to.
     pub action: &'a str,
     pub fields: Vec<(&'a str, &'a str)>,
-    pub label: &'static str,
+    pub label: String,
     pub tone: ButtonStyle,
     pub back: &'a str,
     pub csrf: &'a str,

@@ -30,8 +30,10 @@ pub struct GroupDip {
     pub name: String,
     /// Machines that run without impact now.
     pub up: usize,
-    /// Those that still do during the impact.
+    /// Those that still do during the impact, if every other impact ends when it is expected to.
     pub then: usize,
+    /// Machines that are down now and are expected to be up then.
+    pub returning: usize,
     pub all: usize,
     /// The number of machines that must stay up; see `fleet::FleetGroup::floor`.
     pub floor: usize,
@@ -41,12 +43,27 @@ pub struct GroupDip {
 
 impl GroupDip {
     pub fn is_below(&self) -> bool {
-        self.reserve() < 0 && self.then < self.up
+        self.reserve() < 0 && self.takes_machines()
+    }
+
+    /// Whether machines that would be up are down during the impact.
+    pub fn takes_machines(&self) -> bool {
+        self.then < self.up + self.returning
     }
 
     /// The machines above the floor; negative below it.
     pub fn reserve(&self) -> i64 {
         self.then as i64 - self.floor as i64
+    }
+
+    /// Machines that are up during the impact if none of those that are down now has returned.
+    pub fn then_at_worst(&self) -> usize {
+        self.then.saturating_sub(self.returning)
+    }
+
+    /// Whether the group falls below its floor if machines return late.
+    pub fn could_be_below(&self) -> bool {
+        self.then_at_worst() < self.floor && self.takes_machines()
     }
 }
 
@@ -83,9 +100,12 @@ pub fn warn_of_operations(region: &Region, operations: &[OperationId]) -> String
         return String::new();
     }
     Callout {
-        class: "c-red",
-        title: format!("{} on the same machines", count_of(causes.len(), "other operation")),
-        text: name_causes(region, &causes),
+        class: "c-amber",
+        title: format!("{} on machines of this rollout", count_of(causes.len(), "other operation")),
+        text: format!(
+            "{}. Steps wait while their groups have too many machines down. Open an operation to cancel it.",
+            name_causes(region, &causes)
+        ),
     }
     .render()
 }
@@ -183,6 +203,7 @@ fn dip_of(
         name: words::group_name(region, group),
         up: 0,
         then: 0,
+        returning: 0,
         all: 0,
         floor: 0,
         others: BTreeSet::new(),
@@ -205,6 +226,7 @@ fn dip_of(
         }
         dip.up += usize::from(is_up);
         dip.then += usize::from(!is_down_then);
+        dip.returning += usize::from(!is_up && !is_down_then);
     }
     dip.all = domains.values().sum();
     let domain_max = domains.values().max().copied().unwrap_or(0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api_types::count_of;
-use forewarn_core::{Event, EventKind, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
+use forewarn_core::{Event, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -151,8 +151,20 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
     let Some(own) = cause.map(|operation| activity::find_cause(region, *operation)) else { return String::new() };
     let dips = conflict::find_dips(region, context.now, own, &next.events);
     dips.iter().find(|dip| dip.id == group.id).map_or_else(String::new, |dip| {
-        let (class, capacity) = (fleet::floor_class(dip.then, dip.floor), describe_capacity(dip.then, dip.floor));
-        format!(r#", <span class="{class}">leaving {}{capacity}</span>"#, dip.then)
+        let span = |up: usize| {
+            format!(
+                r#"<span class="{}">{up}{}</span>"#,
+                fleet::floor_class(up, dip.floor),
+                describe_capacity(up, dip.floor)
+            )
+        };
+        match dip.returning {
+            0 => format!(", leaving {}", span(dip.then)),
+            returning => {
+                let back = if returning == 1 { "1 machine is".into() } else { format!("{returning} machines are") };
+                format!(", leaving {} if {back} back by then, else {}", span(dip.then), span(dip.then_at_worst()))
+            }
+        }
     })
 }
 
@@ -163,16 +175,16 @@ struct NextOutage<'r> {
     events: Vec<&'r Arc<Event>>,
 }
 
-/// Words for one machine, and for several.
-type VerbForms = (&'static str, &'static str);
-
 /// The next events of the machines of a group, by time and effect.
-fn find_next_times<'c>(context: &'c PageContext, group: &Group) -> BTreeMap<(Timestamp, VerbForms), NextOutage<'c>> {
+fn find_next_times<'c>(
+    context: &'c PageContext,
+    group: &Group,
+) -> BTreeMap<(Timestamp, words::VerbForms), NextOutage<'c>> {
     let region = context.region();
-    let mut times: BTreeMap<(Timestamp, VerbForms), NextOutage<'c>> = BTreeMap::new();
+    let mut times: BTreeMap<(Timestamp, words::VerbForms), NextOutage<'c>> = BTreeMap::new();
     for machine in region.group_members(group) {
         let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
-        let with_verb = scheduled.filter_map(|event| Some((event, find_verb(event.kind)?)));
+        let with_verb = scheduled.filter_map(|event| Some((event, words::impact_verb(event.kind)?)));
         if let Some((event, verb)) = with_verb.min_by_key(|(event, _)| event.not_before) {
             let next = times.entry((event.not_before, verb)).or_default();
             next.machines += 1;
@@ -180,16 +192,6 @@ fn find_next_times<'c>(context: &'c PageContext, group: &Group) -> BTreeMap<(Tim
         }
     }
     times
-}
-
-/// `None` for an event without impact.
-fn find_verb(kind: EventKind) -> Option<VerbForms> {
-    match kind {
-        EventKind::Freeze => Some(("pauses", "pause")),
-        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => Some(("goes down", "go down")),
-        EventKind::Terminate => Some(("is deleted", "are deleted")),
-        EventKind::SpotRebalanceRecommendation => None,
-    }
 }
 
 fn render_policy(context: &PageContext, group: &Group, here: &str) -> Panel {

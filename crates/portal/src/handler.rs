@@ -58,7 +58,8 @@ pub fn describe_group(context: &PageContext, group: &Group, polling: usize, up: 
     let handlers = context.portal.handlers().render_group(context.region(), group);
     let last = describe_poll(context.now, handlers.last_poll.map(|at| Timestamp(at.0)));
     let approval = handlers.last_approval.map(|at| format!(", last approval {}", words::time(Timestamp(at.0))));
-    format!("{polling} of {up} up, last poll {last}{}", approval.unwrap_or_default())
+    let up = if up == 1 { "1 that is up".to_owned() } else { format!("{up} that are up") };
+    format!("{polling} of the {up}, last poll {last}{}", approval.unwrap_or_default())
 }
 
 /// The time since the last poll. Coarse, so that live updates stay rare.

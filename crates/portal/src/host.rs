@@ -176,7 +176,7 @@ fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
         actions = actions
             .button(Button::new(
                 "drain-host",
-                "Drain",
+                "Drain host",
                 host_selection::preview_drain(context, &host.name),
                 Action::DrainHost,
                 ButtonStyle::Primary,

@@ -34,7 +34,7 @@ async fn perform(context: &PageContext, form: &Form, back: &str) -> Result<Respo
     let target = MachineTarget::named(form.text("target"));
     let machine = target.find(context.region())?;
     let host = find_host(context, form.text("host"))?;
-    if host == machine.host {
+    if host == machine.host && machine.transit.is_none() {
         let place = host.map_or_else(|| "on no host".into(), |host| format!("on host '{host}'"));
         return Err(Refusal::form(format!("Machine '{}' is already {place}.", machine.name)));
     }
@@ -73,7 +73,7 @@ fn confirm<'a>(
         previews: vec![(machine.name.to_string(), Preview::of(context).describe_host_change(machine, host))],
         action: "/portal/machine-host",
         fields: vec![("target", form.text("target")), ("host", form.text("host"))],
-        label: "Change host",
+        label: "Change host".into(),
         tone: ButtonStyle::Normal,
         back,
         csrf: &context.visitor.session.csrf,

@@ -132,7 +132,7 @@ fn confirm<'a>(context: &'a PageContext, form: &'a Form, action: HostAction, hos
         previews: hosts.iter().map(preview).collect(),
         action: "/portal/hosts",
         fields: [("act", form.text("act"))].into_iter().chain(hosts.iter().map(|host| ("host", *host))).collect(),
-        label,
+        label: label.into(),
         tone: ButtonStyle::Normal,
         back: HERE,
         csrf: &context.visitor.session.csrf,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api_types::join_names;
+use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
 use forewarn_widgets::expected_event::machines_of;
 use forewarn_widgets::fragment::Fragment;
@@ -227,7 +227,7 @@ fn describe_state(region: &Region, operation: &Operation, all: usize) -> String 
             let rollout = region.rollout_of_maintenance(operation);
             match rollout.and_then(|rollout| rollout.pause_end()) {
                 Some(at) => format!("paused until {}", words::time(at)),
-                None => format!("in progress, {finished} of {all} finished"),
+                None => describe_progress(region, operation, finished, all),
             }
         }
         OperationState::Ended { result: OperationResult::Succeeded, .. } => "succeeded".into(),
@@ -237,6 +237,24 @@ fn describe_state(region: &Region, operation: &Operation, all: usize) -> String 
         OperationState::Ended { result: OperationResult::Canceled { by }, .. } => {
             format!("canceled by {}", words::escape_html(by))
         }
+    }
+}
+
+/// While nothing has started: when it does, and how many machines are ready.
+fn describe_progress(region: &Region, operation: &Operation, finished: usize, all: usize) -> String {
+    let events: Vec<&Arc<Event>> = operation.parts.iter().filter_map(|part| region.event(part.event)).collect();
+    let is_scheduled = |event: &&&Arc<Event>| event.status == forewarn_core::Status::Scheduled;
+    let due = events.iter().filter(is_scheduled).map(|event| event.not_before).min();
+    match due.filter(|_| events.len() == all && events.iter().all(|event| is_scheduled(&event))) {
+        Some(due) => {
+            let count = |is_counted: &dyn Fn(&Event) -> bool| -> usize {
+                let counted = events.iter().filter(|event| is_counted(event));
+                counted.map(|event| event.resources.len()).sum()
+            };
+            let (ready, machines) = (count(&|event| event.is_shown() && event.is_ready()), count(&|_| true));
+            format!("scheduled for {}, {ready} of {} ready", words::time(due), count_of(machines, "machine"))
+        }
+        None => format!("in progress, {finished} of {all} finished"),
     }
 }
 

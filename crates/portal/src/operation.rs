@@ -167,7 +167,7 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
     let head = PageHead {
         parent: ("/operations", "Operations"),
         here: "Operation",
-        kind: activity.kind,
+        kind: activity.kind.as_str(),
         severity: activity.severity.class(),
         facts: list_head_facts(context, &activity),
     };
@@ -294,20 +294,30 @@ fn render_actions(context: &PageContext, operation: &Arc<Operation>, events: &[&
     let unapproved = find_unapproved(events);
     if !unapproved.is_empty() {
         let consequences = preview.describe_approvals(&unapproved);
-        let button =
-            Button::new("approve-operation", "Approve all", consequences, Action::ApproveEvents, ButtonStyle::Primary);
-        actions = actions.button(button);
+        let label = match preview.count_starting(&unapproved) {
+            0 => "Approve".to_owned(),
+            _ => "Approve and start now".to_owned(),
+        };
+        actions = actions.button(Button::new(
+            "approve-operation",
+            label,
+            consequences,
+            Action::ApproveEvents,
+            ButtonStyle::Primary,
+        ));
     }
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
     if can_cancel {
-        actions = actions.button(cancel_button(&preview, operation, "Cancel"));
+        let label = format!("Cancel {}", Activity::of_operation(context.region(), operation).kind.noun());
+        actions = actions.button(cancel_button(&preview, operation, label));
     }
     actions.into_panel().without_frame()
 }
 
 /// A button that cancels an operation, or says why that is not possible.
-pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: &'static str) -> Button {
-    let button = |text| Button::new("cancel-operation", label, text, Action::Cancel, ButtonStyle::Danger);
+pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: impl Into<String>) -> Button {
+    let label = label.into();
+    let button = |text| Button::new("cancel-operation", label.as_str(), text, Action::Cancel, ButtonStyle::Danger);
     match preview.find_cancel_obstacle(operation) {
         Some(obstacle) => button(obstacle).blocked(),
         None => button(preview.describe_operation_cancellation(operation)),
@@ -329,7 +339,7 @@ fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
                 "Announced",
                 announced,
                 "p-ok",
-                if unnotified > 0 { format!("{unnotified} without a handler") } else { String::new() },
+                if unnotified > 0 { format!("{unnotified} not notified") } else { String::new() },
             ),
             stage("Ready", ready, "p-wait", String::new()),
             stage(
@@ -368,7 +378,9 @@ fn render_missing(context: &PageContext, events: &[&Arc<Event>]) -> Option<Panel
             (true, true, Some(at)) if at >= event.appeared => ("polling", "", "Has read the event, not approved yet."),
             (true, true, _) => ("polling", "", "Has not polled since the event appeared."),
             (true, false, Some(_)) => ("silent", "wait", "Stopped polling."),
-            (true, false, None) => ("silent", "wait", "Another machine of the group polls, this one does not."),
+            (true, false, None) => {
+                ("silent", "wait", "Has never polled; other machines of its group do. Check its handler.")
+            }
         };
         let machine = region.machine(resource.machine);
         let row = MissingRow {

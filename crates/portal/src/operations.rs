@@ -124,7 +124,7 @@ fn list_ended(region: &Region) -> Vec<Activity> {
 fn sort(found: &mut [&Activity], order: SortOrder<'_>) {
     match order.key {
         "name" => found.sort_by_cached_key(|activity| activity.title.to_lowercase()),
-        "type" => found.sort_by_key(|activity| (activity.severity, activity.kind)),
+        "type" => found.sort_by_key(|activity| (activity.severity, activity.kind.as_str())),
         "machines" => found.sort_by_cached_key(|activity| std::cmp::Reverse(activity.machine_count())),
         "by" => found.sort_by_cached_key(|activity| activity.requested_by.to_lowercase()),
         "asked" => found.sort_by_key(|activity| std::cmp::Reverse(activity.asked)),
@@ -201,18 +201,24 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     if !form.is_checked("confirmed") {
         let fields = form.all("id").into_iter().map(|id| ("id", id));
         let confirmation = Confirmation {
-            title: format!(
-                "{} {}?",
-                if is_approval { "Approve" } else { "Cancel" },
-                count_of(found.len(), "operation")
-            ),
+            title: match (is_approval, &found[..]) {
+                (true, [one]) => format!("Approve: {}?", name_operation(region, one)),
+                (false, [one]) => format!("Cancel: {}?", name_operation(region, one)),
+                (true, many) => format!("Approve {}?", count_of(many.len(), "operation")),
+                (false, many) => format!("Cancel {}?", count_of(many.len(), "operation")),
+            },
             previews: found
                 .iter()
                 .map(|one| (name_operation(region, one), preview(context, one, is_approval)))
                 .collect(),
             action: "/portal/operations",
             fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
-            label: if is_approval { "Approve all" } else { "Cancel operations" },
+            label: match (is_approval, found.len()) {
+                (true, _) if starts_now(context, &found) => "Approve and start now".into(),
+                (true, _) => "Approve".into(),
+                (false, 1) => "Cancel operation".into(),
+                (false, _) => "Cancel operations".into(),
+            },
             tone: if is_approval { ButtonStyle::Normal } else { ButtonStyle::Danger },
             back,
             csrf: &context.visitor.session.csrf,
@@ -235,6 +241,15 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     let flash = Flash::new(format!("{verb} {}.", count_of(found.len(), "operation")));
     context.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
     Ok(Redirect::to(back).into_response())
+}
+
+/// Whether the approval of these operations starts an impact at once.
+fn starts_now(context: &PageContext, operations: &[&std::sync::Arc<Operation>]) -> bool {
+    let preview = Preview::of(context);
+    operations.iter().any(|one| {
+        let events = operation::find_unapproved(&operation::events_of(context.region(), one));
+        preview.count_starting(&events) > 0
+    })
 }
 
 fn preview(context: &PageContext, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {

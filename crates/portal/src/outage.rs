@@ -66,6 +66,8 @@ pub struct CauseCount {
     pub href: String,
     /// When the first machine goes down or is deleted.
     pub at: Timestamp,
+    /// Whether all of them stay down until an operator acts.
+    pub stays: bool,
 }
 
 /// Machines that go down or are deleted within a few minutes.
@@ -266,6 +268,7 @@ fn count_causes<'o>(region: &Region, outages: impl Iterator<Item = &'o Outage>) 
             cause: source.title(region),
             href: source.href(),
             at: *at,
+            stays: matches!(source, Source::Host(_)),
         });
     }
     for causes in kinds.values_mut() {
@@ -287,5 +290,6 @@ fn combine_causes(kind: CauseKind, mut causes: Vec<CauseCount>) -> Option<CauseC
         cause: kind.describe_many(causes.len()),
         href: "/operations?show=running".into(),
         at: causes.iter().map(|cause| cause.at).min()?,
+        stays: causes.iter().all(|cause| cause.stays),
     })
 }

@@ -51,6 +51,7 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
     let missing = || NotFound("This rollout does not exist, or ended more than a week ago.".into());
     let rollout = region.rollout(id).ok_or_else(missing)?;
     let (kind, severity) = kind_of_rollout(rollout);
+    let kind = kind.as_str();
     let text = id.to_string();
     let operations: BTreeSet<OperationId> = rollout.steps.iter().filter_map(|step| step.operation).collect();
     let is_of_rollout = |row: &forewarn_store::HistoryRow| {
@@ -122,7 +123,7 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
         RolloutTargets::Machines(_) => "machine",
         RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => "update domain",
     };
-    let progress = format!("{ended} of {} ended", count_of(rollout.steps.len(), noun));
+    let progress = format!("{ended} of {} finished", count_of(rollout.steps.len(), noun));
     let mut parts = vec![match &rollout.state {
         RolloutState::Planned => "Planned".to_owned(),
         RolloutState::Running => "Running".to_owned(),
@@ -183,7 +184,7 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     } else {
         let now = "<label class=\"tick\"><input type=\"checkbox\" name=\"now\" value=\"on\"> Cancel scheduled events too</label> ";
         let text = format!("No further step starts. {left}: they finish, unless you cancel the scheduled ones.");
-        let pause = Button::new("pause-rollout", "Pause", text, Action::PauseRollout, ButtonStyle::Normal);
+        let pause = Button::new("pause-rollout", "Pause new steps", text, Action::PauseRollout, ButtonStyle::Normal);
         actions = actions.button(pause.with_fields(now.to_owned()));
     }
     if let Some(button) = retry_button(context, rollout) {
@@ -194,7 +195,13 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
         "The rollout ends. {} skipped. {left}: scheduled events are canceled, events in progress finish.",
         if pending == 1 { "1 step is".to_owned() } else { format!("{pending} steps are") }
     );
-    actions = actions.button(Button::new("stop-rollout", "Stop", text, Action::StopRollout, ButtonStyle::Danger));
+    actions = actions.button(Button::new(
+        "stop-rollout",
+        "Stop and skip the rest",
+        text,
+        Action::StopRollout,
+        ButtonStyle::Danger,
+    ));
     actions.into_panel().without_frame()
 }
 
@@ -258,7 +265,7 @@ fn list_rules(rollout: &Rollout) -> Facts {
             "Failed machines",
             match plan.failures_max {
                 UNLIMITED => format!("{}, all tolerated", rollout.failures),
-                max => format!("{} of {max} tolerated", rollout.failures),
+                max => format!("{} so far; more than {max} stop the rollout", rollout.failures),
             },
         ),
         ("Rollout", format!("<code>{}</code>", rollout.id)),

@@ -201,7 +201,7 @@ fn confirm_scale_in<'a>(
         previews: vec![(group.name.to_string(), Preview::of(context).describe_scaling(group, capacity))],
         action: back,
         fields: vec![("form", "scale"), ("capacity", form.text("capacity"))],
-        label: "Scale in",
+        label: "Scale in".into(),
         tone: ButtonStyle::Danger,
         back,
         csrf: &context.visitor.session.csrf,

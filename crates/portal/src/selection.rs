@@ -193,7 +193,7 @@ impl BulkAction {
             previews: self.preview(context, group, machines),
             action: "/portal/selection",
             fields: [("act", self.name())].into_iter().chain(ids).collect(),
-            label: self.label(),
+            label: self.label().into(),
             tone: self.tone(),
             back,
             csrf: &context.visitor.session.csrf,

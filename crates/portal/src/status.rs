@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
-use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{EventKind, GroupId, Region, Timestamp};
+use forewarn_api_types::count_of;
+use forewarn_core::{GroupId, Region, Timestamp};
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{address, words};
 
 use super::activity::{Activity, ActivityId};
-use super::attention;
+use super::attention::Unready;
 use super::conflict::GroupDip;
 use super::fleet::FleetGroup;
 use super::outage::{CauseCount, Outages, SOON, Upcoming};
@@ -39,6 +39,8 @@ struct StatusEntry {
     /// The start, as HTML, or empty.
     at: String,
     machines: usize,
+    /// Follows the number of machines.
+    note: &'static str,
     text: String,
     href: String,
 }
@@ -136,7 +138,7 @@ fn describe_down(outages: &Outages) -> String {
 fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
     let due = activities.iter().filter(|activity| activity.is_due(context.now + SOON));
     let falling: Vec<&GroupDip> =
-        due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.then < dip.up).collect();
+        due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines()).collect();
     let Some(worst) = falling.iter().min_by_key(|dip| (dip.reserve(), dip.then)) else { return String::new() };
     let below: BTreeSet<GroupId> = falling.iter().filter(|dip| dip.is_below()).map(|dip| dip.id).collect();
     let others = match below.len().saturating_sub(1) {
@@ -144,14 +146,19 @@ fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap
         1 => ", and 1 other group will fall below its floor".into(),
         others => format!(", and {others} other groups will fall below theirs"),
     };
-    let class = if worst.is_below() { "red" } else { "" };
+    let class = match (worst.is_below(), worst.could_be_below()) {
+        (true, _) => "red",
+        (false, true) => "amber",
+        (false, false) => "",
+    };
+    let capacity = match worst.returning {
+        0 => format!("{} of {} up, {}", worst.then, worst.all, compare_with_floor(worst.then, worst.floor)),
+        _ => format!("{} to {} of {} up, floor {}", worst.then_at_worst(), worst.then, worst.all, worst.floor),
+    };
     format!(
-        r#"; <a href="{}">{}</a> <span class="{class}">will then have {} of {} up, {}</span>{others}"#,
+        r#"; <a href="{}">{}</a> <span class="{class}">will then have {capacity}</span>{others}"#,
         address::of_group(worst.id),
         words::escape_html(&worst.name),
-        worst.then,
-        worst.all,
-        compare_with_floor(worst.then, worst.floor)
     )
 }
 
@@ -226,6 +233,11 @@ fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> St
     let entry = |cause: CauseCount| StatusEntry {
         at: render_time(&cause),
         machines: cause.machines,
+        note: match (cause.stays, cause.machines) {
+            (false, _) => "",
+            (true, 1) => ", stays down until you act",
+            (true, _) => ", stay down until you act",
+        },
         text: cause.cause,
         href: cause.href,
     };
@@ -241,6 +253,7 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
             cause: activity.title.clone(),
             href: activity.href(),
             at,
+            stays: false,
         }));
     }
     list_entries(next, |cause| words::clock_time(cause.at))
@@ -249,15 +262,14 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
 /// The machines that are not ready for events within a few minutes, by operation.
 fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEntry> {
     // A recommendation takes no machine down, so that nothing waits for its approval.
-    let recommendation = words::event_kind(EventKind::SpotRebalanceRecommendation);
-    let activities = activities.iter().filter(|activity| activity.kind != recommendation);
+    let activities = activities.iter().filter(|activity| !activity.kind.is_recommendation());
     let unready = activities.filter_map(|activity| {
-        let names = attention::find_unready(context, activity);
-        let text = join_names(&names);
-        (!names.is_empty()).then(|| StatusEntry {
+        let unready = Unready::find(context, activity);
+        (unready.count() > 0).then(|| StatusEntry {
             at: activity.due().map_or(String::new(), words::clock_time),
-            machines: names.len(),
-            text,
+            machines: unready.count(),
+            note: "",
+            text: unready.describe(),
             href: activity.href(),
         })
     });

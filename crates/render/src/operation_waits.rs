@@ -22,7 +22,7 @@ pub fn render_waits(region: &Region, operation: &Operation) -> Vec<WaitFor> {
     let scheduled: Vec<&Arc<Event>> =
         events.iter().copied().filter(|event| event.status == Status::Scheduled).collect();
     let mut waits: Vec<WaitFor> = missing_approvals(&events, &scheduled).into_iter().collect();
-    waits.extend(planned_times(&scheduled));
+    waits.extend(planned_times(region, &scheduled));
     waits.extend(unreachable_hosts(region, &scheduled));
     waits.extend(blocking_events(region, &scheduled));
     waits.extend(other_deletions(region, operation, &scheduled));
@@ -50,10 +50,16 @@ fn missing_approvals(events: &[&Arc<Event>], scheduled: &[&Arc<Event>]) -> Optio
     )
 }
 
-/// Hidden events: no handler is connected, so only their time starts them.
-fn planned_times(scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
-    let hidden: Vec<&Arc<Event>> =
-        scheduled.iter().copied().filter(|event| !event.is_shown() && !event.is_ready()).collect();
+/// Hidden events: no handler is connected, so only their time starts them. Those of a host start together with the visible
+/// ones, as soon as these are ready.
+fn planned_times(region: &Region, scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let waits_for_others = |event: &Event| {
+        let parts = event.cohort.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
+        let mut others = parts.iter().filter_map(|part| region.event(part.event));
+        others.any(|other| other.status == Status::Scheduled && other.is_shown())
+    };
+    let is_waiting = |event: &&Arc<Event>| !event.is_shown() && !event.is_ready() && !waits_for_others(event);
+    let hidden: Vec<&Arc<Event>> = scheduled.iter().copied().filter(is_waiting).collect();
     let until = hidden.iter().map(|event| end_of_notice(event)).min()?;
     let wait = WaitFor { until: Some(until.convert()), ..WaitFor::of(WaitReason::Notice) };
     Some(wait.with_machines(names(&hidden)))

@@ -21,8 +21,9 @@ impl HostCondition {
     /// `failing` are the hosts that [`forewarn_core::Region::failing_hosts`] returns.
     pub fn of(host: &Host, failing: &BTreeSet<&Name>) -> HostCondition {
         match (host.is_unreachable(), host.state) {
+            // A host is often fenced because its agent is silent. Then the machines are off, not only out of reach.
+            (_, HostState::Failed) => HostCondition::Failed,
             (true, _) => HostCondition::Unreachable,
-            (false, HostState::Failed) => HostCondition::Failed,
             (false, _) if failing.contains(&host.name) => HostCondition::Failing,
             (false, HostState::Draining) => HostCondition::Draining,
             (false, HostState::Drained) => HostCondition::Drained,

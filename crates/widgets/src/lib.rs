@@ -6,6 +6,7 @@
 //!            └─▶ table, field, gantt, timeline, readiness, … ─▶ words, address
 //! ```
 
+pub mod activity_kind;
 pub mod address;
 pub mod callout;
 pub mod cause;

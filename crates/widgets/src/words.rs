@@ -95,6 +95,19 @@ pub fn event_kind(kind: EventKind) -> &'static str {
     }
 }
 
+/// Words for one machine, and for several.
+pub type VerbForms = (&'static str, &'static str);
+
+/// The effect of an event of this type on its machines, as a verb. `None` if it has none.
+pub fn impact_verb(kind: EventKind) -> Option<VerbForms> {
+    match kind {
+        EventKind::Freeze => Some(("pauses", "pause")),
+        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => Some(("goes down", "go down")),
+        EventKind::Terminate => Some(("is deleted", "are deleted")),
+        EventKind::SpotRebalanceRecommendation => None,
+    }
+}
+
 pub fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::HostMaintenance => "host maintenance",

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
-    Request, Status, Transition,
+    Rejection, Request, Status, Transition,
 };
+use forewarn_widgets::cause::find_cause;
 use forewarn_widgets::words::{self, escape_html};
 
+use super::super::conflict;
 use super::{Preview, capacity_of, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
 
 impl Preview<'_> {
@@ -38,31 +40,76 @@ impl Preview<'_> {
         }
     }
 
+    /// The number of machines on which the impact starts at once if these events are approved.
+    pub fn count_starting(&self, events: &[EventId]) -> usize {
+        self.try_approval(events).map_or(0, |trial| started(&trial).map(|event| event.resources.len()).sum())
+    }
+
+    fn try_approval(&self, events: &[EventId]) -> Result<Transition, Rejection> {
+        let by = Approver::Management(no_actor());
+        self.region.apply(&Command::Approve { by, within: ApprovalScope::Region, events: events.to_vec() }, self.now)
+    }
+
     /// Approves several events at once.
     pub fn describe_approvals(&self, events: &[EventId]) -> String {
-        let by = Approver::Management(no_actor());
-        let command = Command::Approve { by, within: ApprovalScope::Region, events: events.to_vec() };
-        let trial = match self.region.apply(&command, self.now) {
+        let trial = match self.try_approval(events) {
             Ok(trial) => trial,
             Err(rejection) => return escape_html(rejection),
         };
-        let starting: Vec<String> = started(&trial).flat_map(machine_names).collect();
+        let starting: Vec<&Event> = started(&trial).collect();
         let waiting: Vec<String> = events
             .iter()
             .filter_map(|id| trial.region.event(*id))
             .filter(|event| event.status == Status::Scheduled)
             .flat_map(|event| machine_names(event))
             .collect();
-        let mut sentences = Vec::new();
-        if !starting.is_empty() {
-            let names = join_names(&starting);
-            sentences.push(format!("The impact on {} starts now: {names}.", count_of(starting.len(), "machine")));
+        let mut sentences: Vec<String> = self.describe_early_start(&starting).into_iter().collect();
+        let unapproved = starting.iter().filter(|event| events.contains(&event.id));
+        let unready: Vec<String> = unapproved.flat_map(|event| machine_names(event)).collect();
+        if !unready.is_empty() {
+            sentences.push(format!("Not ready: {}.", join_names(&unready)));
         }
+        let hidden = starting.iter().filter(|event| !event.is_shown());
+        let unnotified: Vec<String> = hidden.flat_map(|event| machine_names(event)).collect();
+        if !unnotified.is_empty() {
+            sentences.push(format!("Not notified, because there is no handler: {}.", join_names(&unnotified)));
+        }
+        sentences.extend(self.warn_of_floors(&trial.region, &starting));
         if !waiting.is_empty() {
             let names = join_names(&waiting);
             sentences.push(format!("Approved, but not starting yet: {names}."));
         }
         sentences.join(" ")
+    }
+
+    /// `4 machines go down now instead of at 03:00: a, b, c and d.`
+    fn describe_early_start(&self, starting: &[&Event]) -> Option<String> {
+        let names: Vec<String> = starting.iter().flat_map(|event| machine_names(event)).collect();
+        let first = starting.first()?;
+        let (one, many) = words::impact_verb(first.kind).unwrap_or(("gets its event", "get their events"));
+        let is_same = starting.iter().all(|event| event.kind == first.kind);
+        let verb = match (names.len(), is_same) {
+            (1, true) => one,
+            (_, true) => many,
+            (_, false) => "are affected",
+        };
+        let planned = starting.iter().map(|event| event.not_before).filter(|at| *at > self.now).min();
+        let instead = planned.map_or_else(String::new, |at| format!(" instead of at {}", words::time(at)));
+        Some(format!("{} {verb} now{instead}: {}.", count_of(names.len(), "machine"), join_names(&names)))
+    }
+
+    /// Groups that fall below their floor after an approval. HTML.
+    fn warn_of_floors(&self, after: &Region, starting: &[&Event]) -> Option<String> {
+        let cause = starting.first().and_then(|event| event.operations.first())?;
+        let own = find_cause(after, *cause);
+        let events: Vec<&Arc<Event>> = starting.iter().filter_map(|event| after.event(event.id)).collect();
+        let dips = conflict::find_dips(after, self.now, own, &events);
+        let below: Vec<String> = dips
+            .iter()
+            .filter(|dip| dip.then < dip.floor)
+            .map(|dip| escape_html(conflict::describe_dip(dip)))
+            .collect();
+        (!below.is_empty()).then(|| format!(r#"<span class="red">{}.</span>"#, join_names(&below)))
     }
 
     /// An approved event that does not start yet.

@@ -37,8 +37,8 @@ impl Preview<'_> {
         let host = self.region.host(name)?;
         let name = escape_html(name);
         match host.state {
-            _ if host.is_unreachable() => Some(format!("Host {name} is unreachable: its events wait.")),
             HostState::Failed => Some(format!("Host {name} is off: the machine gets no orders until it is activated.")),
+            _ if host.is_unreachable() => Some(format!("Host {name} is unreachable: its events wait.")),
             HostState::Draining => Some(format!("Host {name} is being drained: the machine moves away again.")),
             HostState::Drained | HostState::Active => None,
         }

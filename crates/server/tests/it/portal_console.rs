@@ -33,8 +33,9 @@ fn an_operation_says_what_it_waits_for_and_is_approved_at_once() {
         "CHG-1 &#60;b&#62;",
         "href=\"/hosts/n-2\"",
         "Requested by <b>you</b>",
-        "Another machine of the group polls, this one does not.",
-        "The impact on 1 machine starts now: db-2.",
+        "Has never polled; other machines of its group do. Check its handler.",
+        "1 machine goes down now instead of at <time",
+        "Not ready: db-2.",
         "Reboot of db-2 is canceled.",
     ] {
         assert!(page.contains(part), "{part}: {page}");
@@ -121,7 +122,7 @@ fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
     let id = here.strip_prefix("/rollouts/").unwrap().to_owned();
     let page = browser.page(&here);
     assert!(
-        page.contains("<h1>CHG-9</h1>") && page.contains("0 of 3 hosts ended") && page.contains("Missing: db-1"),
+        page.contains("<h1>CHG-9</h1>") && page.contains("0 of 3 hosts finished") && page.contains("Missing: db-1"),
         "{page}"
     );
     assert!(page.contains("Scheduled a rollout with 3 steps."), "{page}");
@@ -156,7 +157,7 @@ fn a_rollout_over_machines_is_planned_for_a_chosen_time() {
     let fields = [("machines", "db-1,db-3"), ("type", "Reboot"), ("at", "2026-03-01T14:00")];
     let made = browser.post("/rollouts", &fields);
     let page = browser.page(made.header("location").unwrap_or_else(|| panic!("{}", made.text())));
-    assert!(page.contains("0 of 2 machines ended") && page.contains("first step announced at <time"), "{page}");
+    assert!(page.contains("0 of 2 machines finished") && page.contains("first step announced at <time"), "{page}");
     assert!(page.contains("<h1>Reboot of db-1 and db-3</h1>") && page.contains("Not before"), "{page}");
 }
 
@@ -167,7 +168,7 @@ fn a_plan_names_conflicts_and_groups_without_a_handler() {
     check(&server, "POST /maintenance", json!({ "target": { "host": "n-2" }, "type": "Freeze" }), 202, json!({}));
     let page = Browser::at_once(&server).page("/rollouts/plan?hosts=n-1,n-2");
     assert!(
-        page.contains("1 other operation on the same machines") && page.contains("Freeze of host n-2</a>"),
+        page.contains("1 other operation on machines of this rollout") && page.contains("Freeze of host n-2</a>"),
         "{page}"
     );
     assert!(page.contains("1 group without a handler") && page.contains("lonely: no notice"), "{page}");
@@ -247,7 +248,7 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     assert!(row("/machines?q=web_1", "machine-").contains(">polling</span>"));
     assert!(row("/machines?q=web_2", "machine-").contains(">never</td>"));
     let page = browser.page(&group);
-    assert!(page.contains("1 of 1 up, last poll under 1 min ago, last approval <time"), "{page}");
+    assert!(page.contains("1 of the 1 that is up, last poll under 1 min ago, last approval <time"), "{page}");
     let page = browser.page(&machine);
     assert!(page.contains("Handler connected: 1 poll since") && page.contains("Last approval: <time"), "{page}");
     let page = browser.page(plan);
@@ -269,13 +270,14 @@ fn an_operation_waits_for_the_same_in_the_portal_and_in_the_api() {
     let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
     let waits = json!({ "waitsFor": [
         { "reason": "Approvals", "approvalsMissing": 1, "approvalsTotal": 1, "machines": ["db-1"] },
-        { "reason": "Notice", "machines": ["lonely"] },
     ] });
     check(&server, &format!("GET /operations/{id}"), NONE, 200, waits);
     let page = Browser::at_once(&server).page(&format!("/operations/{id}"));
     let status = between(&page, "id=\"status\"", "</section>");
     assert!(status.contains("1 of 1 approval missing: db-1"), "{status}");
-    assert!(status.contains("waits for the planned time <time") && status.contains("(no handler): lonely"), "{status}");
+    // It goes down together with db-1, not at a time of its own.
+    assert!(!status.contains("waits for the planned time"), "{status}");
+    assert!(page.contains("No handler, not notified."), "{page}");
     assert!(page.contains("href=\"/hosts/n-1\""), "{page}");
 }
 

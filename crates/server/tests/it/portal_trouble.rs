@@ -53,7 +53,7 @@ fn machines_that_are_down_are_counted_by_cause() {
         id_of(&failure)
     );
     let restarted = format!("<a href=\"/operations/{}\">Restart of lone</a> <small><b>1</b> machine<", id_of(&restart));
-    let off = "<a href=\"/hosts/n-2\">Host n-2 is off</a> <small><b>1</b> machine<";
+    let off = "<a href=\"/hosts/n-2\">Host n-2 is off</a> <small><b>1</b> machine, stays down until you act<";
     let sentence = "<span class=\"red\">3 machines down now: 2 because of failures</span>, <span class=\"amber\">1 for planned work</span>";
     assert_has(&status(&page), &[sentence, "; <a href=\"/groups/", "has 2 of 4 up, below its floor of 3"]);
     assert_has(&between(&status(&page), "<dt>Failures</dt>", "</div>"), &[&failed, off]);
@@ -109,12 +109,12 @@ fn a_deletion_is_not_an_outage() {
     assert_has(
         &row,
         &[
-            "not ready: web_1",
+            "not ready: web_1 (silent)",
             "1 machine to delete",
             "<small>web_1</small>",
             "deleted at <time",
-            "cannot be canceled",
-            ">Open operation</a>",
+            "cannot be canceled; new instances can replace them",
+            ">Scale web</a>",
         ],
     );
     assert!(!row.contains("value=\"cancel\"") && !row.contains("value=\"approve\""), "{row}");
@@ -156,10 +156,10 @@ fn an_operation_is_canceled_from_the_overview() {
     let browser = Browser::at_once(&server);
     let row = attention(&browser.page("/"), &format!("op-{id}"));
     assert_has(&row, &["name=\"act\" value=\"approve\"", "name=\"act\" value=\"cancel\"", &format!("value=\"{id}\"")]);
-    assert_has(&row, &["starts at <time", "even if machines are not ready"]);
+    assert_has(&row, &["starts at <time", "ready or not; earlier if approved"]);
     let cancel = [("act", "cancel"), ("id", id.as_str()), ("back", "/")];
     let confirmation = browser.post("/portal/operations", &cancel).text();
-    assert_has(&confirmation, &["Cancel 1 operation?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);
+    assert_has(&confirmation, &["Cancel: Reboot of host n-2?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);
     let done = browser.post("/portal/operations", &[&cancel[..], &[("confirmed", "on")]].concat());
     assert_eq!((done.status, done.header("location")), (303, Some("/")));
     check(&server, &format!("GET /operations/{id}"), NONE, 200, json!({ "state": "Canceled" }));
@@ -304,7 +304,7 @@ fn a_rollout_and_operations_on_its_hosts_name_each_other() {
     assert_has(&of_host("n-2"), &[", then <a"]);
     let link = format!("<a href=\"/operations/{restart}\">Restart of db-2</a>");
     let warning = between(&page, "id=\"conflict-content\"", "</p>");
-    assert_has(&warning, &["1 other operation on the same machines", &link]);
+    assert_has(&warning, &["1 other operation on machines of this rollout", &link]);
     let page = browser.page(&format!("/operations/{restart}"));
     assert_has(&between(&page, "id=\"conflict-content\"", "</p>"), &["Rollout: Reboot of 2 hosts</a>"]);
 }
@@ -481,10 +481,13 @@ fn a_host_that_failed_after_its_step_is_shown_as_failed() {
             _ => between(&page, "id=\"rollout-progress-content\"", "id=\"panel-steps\""),
         }
     };
-    assert_has(&page("status"), &["1 of 2 hosts ended", "next step announced at <time", "</time>, after the pause"]);
+    assert_has(&page("status"), &["1 of 2 hosts finished", "next step announced at <time", "</time>, after the pause"]);
     assert_has(&page("step"), &[">Finished</span>"]);
     check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
-    assert_has(&page("status"), &["1 of 2 hosts ended", "<span class=\"red\">failed or unreachable since: n-1</span>"]);
+    assert_has(
+        &page("status"),
+        &["1 of 2 hosts finished", "<span class=\"red\">failed or unreachable since: n-1</span>"],
+    );
     check(
         &server,
         &format!("GET /rollouts/{id}"),
@@ -509,7 +512,7 @@ fn a_step_whose_host_was_fenced_before_its_impact_has_failed() {
     let page = Browser::at_once(&server).page(&format!("/rollouts/{id}"));
     assert_has(
         &between(&page, "id=\"status-content\"", "</p>"),
-        &["0 of 2 hosts ended", "<span class=\"red\">1 failed: n-1</span>"],
+        &["0 of 2 hosts finished", "<span class=\"red\">1 failed: n-1</span>"],
     );
     assert_has(
         &between(&page, "id=\"step-0\"", "</tr>"),
@@ -610,7 +613,7 @@ fn machines_of_a_group_that_are_down_come_first_with_the_reason() {
     let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
     let browser = Browser::at_once(&server);
     let page = || browser.page(&format!("/groups/{group}"));
-    assert_has(&page(), &["Handlers polling: <b>4 of 4 up"]);
+    assert_has(&page(), &["Handlers polling: <b>4 of the 4 that are up"]);
     let failure = check(&server, "POST /hosts/n-3/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     check(&server, "POST /hosts/n-4/fence", NONE, 200, json!({}));
     // The failure is over by then: it is expected to last ten minutes.
@@ -634,9 +637,9 @@ fn machines_of_a_group_that_are_down_come_first_with_the_reason() {
     assert_order(&table, &[">db-4</a>", ">db-2</a>", ">db-1</a>"]);
     assert_order(&table, &[">db-3</a>", ">db-2</a>", ">db-1</a>"]);
     let headline = between(&page(), "id=\"status-content\"", "</p>");
-    let next = "<span class=\"red\">leaving 2, 1 below the floor</span>";
+    let next = "<span class=\"red\">2, 1 below the floor</span>";
     assert_has(&headline, &["2 of 4 up, 1 below the floor", "1 goes down <span", next]);
-    assert_has(&page(), &["Handlers polling: <b>2 of 2 up"]);
+    assert_has(&page(), &["Handlers polling: <b>2 of the 2 that are up"]);
 }
 
 #[test]

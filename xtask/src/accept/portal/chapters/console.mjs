@@ -98,7 +98,7 @@ export async function aHostThatIsOffIsActivatedFromTheOverview() {
   await shows(page, "#status", "fenced by owner");
   await page.goto(server.management + "/");
   await live(page);
-  await page.getByRole("button", { name: "Activate… Host rack-4 is off" }).click();
+  await page.getByRole("button", { name: "Activate host… Host rack-4 is off" }).click();
   await shows(page, "h1", "Activate rack-4?");
   await button(page, "Activate").click();
   await shows(page, "#toast", "Activated 1 host.");
@@ -171,8 +171,8 @@ export async function anOperationIsApprovedFromItsPage() {
   await shows(page, "#status", "1 of 2 approvals missing");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
   await page.locator("#do-approve-operation > summary").click();
-  await shows(page, "#do-approve-operation", "starts now");
-  await button(page, "Approve all").click();
+  await shows(page, "#do-approve-operation", "4 machines go down now instead of at");
+  await button(page, "Approve and start now").click();
   await shows(page, "#toast", "Approved all events of operation");
   await shows(page, "#status", "4 machines down");
   assert.deepEqual(found, []);
