@@ -219,9 +219,9 @@ pub struct RolloutStep {
     /// Reason of the failure, such as `HostFailed` if the host was fenced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Index of the failed step that this one repeats.
+    /// Index of the failed step that this one retries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub repeats: Option<usize>,
+    pub retry_of: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Id>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -98,10 +98,10 @@ pub enum Command {
         rollout: RolloutId,
         by: Name,
     },
-    /// Repeats failed steps of a rollout.
+    /// Retries failed steps of a rollout.
     RetrySteps {
         rollout: RolloutId,
-        /// ID of the operation of the first repetition. A request with a known ID changes nothing.
+        /// ID of the request. A request with a known ID changes nothing.
         operation: OperationId,
         /// Targets of the failed steps. Empty: all of them.
         steps: Vec<StepTarget>,

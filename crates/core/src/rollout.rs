@@ -126,7 +126,7 @@ pub struct RolloutStep {
     pub state: StepState,
     /// The operation that carries out the step, the latest if it was announced again. None: it has not begun.
     pub operation: Option<OperationId>,
-    /// The request that added the step to repeat a failed one.
+    /// The request that added the step to retry a failed one.
     pub retry: Option<OperationId>,
     /// Index of the first event of the step, or of its latest announcement, in the events of its operation.
     pub first_part: usize,
@@ -183,23 +183,23 @@ impl Rollout {
         operation.parts.get(step.first_part..end).unwrap_or_default()
     }
 
-    /// Whether failed steps were repeated on request.
+    /// Whether failed steps were retried on request.
     pub fn has_retries(&self) -> bool {
         self.steps.iter().any(|step| step.retry.is_some())
     }
 
-    /// The repetitions among the steps, each with the step that it repeats. They are the only steps that have a target in common.
-    pub fn repetitions(&self) -> BTreeMap<usize, usize> {
+    /// The retries among the steps, each with the step that it retries. They are the only steps that have a target in common.
+    pub fn retries(&self) -> BTreeMap<usize, usize> {
         let mut latest: BTreeMap<&StepTarget, usize> = BTreeMap::new();
         let steps = self.steps.iter().enumerate();
         steps.filter_map(|(number, step)| Some((number, latest.insert(&step.target, number)?))).collect()
     }
 
-    /// The failed steps that were not repeated, by number.
+    /// The failed steps that were not retried, by number.
     pub fn open_failures(&self) -> impl Iterator<Item = (usize, &RolloutStep)> {
-        let repeated: BTreeSet<usize> = self.repetitions().into_values().collect();
+        let retried: BTreeSet<usize> = self.retries().into_values().collect();
         let steps = self.steps.iter().enumerate();
-        steps.filter(move |(number, step)| step.state == StepState::Failed && !repeated.contains(number))
+        steps.filter(move |(number, step)| step.state == StepState::Failed && !retried.contains(number))
     }
 
     /// The update domain after the latest one that has begun.

@@ -107,8 +107,8 @@ pub enum RolloutChange {
         step: usize,
         failure: Option<Outcome>,
     },
-    /// This step was added: it repeats one that failed.
-    StepRepeated {
+    /// This step was added: it retries one that failed.
+    StepRetried {
         step: usize,
     },
     Waiting,

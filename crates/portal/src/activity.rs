@@ -128,7 +128,7 @@ impl Activity {
         };
         let mut activity = found.unwrap_or_else(|| Activity::of_history(id, &events));
         let failed = events.iter().filter(|event| matches!(event.status.as_str(), "Failed" | "Timed out"));
-        // A rollout names its failed steps, as far as they were not repeated, so only the current steps are left.
+        // A rollout names its failed steps, as far as they were not retried, so only the current steps are left.
         let failed = failed.filter(|event| match id {
             ActivityId::Operation(_) => true,
             ActivityId::Rollout(id) => event.operations.iter().any(|one| is_in_progress(region, id, *one)),

@@ -175,7 +175,7 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     let left = format!("{} scheduled and {} in progress", count_of(scheduled, "event"), count_of(started, "event"));
     let mut actions = ButtonPanel::new(context, &id, ActivityId::Rollout(rollout.id).href());
     if !rollout.is_live() {
-        return add_repeats(context, rollout, actions).into_panel().without_frame();
+        return add_plan_again_links(context, rollout, actions).into_panel().without_frame();
     }
     if rollout.state == RolloutState::Paused {
         let text = "The rollout continues with the next step that its rules allow.".into();
@@ -205,7 +205,7 @@ fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {
     actions.into_panel().without_frame()
 }
 
-/// The button that repeats failed steps. `None` if there are none.
+/// The button that retries failed steps. `None` if there are none.
 fn retry_button(context: &PageContext, rollout: &Rollout) -> Option<Button> {
     let steps: Vec<String> = rollout
         .open_failures()
@@ -226,13 +226,17 @@ fn retry_button(context: &PageContext, rollout: &Rollout) -> Option<Button> {
 }
 
 /// Links that plan the failed and the canceled steps of an ended rollout again, with the same rules.
-fn add_repeats<'s>(context: &'s PageContext, rollout: &Rollout, mut actions: ButtonPanel<'s>) -> ButtonPanel<'s> {
+fn add_plan_again_links<'s>(
+    context: &'s PageContext,
+    rollout: &Rollout,
+    mut actions: ButtonPanel<'s>,
+) -> ButtonPanel<'s> {
     if !context.visitor.may(Action::StartRollout) {
         return actions;
     }
     for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {
         let steps: Vec<&RolloutStep> = match state {
-            // A step that was repeated is not planned again.
+            // A step that was retried is not planned again.
             StepState::Failed => rollout.open_failures().map(|(_, step)| step).collect(),
             _ => rollout.steps.iter().filter(|step| step.state == state).collect(),
         };

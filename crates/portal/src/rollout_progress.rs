@@ -35,12 +35,12 @@ struct Impact {
 pub async fn render_panel(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Panel {
     let impacts = find_impacts(context, rollout).await;
     let failing = context.region().failing_hosts();
-    let repetitions = rollout.repetitions();
+    let retries = rollout.retries();
     let draw = |(number, step): (usize, &RolloutStep)| {
         let expected = forecast.and_then(|forecast| forecast.rollout.steps.get(number));
         let problem = find_host_problem(context.region(), &failing, step);
         let step = draw_step(context, rollout, step, expected, &impacts, problem);
-        let name = if repetitions.contains_key(&number) { step.name + " (retry)" } else { step.name };
+        let name = if retries.contains_key(&number) { step.name + " (retry)" } else { step.name };
         GanttStep { name, ..step }
     };
     let steps: Vec<GanttStep> = rollout.steps.iter().enumerate().map(draw).collect();

@@ -75,8 +75,8 @@ pub fn render_panel(
 ) -> Panel {
     let order = SortOrder::of(query, &COLUMNS, "state");
     let failing = context.region().failing_hosts();
-    let repetitions = rollout.repetitions();
-    let repeated: BTreeSet<usize> = repetitions.values().copied().collect();
+    let retries = rollout.retries();
+    let retried: BTreeSet<usize> = retries.values().copied().collect();
     let mut steps: Vec<StepView<'_>> = rollout
         .steps
         .iter()
@@ -87,8 +87,8 @@ pub fn render_panel(
             expected: forecast.and_then(|forecast| forecast.rollout.steps.get(number)),
             events: events_of_step(context, rollout, step),
             problem: find_host_problem(context.region(), &failing, step),
-            is_repetition: repetitions.contains_key(&number),
-            is_repeated: repeated.contains(&number),
+            is_retry: retries.contains_key(&number),
+            is_retried: retried.contains(&number),
         })
         .collect();
     sort(context, &mut steps, order);
@@ -171,15 +171,15 @@ struct StepView<'a> {
     events: Vec<&'a Arc<Event>>,
     /// The condition of its host, if it is bad.
     problem: Option<HostCondition>,
-    /// Whether it repeats a failed step.
-    is_repetition: bool,
-    /// Whether a later step repeats it.
-    is_repeated: bool,
+    /// Whether it retries a failed step.
+    is_retry: bool,
+    /// Whether a later step retries it.
+    is_retried: bool,
 }
 
 impl StepView<'_> {
     fn is_failed(&self) -> bool {
-        has_failed(self.step, self.problem) && !self.is_repeated
+        has_failed(self.step, self.problem) && !self.is_retried
     }
 
     /// Failed steps first, then those in progress, then the next ones, then those that ended.
@@ -245,7 +245,7 @@ pub fn missing_names(events: &[&Arc<Event>]) -> Vec<String> {
 }
 
 fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sort: &str) -> Fragment {
-    let StepView { number, step, expected, events, problem, is_repetition, is_repeated } = view;
+    let StepView { number, step, expected, events, problem, is_retry, is_retried } = view;
     let id = format!("step-{number}");
     let missing = missing_names(events);
     let (state, mark) = match step.state {
@@ -253,7 +253,7 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
         StepState::InProgress if missing.is_empty() => ("In progress", "wait"),
         StepState::InProgress => ("Waiting for approval", "wait"),
         StepState::Succeeded => problem.map_or(("Finished", ""), |problem| (problem.describe(), "down")),
-        StepState::Failed if *is_repeated => ("Failed, retried", "idle"),
+        StepState::Failed if *is_retried => ("Failed, retried", "idle"),
         StepState::Failed => ("Failed", "down"),
         StepState::Skipped => ("Skipped: no machines", "idle"),
         StepState::Canceled => ("Canceled", "idle"),
@@ -262,7 +262,7 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
         id: &id,
         sort,
         class: if view.is_failed() { "pin" } else { "" },
-        name: name_step(context.region(), &step.target) + if *is_repetition { " (retry)" } else { "" },
+        name: name_step(context.region(), &step.target) + if *is_retry { " (retry)" } else { "" },
         href: address_of(context.region(), step),
         state,
         mark,
@@ -271,14 +271,14 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
             + &problem.map_or_else(String::new, describe_problem),
         time: describe_time(step, *expected, events),
         operation: step.operation.map_or_else(String::new, |id| ActivityId::Operation(id).href()),
-        again: find_repetition(context, rollout, step).filter(|_| !is_repeated).unwrap_or_default(),
+        again: find_plan_again_address(context, rollout, step).filter(|_| !is_retried).unwrap_or_default(),
     };
     Fragment::render(id.as_str(), sort, &row)
 }
 
 /// The address that plans a failed step again while its rollout runs. A rollout owns its hosts, but other operations on them stay
 /// possible. `None` for update domains: their maintenance would be a second rollout of the group.
-fn find_repetition(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> Option<String> {
+fn find_plan_again_address(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> Option<String> {
     let is_open = rollout.is_live() && step.state == StepState::Failed;
     if !is_open || !context.visitor.may(Action::StartMaintenance) {
         return None;

@@ -101,10 +101,10 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
 }
 
 fn render_steps(region: &Region, rollout: &core::Rollout) -> Vec<types::RolloutStep> {
-    let repetitions = rollout.repetitions();
-    let repeats = |number: usize| repetitions.get(&number).copied();
+    let retries = rollout.retries();
+    let retry_of = |number: usize| retries.get(&number).copied();
     let steps = rollout.steps.iter().map(|step| render_step(region, rollout, step)).enumerate();
-    steps.map(|(number, step)| types::RolloutStep { repeats: repeats(number), ..step }).collect()
+    steps.map(|(number, step)| types::RolloutStep { retry_of: retry_of(number), ..step }).collect()
 }
 
 fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutStep) -> types::RolloutStep {
@@ -129,7 +129,7 @@ fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutSte
         state: render_step_state(step.state),
         outcome: failure.as_ref().map(Convert::convert),
         reason: failure.as_ref().and_then(failure_reason),
-        repeats: None,
+        retry_of: None,
         operation: step.operation.map(Convert::convert),
         started: step.started.map(Convert::convert),
         ended: step.ended.map(Convert::convert),

@@ -91,7 +91,7 @@ pub struct MachineFact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutFact {
     pub rollout: Option<RolloutId>,
-    /// `started`, `step-started`, `step-ended`, `step-repeated`, `waiting`, `paused`, `resumed`, `stopped`, `failed` or `finished`.
+    /// `started`, `step-started`, `step-ended`, `step-retried`, `waiting`, `paused`, `resumed`, `stopped`, `failed` or `finished`.
     pub change: String,
     pub requested_by: String,
     pub failures: u64,

@@ -214,7 +214,7 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: &RolloutChange) -> Hist
     let number = match change {
         RolloutChange::StepStarted { step }
         | RolloutChange::StepEnded { step, .. }
-        | RolloutChange::StepRepeated { step } => Some(*step),
+        | RolloutChange::StepRetried { step } => Some(*step),
         RolloutChange::Started
         | RolloutChange::Waiting
         | RolloutChange::Paused
@@ -261,7 +261,7 @@ fn rollout_word(change: &RolloutChange) -> &'static str {
         RolloutChange::Started => "started",
         RolloutChange::StepStarted { .. } => "step-started",
         RolloutChange::StepEnded { .. } => "step-ended",
-        RolloutChange::StepRepeated { .. } => "step-repeated",
+        RolloutChange::StepRetried { .. } => "step-retried",
         RolloutChange::Waiting => "waiting",
         RolloutChange::Paused => "paused",
         RolloutChange::Resumed => "resumed",

@@ -1,4 +1,4 @@
-//! Starts, previews, pauses, resumes and stops rollouts, and repeats their failed steps.
+//! Starts, previews, pauses, resumes and stops rollouts, and retries their failed steps.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

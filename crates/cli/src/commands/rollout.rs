@@ -275,7 +275,7 @@ fn describe_step(step: &RolloutStep) -> String {
 /// The target of a step: `h1`, or `h1 (retry)`.
 fn name_step(step: &RolloutStep) -> String {
     let target = name_target(step);
-    if step.repeats.is_some() { format!("{target} (retry)") } else { target }
+    if step.retry_of.is_some() { format!("{target} (retry)") } else { target }
 }
 
 fn name_target(step: &RolloutStep) -> String {

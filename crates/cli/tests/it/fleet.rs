@@ -357,7 +357,7 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         "",
         "forewarn: Rollout [..] has no failed steps left to retry.[..]",
     );
-    assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][2]["repeats"], 0);
+    assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][2]["retryOf"], 0);
     check(&server, &format!("rollout stop {id}"), 0, "…", "");
     check(&server, &format!("rollout retry {id}"), 1, "", "forewarn: Rollout [..] has ended. [..]");
     check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");

@@ -10,11 +10,11 @@
 //!     └─────withdraw────────┘  the window closed, the events were blocked, or the rollout was paused at once
 //! ```
 //!
-//! A step that failed can be repeated, as a further step.
+//! A step that failed can be retried, as a further step.
 
 mod progress;
-mod repetition;
 mod results;
+mod retry;
 mod withdrawal;
 
 use std::sync::Arc;
@@ -223,8 +223,8 @@ impl Step {
         let mut ahead = self.derive_steps(&rollout.targets);
         ahead.retain(|target| !steps.iter().any(|step| target.is_visited_with(&step.target)));
         steps.extend(ahead.into_iter().map(RolloutStep::new));
-        let repetitions = rollout.repetitions().into_keys().map(|number| &rollout.steps[number]);
-        steps.extend(repetitions.filter(|step| !step.has_begun()).cloned());
+        let retries = rollout.retries().into_keys().map(|number| &rollout.steps[number]);
+        steps.extend(retries.filter(|step| !step.has_begun()).cloned());
         if steps != rollout.steps {
             self.edit_rollout(id, |rollout| rollout.steps = steps);
         }

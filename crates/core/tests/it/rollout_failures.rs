@@ -1,4 +1,4 @@
-//! Failed steps of rollouts, and their repetition.
+//! Failed steps of rollouts, and their retry.
 
 use crate::lang::check;
 
@@ -180,10 +180,10 @@ fn a_drained_host_that_is_fenced_stays_in_progress() {
     );
 }
 
-// --- repetition --------------------------------------------------------------------------------------
+// --- retry --------------------------------------------------------------------------------------
 
 #[test]
-fn a_failed_step_is_repeated_after_the_pending_ones() {
+fn a_failed_step_is_retried_after_the_pending_ones() {
     check(
         "
         vm a host=h1
@@ -194,7 +194,7 @@ fn a_failed_step_is_repeated_after_the_pending_ones() {
         approve a e1
         failed e1
         retry r1 h1
-        history> rollout StepRepeated { step: 2 }
+        history> rollout StepRetried { step: 2 }
         r1> Waiting pause | Failed Pending Pending
         wait 10m
         r1> Waiting approvals | Failed InProgress Pending
@@ -213,7 +213,7 @@ fn a_failed_step_is_repeated_after_the_pending_ones() {
 }
 
 #[test]
-fn earlier_failures_of_a_repeated_step_keep_counting() {
+fn earlier_failures_of_a_retried_step_keep_counting() {
     check(
         "
         vm a host=h1
@@ -234,7 +234,7 @@ fn earlier_failures_of_a_repeated_step_keep_counting() {
 }
 
 #[test]
-fn a_step_can_be_repeated_each_time_it_fails() {
+fn a_step_can_be_retried_each_time_it_fails() {
     check(
         "
         vm a host=h1
@@ -256,7 +256,7 @@ fn a_step_can_be_repeated_each_time_it_fails() {
 }
 
 #[test]
-fn steps_are_repeated_only_if_they_failed() {
+fn steps_are_retried_only_if_they_failed() {
     check(
         "
         vm a host=h1
@@ -279,7 +279,7 @@ fn steps_are_repeated_only_if_they_failed() {
 }
 
 #[test]
-fn steps_of_an_ended_rollout_are_not_repeated() {
+fn steps_of_an_ended_rollout_are_not_retried() {
     check(
         "
         vm a host=h1
@@ -306,7 +306,7 @@ fn steps_of_an_ended_rollout_are_not_repeated() {
 }
 
 #[test]
-fn a_repeated_request_for_a_repetition_changes_nothing() {
+fn a_repeated_request_for_a_retry_changes_nothing() {
     check(
         "
         vm a host=h1
@@ -336,7 +336,7 @@ fn a_repeated_request_for_a_repetition_changes_nothing() {
 }
 
 #[test]
-fn a_paused_rollout_repeats_steps_after_it_is_resumed() {
+fn a_paused_rollout_retries_steps_after_it_is_resumed() {
     check(
         "
         vm a host=h1
@@ -358,7 +358,7 @@ fn a_paused_rollout_repeats_steps_after_it_is_resumed() {
 }
 
 #[test]
-fn a_repeated_step_waits_for_its_window() {
+fn a_retried_step_waits_for_its_window() {
     check(
         "
         vm a host=h1
@@ -385,7 +385,7 @@ fn a_repeated_step_waits_for_its_window() {
 }
 
 #[test]
-fn a_repetition_of_an_update_domain_leaves_out_machines_that_are_done() {
+fn a_retry_of_an_update_domain_leaves_out_machines_that_are_done() {
     check(
         "
         set w uniform 4 max=2 ud=2
@@ -413,7 +413,7 @@ fn a_repetition_of_an_update_domain_leaves_out_machines_that_are_done() {
 }
 
 #[test]
-fn a_repetition_of_a_host_reaches_all_its_machines() {
+fn a_retry_of_a_host_reaches_all_its_machines() {
     check(
         "
         vm a host=h1
@@ -435,7 +435,7 @@ fn a_repetition_of_a_host_reaches_all_its_machines() {
 }
 
 #[test]
-fn a_machine_that_failed_is_repeated() {
+fn a_machine_that_failed_is_retried() {
     check(
         "
         vm a
@@ -454,7 +454,7 @@ fn a_machine_that_failed_is_repeated() {
 }
 
 #[test]
-fn a_failed_drain_is_repeated_when_its_host_is_active() {
+fn a_failed_drain_is_retried_when_its_host_is_active() {
     check(
         "
         host h3
@@ -473,7 +473,7 @@ fn a_failed_drain_is_repeated_when_its_host_is_active() {
 }
 
 #[test]
-fn maintenance_of_a_group_repeats_an_update_domain_within_its_operation() {
+fn maintenance_of_a_group_retries_an_update_domain_within_its_operation() {
     check(
         "
         avset s a b uds=2
@@ -497,7 +497,7 @@ fn maintenance_of_a_group_repeats_an_update_domain_within_its_operation() {
 }
 
 #[test]
-fn a_repetition_reaches_a_machine_whose_event_was_forgotten() {
+fn a_retry_reaches_a_machine_whose_event_was_forgotten() {
     check(
         "
         set w uniform 4 max=2 ud=2

@@ -6,7 +6,7 @@ mod checks;
 mod contact;
 mod fleet;
 mod orders;
-mod repetition;
+mod retry;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -586,7 +586,7 @@ fn failed_steps_of_a_rollout_are_repeated_on_request() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         let steps = answer.json()["steps"].clone();
         assert_eq!(steps.as_array().unwrap().len(), 3, "{steps}");
-        assert_eq!((&steps[2]["host"], &steps[2]["repeats"]), (&json!("h1"), &json!(0)));
+        assert_eq!((&steps[2]["host"], &steps[2]["retryOf"]), (&json!("h1"), &json!(0)));
         assert_eq!((&steps[2]["state"], &steps[2]["operation"]), (&json!("Pending"), &Value::Null));
     }
     retry(json!({"hosts": ["h1"]}), 409, refusal("StepNotFailed"));
@@ -598,7 +598,7 @@ fn failed_steps_of_a_rollout_are_repeated_on_request() {
     retry(NONE, 409, refusal("RolloutOver"));
     let rows = check(&server, "GET /history?kind=rollout&limit=1000", NONE, 200, json!({}));
     let words: Vec<&str> = rows["value"].as_array().unwrap().iter().filter_map(|row| row["outcome"].as_str()).collect();
-    assert_eq!(words.iter().filter(|word| **word == "step-repeated").count(), 1, "{words:?}");
+    assert_eq!(words.iter().filter(|word| **word == "step-retried").count(), 1, "{words:?}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub fn stores_targets(rollout: &Rollout) -> bool {
 fn targets_of(steps: &[RolloutStep]) -> RolloutTargets {
     let (mut hosts, mut groups, mut machines) = (Vec::new(), Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
-    // A step that repeats another one has the same target.
+    // A step that retries another one has the same target.
     for step in steps.iter().filter(|step| seen.insert(&step.target)) {
         match &step.target {
             StepTarget::Host(host) => hosts.push(host.clone()),

@@ -29,15 +29,15 @@ fn records_round_trip() {
 }
 
 #[test]
-fn a_repeated_step_does_not_change_the_targets() {
+fn a_retried_step_does_not_change_the_targets() {
     let target = StepTarget::Host("host-a".into());
     let failed = RolloutStep { state: StepState::Failed, ..RolloutStep::new(target.clone()) };
-    let repetition = RolloutStep { retry: Some(Guid(7)), ..RolloutStep::new(target) };
+    let retry = RolloutStep { retry: Some(Guid(7)), ..RolloutStep::new(target) };
     let rollout = Rollout {
         targets: RolloutTargets::Hosts(vec!["host-a".into()]),
         plan: RolloutPlan { at: None, ..sample::rollouts().remove(0).plan },
         operation: None,
-        steps: vec![failed, repetition],
+        steps: vec![failed, retry],
         ..sample::rollouts().remove(0)
     };
     let entity = Entity::Rollout(Arc::new(rollout));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forewarn_core::*;
 
-use super::{contact, orders, repetition};
+use super::{contact, orders, retry};
 use crate::invariants::Step;
 
 /// Facts about the past that an invariant needs.
@@ -46,12 +46,12 @@ const CHECKS: &[(&str, Check)] = &[
     ("a repeated request changes nothing", repeats_change_nothing),
     ("failures end a rollout", failures_end_rollouts),
     ("a machine goes through a step once", once_per_machine),
-    ("a step is repeated only on request", repetition::repeated_on_request),
-    ("a requested repetition takes place", repetition::repetitions_stay),
-    ("a repetition leaves out machines that are done", repetition::done_machines_stay_out),
-    ("a repetition leaves out no machine that failed", repetition::failed_machines_are_not_left_out),
-    ("a repetition changes no earlier step", repetition::earlier_steps_stay),
-    ("failures keep counting", repetition::failures_keep_counting),
+    ("a step is retried only on request", retry::retried_on_request),
+    ("a requested retry takes place", retry::retries_stay),
+    ("a retry leaves out machines that are done", retry::done_machines_stay_out),
+    ("a retry leaves out no machine that failed", retry::failed_machines_are_not_left_out),
+    ("a retry changes no earlier step", retry::earlier_steps_stay),
+    ("failures keep counting", retry::failures_keep_counting),
     ("maintenance ends with its rollout", maintenance_ends_with_its_rollout),
     ("a step fails by its own events", steps_fail_alone),
     ("notice counts from the confirmation by every agent", contact::notice_is_confirmed),
@@ -456,7 +456,7 @@ fn repeats_change_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
             if !before.steps.iter().any(|it| [it.operation, it.retry].contains(&Some(*operation))) {
                 return Ok(());
             }
-            ensure(step.after.rollout(*rollout) == Some(before), || format!("steps of {rollout} were repeated anew"))?;
+            ensure(step.after.rollout(*rollout) == Some(before), || format!("steps of {rollout} were retried anew"))?;
         }
         _ => return Ok(()),
     }

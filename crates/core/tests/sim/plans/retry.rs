@@ -1,4 +1,4 @@
-//! Invariants of repeated steps. That they obey limits, windows, pauses and order follows from the invariants of all steps.
+//! Invariants of retried steps. That they obey limits, windows, pauses and order follows from the invariants of all steps.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn find_latest<'a>(rollout: &'a Rollout, target: &StepTarget) -> Option<&'a Roll
     rollout.steps.iter().rev().find(|step| step.target == *target)
 }
 
-pub fn repeated_on_request(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+pub fn retried_on_request(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for after in step.after.rollouts() {
         let Some(before) = step.before.rollout(after.id) else { continue };
         let known = count_targets(before);
@@ -36,19 +36,19 @@ pub fn repeated_on_request(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
             };
             let has_failed = find_latest(before, target).is_some_and(|it| it.state == StepState::Failed);
             let is_right = is_requested && has_failed && before.is_live() && count == earlier + 1;
-            ensure(is_right, || format!("{} repeats {target:?} without reason", after.id))?;
+            ensure(is_right, || format!("{} retries {target:?} without reason", after.id))?;
         }
     }
     Ok(())
 }
 
-/// A repetition is dropped only with its rollout.
-pub fn repetitions_stay(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+/// A retry is dropped only with its rollout.
+pub fn retries_stay(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for after in step.after.rollouts() {
         let Some(before) = step.before.rollout(after.id) else { continue };
         let counts = count_targets(after);
         for (target, count) in count_targets(before).into_iter().filter(|(_, count)| *count > 1) {
-            ensure(counts.get(target) >= Some(&count), || format!("{} lost a repetition of {target:?}", after.id))?;
+            ensure(counts.get(target) >= Some(&count), || format!("{} lost a retry of {target:?}", after.id))?;
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Repetitions of failed steps. A repetition is a further step with the same target: the failed step stays as it was, its failures
-//! keep counting, and the repetition has its turn, limits, windows and pause like any other step.
+//! Retries of failed steps. A retry is a further step with the same target: the failed step stays as it was, its failures
+//! keep counting, and the retry has its turn, limits, windows and pause like any other step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,17 +22,17 @@ impl Step {
             return Ok(Answer::Rollout(id));
         }
         let rollout = self.live_rollout(id)?;
-        let repeated = self.find_steps_to_retry(&rollout, targets)?;
-        if rollout.steps.len() + repeated.len() > ROLLOUT_STEPS_MAX {
+        let retried = self.find_steps_to_retry(&rollout, targets)?;
+        if rollout.steps.len() + retried.len() > ROLLOUT_STEPS_MAX {
             return Err(Rejection::TooManySteps);
         }
         let first = rollout.steps.len();
         let added: Vec<RolloutStep> =
-            repeated.into_iter().map(|failed| rollout.steps[failed].repeat(operation)).collect();
+            retried.into_iter().map(|failed| rollout.steps[failed].retry_by(operation)).collect();
         let numbers = first..first + added.len();
         if let Some(rollout) = self.edit_rollout(id, |rollout| rollout.steps.extend(added)) {
             for step in numbers {
-                let change = RolloutChange::StepRepeated { step };
+                let change = RolloutChange::StepRetried { step };
                 self.record_fact(FactKind::RolloutChanged { rollout: rollout.clone(), change });
             }
         }
@@ -87,9 +87,9 @@ impl Step {
 }
 
 impl RolloutStep {
-    /// A step that repeats this one, which has failed. It leaves out the machines that went through this step. Those of a host go
+    /// A step that retries this one, which has failed. It leaves out the machines that went through this step. Those of a host go
     /// through a step together, so none of them is left out.
-    fn repeat(&self, request: OperationId) -> RolloutStep {
+    fn retry_by(&self, request: OperationId) -> RolloutStep {
         let is_done = |machine: &&MachineId| !self.failed.contains(machine);
         let handled = match self.target {
             StepTarget::Host(_) => Vec::new(),
