@@ -338,7 +338,7 @@ fn webhook_routes() -> Vec<Route> {
         patch("/api/v1/webhooks/{webhook}", Action::ChangeWebhook, webhooks::change, doc("changeWebhook", "Change a webhook; omitted fields keep their values").body::<WebhookChange>().response::<Webhook>(OK)),
         delete("/api/v1/webhooks/{webhook}", Action::DeleteWebhook, webhooks::delete, doc("deleteWebhook", "Delete a webhook").no_content()),
         post("/api/v1/webhooks/{webhook}/test", Action::TestWebhook, webhooks::test, doc("testWebhook", "Send a test message once").optional_body::<EmptyBody>().response::<WebhookTest>(OK)),
-        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::list_undelivered, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
+        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::list_given_up, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
         post("/api/v1/webhooks/{webhook}/resend", Action::ResendMessages, webhook_messages::resend, doc("resendGivenUp", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
     ]
 }

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use forewarn_webhooks::UndeliveredMessage;
+use forewarn_webhooks::GivenUp;
 
-pub async fn list_undelivered(
+pub async fn list_given_up(
     actions: Actions,
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
@@ -29,8 +29,8 @@ pub async fn resend(
     actions.resend_messages(&name, body).await.map(extract::respond_accepted)
 }
 
-fn render(given_up: UndeliveredMessage) -> GivenUpMessage {
-    let UndeliveredMessage { row: _, message, at, reason } = given_up;
+fn render(given_up: GivenUp) -> GivenUpMessage {
+    let GivenUp { row: _, message, at, reason } = given_up;
     let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
     let properties = &body["data"]["resourceInfo"]["properties"];
     let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();

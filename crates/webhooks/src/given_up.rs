@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use forewarn_store::{Attachment, Owner, StoreError};
 
-use super::hook::{Hook, UndeliveredMessage};
+use super::hook::{GivenUp, Hook};
 use super::keeper::store_error;
-use super::{UNDELIVERED_MAX, WebhookError, Webhooks, record};
+use super::{GIVEN_UP_MAX, WebhookError, Webhooks, record};
 use forewarn_engine::{AuditEntry, SubmitError};
 
 /// Gives up a message: first in the store, then in memory.
-pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: UndeliveredMessage) -> Result<(), SubmitError> {
+pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp) -> Result<(), SubmitError> {
     let _guard = webhooks.lock().await;
     let mut position = hook.status().position;
     position.after = given_up.row;
@@ -27,7 +27,7 @@ pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: Undelive
     rows.kept.insert(given_up.row);
     let name = &hook.definition().name;
     let mut attachments = vec![record::put_given_up(name, &given_up), record::put_position(name, position)];
-    while rows.kept.len() > UNDELIVERED_MAX {
+    while rows.kept.len() > GIVEN_UP_MAX {
         attachments.extend(rows.kept.pop_first().map(|oldest| record::remove_given_up(name, oldest)));
     }
     commit(webhooks, hook, attachments).await?;
@@ -40,7 +40,7 @@ pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: Undelive
 pub(super) async fn next_resend(
     webhooks: &Webhooks,
     hook: &Hook,
-) -> Result<Option<(u64, Option<UndeliveredMessage>)>, StoreError> {
+) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
     let Some(row) = hook.given_up_rows().resend.first().copied() else { return Ok(None) };
     let name = record::given_up_name(&hook.definition().name, row);
     let text = webhooks.engine().read(move |reader| reader.attachment(Owner::Region, &name)).await?;
@@ -80,7 +80,7 @@ pub(super) async fn fail_resend(
     webhooks: &Webhooks,
     hook: &Hook,
     queued: &BTreeSet<u64>,
-    failed: UndeliveredMessage,
+    failed: GivenUp,
 ) -> Result<(), SubmitError> {
     cancel_resend(webhooks, hook, queued, Some(failed)).await
 }
@@ -89,7 +89,7 @@ async fn cancel_resend(
     webhooks: &Webhooks,
     hook: &Hook,
     canceled: &BTreeSet<u64>,
-    failed: Option<UndeliveredMessage>,
+    failed: Option<GivenUp>,
 ) -> Result<(), SubmitError> {
     let _guard = webhooks.lock().await;
     let mut rows = hook.given_up_rows();
@@ -109,7 +109,7 @@ async fn commit(webhooks: &Webhooks, hook: &Hook, attachments: Vec<Attachment>) 
 
 impl Webhooks {
     /// The given-up messages in the order of history.
-    pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<UndeliveredMessage>, WebhookError> {
+    pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<GivenUp>, WebhookError> {
         let name = hook.definition().name.clone();
         self.engine().read(move |reader| record::read_all_given_up(reader, &name)).await.map_err(store_error)
     }
@@ -132,7 +132,7 @@ impl Webhooks {
     }
 }
 
-fn row_of(all: &[UndeliveredMessage], id: &str) -> Result<u64, WebhookError> {
+fn row_of(all: &[GivenUp], id: &str) -> Result<u64, WebhookError> {
     let found = all.iter().find(|given_up| given_up.message.id.eq_ignore_ascii_case(id));
     found.map(|given_up| given_up.row).ok_or_else(|| WebhookError::NotGivenUp(id.into()))
 }

@@ -47,7 +47,7 @@ pub struct HistoryPosition {
 
 /// The given-up messages, as rows of history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UndeliveredRows {
+pub struct GivenUpRows {
     pub kept: BTreeSet<u64>,
     /// Those that are queued for resending.
     pub resend: BTreeSet<u64>,
@@ -73,7 +73,7 @@ pub struct DeliveryFailure {
 pub struct Hook {
     definition: ArcSwap<Definition>,
     status: Mutex<HookStatus>,
-    given_up: Mutex<UndeliveredRows>,
+    given_up: Mutex<GivenUpRows>,
     /// Notified when the definition changes or messages are to be resent.
     pub(crate) changed: Notify,
     pub(crate) gone: CancellationToken,
@@ -81,7 +81,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    pub fn new(definition: Definition, position: HistoryPosition, given_up: UndeliveredRows) -> Hook {
+    pub fn new(definition: Definition, position: HistoryPosition, given_up: GivenUpRows) -> Hook {
         Hook {
             definition: ArcSwap::from_pointee(definition),
             status: Mutex::new(HookStatus { position, ..HookStatus::default() }),
@@ -100,7 +100,7 @@ impl Hook {
         self.lock().clone()
     }
 
-    pub fn given_up_rows(&self) -> UndeliveredRows {
+    pub fn given_up_rows(&self) -> GivenUpRows {
         self.lock_given_up().clone()
     }
 
@@ -109,7 +109,7 @@ impl Hook {
         self.lock_given_up().resend.len()
     }
 
-    pub(super) fn set_given_up_rows(&self, rows: UndeliveredRows) {
+    pub(super) fn set_given_up_rows(&self, rows: GivenUpRows) {
         *self.lock_given_up() = rows;
     }
 
@@ -159,7 +159,7 @@ impl Hook {
         self.lock().failures = 0;
     }
 
-    fn lock_given_up(&self) -> MutexGuard<'_, UndeliveredRows> {
+    fn lock_given_up(&self) -> MutexGuard<'_, GivenUpRows> {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,7 +170,7 @@ impl Hook {
 
 /// A message that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndeliveredMessage {
+pub struct GivenUp {
     /// The row of history that it reports.
     pub row: u64,
     pub message: Message,
@@ -179,9 +179,9 @@ pub struct UndeliveredMessage {
     pub reason: String,
 }
 
-impl UndeliveredMessage {
+impl GivenUp {
     /// The same message after another failed attempt.
-    pub fn with_failure(self, failure: DeliveryFailure) -> UndeliveredMessage {
-        UndeliveredMessage { at: failure.at, reason: failure.message, ..self }
+    pub fn with_failure(self, failure: DeliveryFailure) -> GivenUp {
+        GivenUp { at: failure.at, reason: failure.message, ..self }
     }
 }

@@ -13,18 +13,18 @@ use forewarn_wire::document::Kind;
 use http::StatusCode;
 use tokio::sync::Notify;
 
-use super::hook::{HistoryPosition, HookStatus, UndeliveredRows};
+use super::hook::{GivenUpRows, HistoryPosition, HookStatus};
 use super::metrics::WebhookMetrics;
 use super::sender::{SendError, Sender};
 use super::{
-    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WEBHOOKS_MAX,
+    BEHIND_MAX, Definition, Delivery, Filter, GIVEN_UP_MAX, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX,
     WebhookError, record,
 };
 use super::{event_message, message};
 use forewarn_access::random_guid;
 use forewarn_engine::{AuditEntry, Bundle, Engine, SubmitError};
 
-const _: () = assert!(UNDELIVERED_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
+const _: () = assert!(GIVEN_UP_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all webhooks fit one page of the store");
 
 pub struct Webhooks {
@@ -184,7 +184,7 @@ impl Webhooks {
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
         self.attach(stored, Some(audit)).await?;
         let key = record::key(&definition.name);
-        let hook = Arc::new(Hook::new(definition, position, UndeliveredRows::default()));
+        let hook = Arc::new(Hook::new(definition, position, GivenUpRows::default()));
         self.hooks().insert(key, hook.clone());
         self.added.notify_one();
         Ok(hook)

@@ -8,12 +8,13 @@
 //!
 //! History is the queue: each webhook stores the number of the last row that it has processed. So `kill -9` loses nothing,
 //! a delivery whose position was not saved is repeated with the same ID, and deliveries have the order of history. Messages
-//! that were given up are stored separately (`undelivered`).
+//! that were given up are stored separately (`given_up`).
 //!
 //! A receiver that is down delays only its own webhook.
 
 mod event_message;
 mod filter;
+mod given_up;
 mod hook;
 mod keeper;
 mod message;
@@ -24,14 +25,13 @@ mod rollout_message;
 mod runner;
 mod secret;
 mod sender;
-mod undelivered;
 
 use std::time::Duration;
 
 use forewarn_engine::SubmitError;
 
 pub use filter::Filter;
-pub use hook::{Definition, Delivery, Hook, HookStatus, UndeliveredMessage};
+pub use hook::{Definition, Delivery, GivenUp, Hook, HookStatus};
 pub use keeper::{HookChange, NewHook, Webhooks};
 pub use metrics::WebhookMetrics;
 pub use receiver_url::ReceiverUrl;
@@ -41,7 +41,7 @@ pub use secret::SigningSecret;
 pub const WEBHOOKS_MAX: usize = 32;
 
 /// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
-pub const UNDELIVERED_MAX: usize = 100;
+pub const GIVEN_UP_MAX: usize = 100;
 
 /// Maximum number of entries in one list of a filter.
 pub const FILTER_ENTRIES_MAX: usize = 100;

@@ -12,7 +12,7 @@ use forewarn_wire::document::Kind;
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
-use super::hook::{HistoryPosition, UndeliveredMessage, UndeliveredRows};
+use super::hook::{GivenUp, GivenUpRows, HistoryPosition};
 use super::message::Message;
 use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
@@ -116,8 +116,8 @@ pub fn given_up_name(name: &str, row: u64) -> String {
     format!("{}{row:020}", given_up_prefix(name))
 }
 
-pub fn put_given_up(name: &str, given_up: &UndeliveredMessage) -> Attachment {
-    let UndeliveredMessage { row, message, at, reason } = given_up;
+pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
+    let GivenUp { row, message, at, reason } = given_up;
     let record = GivenUpRecord {
         v: VERSION,
         row: *row,
@@ -185,11 +185,11 @@ pub fn read_position(text: &str) -> Result<HistoryPosition, StoreError> {
     Ok(HistoryPosition { after, delivered, given_up })
 }
 
-pub fn read_given_up(text: &str) -> Result<UndeliveredMessage, StoreError> {
+pub fn read_given_up(text: &str) -> Result<GivenUp, StoreError> {
     let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parse(text)?;
     check_version(v)?;
     let message = Message { id, body, at: Timestamp(happened_ms) };
-    Ok(UndeliveredMessage { row, message, at: Timestamp(given_up_ms), reason: why })
+    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), reason: why })
 }
 
 pub fn read_resend(text: &str) -> Result<BTreeSet<u64>, StoreError> {
@@ -215,15 +215,15 @@ fn wrong_version() -> StoreError {
 }
 
 /// Reads the rows of given-up messages from the store.
-pub fn read_given_up_rows(reader: &dyn Reader, name: &str) -> Result<UndeliveredRows, StoreError> {
+pub fn read_given_up_rows(reader: &dyn Reader, name: &str) -> Result<GivenUpRows, StoreError> {
     let all = read_all_given_up(reader, name)?;
     let resend = reader.attachment(Owner::Region, &resend_name(name))?;
     let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| read_resend(&text))?;
-    Ok(UndeliveredRows { kept: all.iter().map(|message| message.row).collect(), resend })
+    Ok(GivenUpRows { kept: all.iter().map(|message| message.row).collect(), resend })
 }
 
 /// Reads the given-up messages in the order of history.
-pub fn read_all_given_up(reader: &dyn Reader, name: &str) -> Result<Vec<UndeliveredMessage>, StoreError> {
+pub fn read_all_given_up(reader: &dyn Reader, name: &str) -> Result<Vec<GivenUp>, StoreError> {
     let found = reader.attachments(Owner::Region, &given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
     found.iter().map(|(_, text)| read_given_up(text)).collect()
 }
@@ -256,7 +256,7 @@ mod tests {
         let position = HistoryPosition { after: 7, delivered: 3, given_up: 1 };
         assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
         let message = Message { id: "m".into(), body: "{}".into(), at: Timestamp(5) };
-        let given_up = UndeliveredMessage { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
+        let given_up = GivenUp { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
         let written = put_given_up("Ops", &given_up);
         assert_eq!(written.name, "webhook-given-up/ops/00000000000000000007");
         assert_eq!(read_given_up(&written.value.unwrap()).unwrap(), given_up);

@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event_message;
+use super::given_up;
 use super::hook::{Delivery, DeliveryFailure, Hook};
 use super::message::Message;
 use super::sender::SendError;
-use super::undelivered;
-use super::{Definition, UndeliveredMessage, Webhooks};
+use super::{Definition, GivenUp, Webhooks};
 
 /// Rows that are read at once.
 const PAGE_ROWS: u32 = 100;
@@ -92,7 +92,7 @@ impl Runner {
 
     /// Resends one given-up message once, so that new messages do not wait for long.
     async fn resend_next(&mut self, definition: &Definition) -> ResendResult {
-        let next = match undelivered::next_resend(&self.webhooks, &self.hook).await {
+        let next = match given_up::next_resend(&self.webhooks, &self.hook).await {
             Ok(Some(next)) => next,
             Ok(None) => return ResendResult::NothingQueued,
             Err(error) => {
@@ -104,10 +104,10 @@ impl Runner {
         let (webhooks, hook) = (&self.webhooks, &self.hook);
         let queued = hook.given_up_rows().resend;
         let stored = match next {
-            (row, None) => undelivered::skip_resend(webhooks, hook, row).await,
+            (row, None) => given_up::skip_resend(webhooks, hook, row).await,
             (row, Some(kept)) => match self.send(definition, &kept.message).await {
-                Ok(()) => undelivered::finish_resend(webhooks, hook, row).await,
-                Err(failure) => undelivered::fail_resend(webhooks, hook, &queued, kept.with_failure(failure)).await,
+                Ok(()) => given_up::finish_resend(webhooks, hook, row).await,
+                Err(failure) => given_up::fail_resend(webhooks, hook, &queued, kept.with_failure(failure)).await,
             },
         };
         if let Err(error) = stored {
@@ -183,9 +183,8 @@ impl Runner {
             }
             let Err(failure) = self.send(definition, message).await else { return DeliveryResult::Delivered };
             if self.webhooks.engine().now() >= message.at + definition.retry {
-                let given_up =
-                    UndeliveredMessage { row, message: message.clone(), at: failure.at, reason: failure.message };
-                match undelivered::give_up(&self.webhooks, &self.hook, given_up).await {
+                let given_up = GivenUp { row, message: message.clone(), at: failure.at, reason: failure.message };
+                match given_up::give_up(&self.webhooks, &self.hook, given_up).await {
                     Ok(()) => {
                         self.webhooks.metrics().given_up.inc();
                         tracing::warn!(webhook = definition.name, delivery = message.id, "gave up a delivery");

@@ -4,16 +4,16 @@
 //! are in alphabetical order. Properties that Forewarn does not know are present but empty, so that programs find
 //! the structure that they expect.
 
-mod given;
 mod navigate;
+mod properties;
 mod storage;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use given::select_shown;
 pub use navigate::{ContentType, Format, InstanceResponse, navigate, root_listing, versions_body};
+pub use properties::select_properties;
 
 use crate::guid;
 use crate::version::InstanceVersion;
@@ -111,7 +111,7 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2017-12-01", "vmScaleSetName", view.scale_set_name);
     compute.text("2017-12-01", "zone", view.zone);
     compute.put("2018-04-02", "plan", texts([("name", ""), ("product", ""), ("publisher", "")]));
-    compute.put("2018-04-02", "publicKeys", given::public_keys(view));
+    compute.put("2018-04-02", "publicKeys", properties::public_keys(view));
     compute.text("2018-10-01", "azEnvironment", view.environment);
     compute.text("2018-10-01", "provider", view.provider);
     compute.text("2019-02-01", "customData", "");
@@ -121,10 +121,10 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2020-06-01", "isHostCompatibilityLayerVm", "false");
     compute.put("2020-06-01", "securityProfile", security_profile(version));
     compute.put("2020-07-15", "osProfile", os_profile(version, view));
-    compute.text("2020-09-01", "licenseType", &given::text(view, "licenseType"));
+    compute.text("2020-09-01", "licenseType", &properties::text(view, "licenseType"));
     compute.text("2020-12-01", "evictionPolicy", view.eviction_policy);
     compute.text("2020-12-01", "priority", view.priority);
-    compute.text("2021-01-01", "userData", &given::text(view, "userData"));
+    compute.text("2021-01-01", "userData", &properties::text(view, "userData"));
     compute.put("2021-03-01", "extendedLocation", texts([("name", ""), ("type", "")]));
     compute.put("2021-03-01", "virtualMachineScaleSet", texts([("id", view.scale_set_id)]));
     compute.text("2021-10-01", "platformSubFaultDomain", view.sub_fault_domain);
@@ -146,9 +146,9 @@ fn security_profile(version: InstanceVersion) -> Value {
 
 fn os_profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     let mut profile = Fields::new(version);
-    profile.text("2020-07-15", "adminUsername", &given::text(view, "osProfile.adminUsername"));
+    profile.text("2020-07-15", "adminUsername", &properties::text(view, "osProfile.adminUsername"));
     profile.text("2020-07-15", "computerName", view.computer_name);
-    profile.text("2020-10-01", "disablePasswordAuthentication", given::disables_password(view));
+    profile.text("2020-10-01", "disablePasswordAuthentication", properties::disables_password(view));
     profile.into_value()
 }
 

@@ -17,8 +17,8 @@ use crate::Actions;
 use crate::action::Action;
 use crate::error::{ApiError, ErrorCode};
 use forewarn_webhooks::{
-    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT, RETRY_MAX,
-    ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
+    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, GIVEN_UP_MAX, Hook, HookChange, HookStatus, NewHook,
+    RETRY_DEFAULT, RETRY_MAX, ReceiverUrl, SigningSecret, WebhookError,
 };
 
 impl Actions {
@@ -101,8 +101,8 @@ impl Actions {
     /// Resends undelivered messages, each once.
     pub async fn resend_messages(&self, name: &str, Resend { ids }: Resend) -> Result<Resent, ApiError> {
         let note = self.permit(Action::ResendMessages)?.note(name);
-        if ids.as_ref().is_some_and(|ids| ids.len() > UNDELIVERED_MAX) {
-            return Err(ApiError::field("ids", format!("has more than {UNDELIVERED_MAX} entries")));
+        if ids.as_ref().is_some_and(|ids| ids.len() > GIVEN_UP_MAX) {
+            return Err(ApiError::field("ids", format!("has more than {GIVEN_UP_MAX} entries")));
         }
         let messages = self.webhooks().resend(name, ids.as_deref(), self.audit(note)).await?;
         Ok(Resent { messages })

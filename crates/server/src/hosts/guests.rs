@@ -59,7 +59,7 @@ impl GuestServices {
             tracing::error!(%error, "cannot read the properties of a machine");
             LinkRefusal::Internal
         })?;
-        Ok(FoundProperties { properties: found.as_ref().map(instance::select_shown) })
+        Ok(FoundProperties { properties: found.as_ref().map(instance::select_properties) })
     }
 
     /// Compares the domains of a host with its machines. A machine that has changed since the agent's copy is left for the

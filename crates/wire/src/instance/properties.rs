@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{InstanceView, texts};
 
 /// The properties that the instance document shows.
-const SHOWN: [&str; 6] = [
+const PROPERTIES: [&str; 6] = [
     "licenseType",
     "osProfile.adminUsername",
     "osProfile.linuxConfiguration",
@@ -16,9 +16,9 @@ const SHOWN: [&str; 6] = [
 ];
 
 /// The part of a machine's properties that its instance document shows, for another program that renders it.
-pub fn select_shown(properties: &Value) -> Value {
+pub fn select_properties(properties: &Value) -> Value {
     let mut shown = Map::new();
-    for place in SHOWN {
+    for place in PROPERTIES {
         let Some(value) = at(properties, place) else { continue };
         match place.split_once('.') {
             Some((section, key)) => {

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::{Fields, InstanceView, given, object, texts};
+use super::{Fields, InstanceView, object, properties, texts};
 use crate::version::InstanceVersion;
 
 pub(super) fn profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     let mut profile = Fields::new(version);
-    profile.put("2019-06-01", "dataDisks", given::list(view, "storageProfile.dataDisks").map(data_disk).collect());
+    profile.put("2019-06-01", "dataDisks", properties::list(view, "storageProfile.dataDisks").map(data_disk).collect());
     profile.put("2019-06-01", "imageReference", image_reference(version, view));
     profile.put("2019-06-01", "osDisk", os_disk(view));
     profile.put("2021-02-01", "resourceDisk", texts([("size", "0")]));
@@ -29,7 +29,7 @@ fn image_reference(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
 }
 
 fn os_disk(view: &InstanceView<'_>) -> Value {
-    let text = |place: &str| Value::from(given::text(view, &format!("storageProfile.osDisk.{place}")));
+    let text = |place: &str| Value::from(properties::text(view, &format!("storageProfile.osDisk.{place}")));
     let nested = |key: &'static str, place: &str| object([(key, text(place))]);
     object([
         ("caching", text("caching")),
@@ -45,12 +45,12 @@ fn os_disk(view: &InstanceView<'_>) -> Value {
         ("name", text("name")),
         ("osType", Value::from(view.os_type)),
         ("vhd", nested("uri", "vhd.uri")),
-        ("writeAcceleratorEnabled", flag(&given::text(view, "storageProfile.osDisk.writeAcceleratorEnabled"))),
+        ("writeAcceleratorEnabled", flag(&properties::text(view, "storageProfile.osDisk.writeAcceleratorEnabled"))),
     ])
 }
 
 fn data_disk(disk: &Value) -> Value {
-    let text = |place: &str| Value::from(given::text_at(disk, place));
+    let text = |place: &str| Value::from(properties::text_at(disk, place));
     let nested = |key: &'static str, place: &str| object([(key, text(place))]);
     object([
         ("bytesPerSecondThrottle", text("diskMBpsReadWrite")),
@@ -69,12 +69,12 @@ fn data_disk(disk: &Value) -> Value {
         ("name", text("name")),
         ("opsPerSecondThrottle", text("diskIOPSReadWrite")),
         ("vhd", nested("uri", "vhd.uri")),
-        ("writeAcceleratorEnabled", flag(&given::text_at(disk, "writeAcceleratorEnabled"))),
+        ("writeAcceleratorEnabled", flag(&properties::text_at(disk, "writeAcceleratorEnabled"))),
     ])
 }
 
 fn is_ultra(disk: &Value) -> bool {
-    given::text_at(disk, "managedDisk.storageAccountType") == "UltraSSD_LRS"
+    properties::text_at(disk, "managedDisk.storageAccountType") == "UltraSSD_LRS"
 }
 
 /// `true` or `false`, never empty.

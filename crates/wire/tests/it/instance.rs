@@ -3,7 +3,7 @@
 use crate::support::check_golden;
 use forewarn_wire::error::MetadataError;
 use forewarn_wire::instance::{
-    ContentType, Format, Image, InstanceView, Interface, Ipv4, Subnet, navigate, root_listing, select_shown, tree,
+    ContentType, Format, Image, InstanceView, Interface, Ipv4, Subnet, navigate, root_listing, select_properties, tree,
     versions_body,
 };
 use forewarn_wire::version::InstanceVersion;
@@ -259,10 +259,10 @@ fn the_selected_properties_give_the_same_document() {
             "disablePasswordAuthentication": false,
             "ssh": { "publicKeys": [{ "path": "/home/me/.ssh/authorized_keys", "keyData": "ssh-rsa AAAA" }] } } },
     });
-    let selected = select_shown(&all);
+    let selected = select_properties(&all);
     let document = |properties| tree(version("2025-04-07"), &InstanceView { properties, ..MACHINE });
     assert_eq!(document(Some(&selected)), document(Some(&all)));
     assert_ne!(document(Some(&selected)), document(None));
     assert_eq!((selected.get("networkProfile"), selected["osProfile"].get("adminPassword")), (None, None));
-    assert_eq!(select_shown(&json!({})), json!({}));
+    assert_eq!(select_properties(&json!({})), json!({}));
 }
