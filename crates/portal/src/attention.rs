@@ -396,7 +396,7 @@ fn find_link(context: &PageContext, activity: &Activity) -> (String, String) {
         ActivityId::Rollout(_) => "Open rollout",
     };
     match find_shrinking_set(context.region(), activity) {
-        Some(group) => (address::of_group(group.id), format!("Scale {}", group.name)),
+        Some(group) => (address::of_group(group.id), format!("Scale out {}", group.name)),
         None => (activity.href(), label.into()),
     }
 }

@@ -64,7 +64,7 @@ pub fn render_panel(
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
     let lists = vec![
-        ("Failures", list_entries(outages.list_failed(region), |_| String::new())),
+        ("Failures", list_failures(outages.list_failed(region))),
         ("Planned work", list_entries(outages.list_planned(region), |_| String::new())),
         ("Next", list_next(context, activities, outages)),
         ("Not ready", list_unready(context, activities)),
@@ -146,17 +146,17 @@ fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap
         1 => ", and 1 other group will fall below its floor".into(),
         others => format!(", and {others} other groups will fall below theirs"),
     };
-    let class = match (worst.is_below(), worst.could_be_below()) {
-        (true, _) => "red",
-        (false, true) => "amber",
-        (false, false) => "",
-    };
-    let capacity = match worst.returning {
-        0 => format!("{} of {} up, {}", worst.then, worst.all, compare_with_floor(worst.then, worst.floor)),
-        _ => format!("{} to {} of {} up, floor {}", worst.then_at_worst(), worst.then, worst.all, worst.floor),
+    let GroupDip { then, all, floor, .. } = worst;
+    let range = format!("{} to {then} of {all} up", worst.then_at_worst());
+    let (class, outlook) = match (worst.returning, worst.is_below(), worst.could_be_below()) {
+        (0, true, _) => ("red", format!("will then have {then} of {all} up, {}", compare_with_floor(*then, *floor))),
+        (0, false, _) => ("", format!("will then have {then} of {all} up, {}", compare_with_floor(*then, *floor))),
+        (_, true, _) => ("red", format!("will fall below its floor of {floor}: {range}")),
+        (_, false, true) => ("amber", format!("may fall below its floor of {floor}: {range}")),
+        (_, false, false) => ("", format!("will then have {range}, floor {floor}")),
     };
     format!(
-        r#"; <a href="{}">{}</a> <span class="{class}">will then have {capacity}</span>{others}"#,
+        r#"; <a href="{}">{}</a> <span class="{class}">{outlook}</span>{others}"#,
         address::of_group(worst.id),
         words::escape_html(&worst.name),
     )
@@ -229,15 +229,25 @@ fn find_next(activities: &[Activity]) -> Option<(Timestamp, &Activity)> {
     scheduled.min_by_key(|(due, _)| *due)
 }
 
+/// Failures say whether an operator must act.
+fn list_failures(causes: Vec<CauseCount>) -> Vec<StatusEntry> {
+    let notes: Vec<&'static str> = causes
+        .iter()
+        .map(|cause| match (cause.stays, cause.machines) {
+            (false, _) => ", recovering",
+            (true, 1) => ", stays down until you act",
+            (true, _) => ", stay down until you act",
+        })
+        .collect();
+    let entries = list_entries(causes, |_| String::new());
+    entries.into_iter().zip(notes).map(|(entry, note)| StatusEntry { note, ..entry }).collect()
+}
+
 fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> String) -> Vec<StatusEntry> {
     let entry = |cause: CauseCount| StatusEntry {
         at: render_time(&cause),
         machines: cause.machines,
-        note: match (cause.stays, cause.machines) {
-            (false, _) => "",
-            (true, 1) => ", stays down until you act",
-            (true, _) => ", stay down until you act",
-        },
+        note: "",
         text: cause.cause,
         href: cause.href,
     };

@@ -49,7 +49,7 @@ fn machines_that_are_down_are_counted_by_cause() {
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     let page = Browser::at_once(&server).page("/");
     let failed = format!(
-        "<a href=\"/operations/{}\">Hardware failure on host n-1</a> <small><b>1</b> machine<",
+        "<a href=\"/operations/{}\">Hardware failure on host n-1</a> <small><b>1</b> machine, recovering<",
         id_of(&failure)
     );
     let restarted = format!("<a href=\"/operations/{}\">Restart of lone</a> <small><b>1</b> machine<", id_of(&restart));
@@ -114,7 +114,7 @@ fn a_deletion_is_not_an_outage() {
             "<small>web_1</small>",
             "deleted at <time",
             "cannot be canceled; new instances can replace them",
-            ">Scale web</a>",
+            ">Scale out web</a>",
         ],
     );
     assert!(!row.contains("value=\"cancel\"") && !row.contains("value=\"approve\""), "{row}");
