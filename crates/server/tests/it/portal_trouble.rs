@@ -522,7 +522,7 @@ fn a_step_whose_host_was_fenced_before_its_impact_has_failed() {
 }
 
 #[test]
-fn a_failed_step_is_repeated_on_the_page_of_its_rollout() {
+fn a_failed_step_is_retried_on_the_page_of_its_rollout() {
     let server = hosts();
     let plan = json!({ "type": "Reboot", "hosts": ["n-1", "n-3"], "pauseSeconds": 3600, "maxFailures": 1 });
     let id = id_of(&check(&server, "POST /rollouts", plan, 202, json!({})));
@@ -549,7 +549,7 @@ fn a_failed_step_is_repeated_on_the_page_of_its_rollout() {
     assert!(!page.contains("id=\"do-retry-steps\""), "{page}");
     assert_has(&between(&page, "id=\"step-0\"", "</tr>"), &["st idle\">Failed, retried</span>"]);
     assert_has(&between(&page, "id=\"step-2\"", "</tr>"), &[">n-1 (retry)</a>", ">Pending</span>"]);
-    assert_has(&page, &["step repeated, host n-1"]);
+    assert_has(&page, &["step retried, host n-1"]);
     let steps =
         json!([{ "state": "Failed" }, { "state": "Pending" }, { "state": "Pending", "host": "n-1", "repeats": 0 }]);
     check(&server, &format!("GET {path}"), NONE, 200, json!({ "failures": 1, "steps": steps }));
