@@ -467,7 +467,7 @@ fn describe_inaction(
                 (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
                     "cannot be canceled; new instances can replace them"
                 }
-                (_, false) if is_deletion => "cannot be canceled; save their data before",
+                (_, false) if is_deletion => "cannot be canceled; save their data first",
                 (_, false) => "cannot be canceled",
             };
             match due <= context.now {
