@@ -5,7 +5,7 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Lines, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::hosts::{Guest, cloud_command};
@@ -112,28 +112,9 @@ impl QemuGuest {
 
     /// Executes a command on a QMP socket of the tests; None if there is no process.
     pub fn execute(&self, command: &str) -> Option<String> {
-        let (mut stream, lines) = self.connect()?;
+        let (mut stream, lines) = connect_qmp(&self.dir.join(format!("{}.tests", self.guest.name)))?;
         writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
         lines.map_while(Result::ok).find(|line| line.contains("\"id\": 1"))
-    }
-
-    /// A connection on which QEMU has sent its greeting. QEMU overlooks a client that connects while the one before it leaves, so
-    /// a client without a greeting connects again.
-    fn connect(&self) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
-        let socket = self.dir.join(format!("{}.tests", self.guest.name));
-        loop {
-            let stream = UnixStream::connect(&socket).ok()?;
-            stream.set_read_timeout(Some(GREETING_TIMEOUT)).ok()?;
-            let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
-            match lines.next()? {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return None,
-                Ok(_greeting) => {
-                    stream.set_read_timeout(None).ok()?;
-                    return Some((stream, lines));
-                }
-            }
-        }
     }
 
     fn table(&self) -> String {
@@ -144,6 +125,24 @@ impl QemuGuest {
             "[{name}]\nvm_id = \"{uuid}\"\nqmp = \"{dir}/{name}.qmp\"\nstart = {start:?}\naddresses = {addresses:?}\n\
              memory_mib = 128\ndelete_disks = [\"{dir}/{name}.img\"]\n"
         )
+    }
+}
+
+/// A connection to a QMP socket on which QEMU has sent its greeting; None if there is no process. QEMU overlooks a client that
+/// connects while the one before it leaves, so a client without a greeting connects again.
+pub fn connect_qmp(socket: &Path) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
+    loop {
+        let stream = UnixStream::connect(socket).ok()?;
+        stream.set_read_timeout(Some(GREETING_TIMEOUT)).ok()?;
+        let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+        match lines.next()? {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+            Ok(_greeting) => {
+                stream.set_read_timeout(None).ok()?;
+                return Some((stream, lines));
+            }
+        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! A real QEMU without a guest, and a view of its events. It has no CPU, so it starts in a moment on any computer.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use forewarn_test_support::{Need, can_run};
+use forewarn_test_support::{Need, can_run, connect_qmp};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -158,18 +157,15 @@ impl Drop for TestQemu {
 
 /// Follows one process until it ends.
 fn observe(socket: &Path, guest: Guest, seen: &Mutex<Seen>) {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return };
-    let Ok(clone) = stream.try_clone() else { return };
-    for line in BufReader::new(clone).lines() {
+    let Some((mut stream, lines)) = connect_qmp(socket) else { return };
+    if writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}").is_err() {
+        return;
+    }
+    seen.lock().unwrap().processes += 1;
+    for line in lines {
         let Ok(message) = line.map_err(drop).and_then(|line| serde_json::from_str::<Value>(&line).map_err(drop)) else {
             return;
         };
-        if message.get("QMP").is_some() {
-            if writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}").is_err() {
-                return;
-            }
-            seen.lock().unwrap().processes += 1;
-        }
         if let Some(event) = message["event"].as_str() {
             seen.lock().unwrap().events.push(event.to_owned());
             if event == "POWERDOWN" && guest == Guest::ShutsDown {
@@ -181,9 +177,7 @@ fn observe(socket: &Path, guest: Guest, seen: &Mutex<Seen>) {
 
 /// Executes one command on a connection of its own; None if there is no process.
 fn execute(socket: &Path, command: &str) -> Option<Value> {
-    let mut stream = UnixStream::connect(socket).ok()?;
-    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
-    lines.next()?.ok()?;
+    let (mut stream, lines) = connect_qmp(socket)?;
     writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
     lines.map_while(Result::ok).find_map(|line| {
         let reply: Value = serde_json::from_str(&line).ok()?;
