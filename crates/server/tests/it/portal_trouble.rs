@@ -551,7 +551,7 @@ fn a_failed_step_is_retried_on_the_page_of_its_rollout() {
     assert_has(&between(&page, "id=\"step-2\"", "</tr>"), &[">n-1 (retry)</a>", ">Pending</span>"]);
     assert_has(&page, &["step retried, host n-1"]);
     let steps =
-        json!([{ "state": "Failed" }, { "state": "Pending" }, { "state": "Pending", "host": "n-1", "repeats": 0 }]);
+        json!([{ "state": "Failed" }, { "state": "Pending" }, { "state": "Pending", "host": "n-1", "retryOf": 0 }]);
     check(&server, &format!("GET {path}"), NONE, 200, json!({ "failures": 1, "steps": steps }));
 }
 
