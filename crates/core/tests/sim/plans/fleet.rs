@@ -172,8 +172,8 @@ impl PlanRun {
             6..8 => Vec::new(),
             _ => self.rng.pick(&any).into_iter().collect(),
         };
-        let known: Vec<OperationId> = rollout.steps.iter().filter_map(|it| it.operation).collect();
-        let known = self.rng.pick(&known).filter(|_| self.rng.percent(15));
+        let known: Vec<OperationId> = rollout.steps.iter().flat_map(|it| [it.operation, it.retry]).flatten().collect();
+        let known = self.rng.pick(&known).filter(|_| self.rng.percent(40));
         let operation = known.unwrap_or_else(|| self.rng.guid());
         Command::RetrySteps { rollout: rollout.id, operation, steps }
     }
