@@ -12,6 +12,8 @@ use forewarn_core::*;
 
 /// How long ended events and operations are kept.
 const ENDED_RETENTION: Duration = Duration::from_secs(3600);
+/// How long ended rollouts are kept, those of maintenance by update domain included.
+const ROLLOUT_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The minimum notice, divided by the scale.
 pub fn notice(set: &Settings, kind: EventKind) -> Duration {
@@ -53,6 +55,8 @@ pub struct Model {
     pub on: Vec<(ScopeId, Timestamp)>,
     pub events: Vec<Work>,
     pub operations: Vec<ModelOperation>,
+    /// IDs of maintenance by update domain that are forgotten, but not their rollouts, with the times of their ends.
+    pub rollouts: Vec<(OperationId, Timestamp)>,
     /// The events that the region started, in order. If several exclude each other, the order is not specified.
     pub first: Vec<(OperationId, Vec<MachineId>)>,
     made: u64,
@@ -140,6 +144,7 @@ impl Model {
             on: vec![],
             events: vec![],
             operations: vec![],
+            rollouts: vec![],
             first: vec![],
             made: 0,
         }
@@ -199,8 +204,7 @@ impl Model {
         self.now = self.now.max(now);
         let now = self.now;
         self.events.retain(|event| !matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now));
-        self.operations
-            .retain(|asked| !matches!(asked.state, OperationState::Ended { at, .. } if at + ENDED_RETENTION <= now));
+        self.forget_operations();
         for event in self.events.clone() {
             match event.status {
                 Status::Started { at } if at.max(event.moved_at).max(self.resumed) + self.set.driver_timeout <= now => {
@@ -231,6 +235,18 @@ impl Model {
             }
         }
         self.settle();
+    }
+
+    fn forget_operations(&mut self) {
+        let (now, rollouts) = (self.now, &mut self.rollouts);
+        self.operations.retain(|asked| match asked.state {
+            OperationState::Ended { at, .. } if at + ENDED_RETENTION <= now => {
+                rollouts.extend(is_by_domain(&asked.request).then_some((asked.id, at)));
+                false
+            }
+            _ => true,
+        });
+        rollouts.retain(|(_, at)| *at + ROLLOUT_RETENTION > now);
     }
 
     /// Applies every change that follows from the current state, until there is none.
@@ -687,5 +703,14 @@ impl Model {
             }
             (EventKind::Preempt, EvictionPolicy::Delete) | (EventKind::Terminate, _) => drop(self.machines.remove(at)),
         }
+    }
+}
+
+/// Whether a request is carried out by a rollout over update domains.
+pub fn is_by_domain(request: &Request) -> bool {
+    match request {
+        Request::Maintain { target: Target::Group(_), .. } => true,
+        Request::Maintain { target: Target::Machines(machines), .. } => machines.len() > 1,
+        _ => false,
     }
 }

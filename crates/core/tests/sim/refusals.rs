@@ -8,7 +8,7 @@ use std::sync::Arc;
 use forewarn_core::settings::*;
 use forewarn_core::*;
 
-use crate::model::{Model, Work, notice, scaled};
+use crate::model::{Model, Work, is_by_domain, notice, scaled};
 
 impl Model {
     /// Whether the rules must reject the command, after everything due has been handled.
@@ -44,7 +44,12 @@ impl Model {
                 let taken = |id: EventId| self.events.iter().any(|event| event.id == Some(id));
                 match self.operations.iter().find(|asked| asked.id == *operation) {
                     Some(asked) => !is_retry(&asked.request, request),
-                    None => event.is_some_and(taken) || self.refuses_request(request),
+                    None => {
+                        let has_rollout = self.rollouts.iter().any(|(id, _)| id == operation);
+                        event.is_some_and(taken)
+                            || self.refuses_request(request)
+                            || has_rollout && is_by_domain(request)
+                    }
                 }
             }
             Command::Cancel { operation, .. } => self.refuses_cancel(*operation),
