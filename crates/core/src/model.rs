@@ -368,6 +368,11 @@ impl Host {
     pub fn is_unreachable(&self) -> bool {
         matches!(self.contact, Contact::Lost { .. })
     }
+
+    /// Whether events wait for the host: it is unreachable, and may be running.
+    pub fn holds_up_events(&self) -> bool {
+        self.is_unreachable() && self.state != HostState::Failed
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,12 +65,12 @@ fn planned_times(region: &Region, scheduled: &[&Arc<Event>]) -> Option<WaitFor> 
     Some(wait.with_machines(names(&hidden)))
 }
 
-/// One entry for each unreachable host.
+/// One entry for each unreachable host that was not fenced.
 fn unreachable_hosts(region: &Region, scheduled: &[&Arc<Event>]) -> Vec<WaitFor> {
     let mut machines: BTreeMap<Name, Vec<String>> = BTreeMap::new();
     for resource in scheduled.iter().flat_map(|event| event.resources.iter()) {
         let host = region.machine(resource.machine).and_then(|machine| region.host(machine.host.as_ref()?));
-        if let Some(host) = host.filter(|host| host.is_unreachable()) {
+        if let Some(host) = host.filter(|host| host.holds_up_events()) {
             machines.entry(host.name.clone()).or_default().push(resource.name.to_string());
         }
     }

@@ -29,15 +29,12 @@ impl Step {
             if self.region.timeout_at(started) > self.now {
                 break;
             }
-            match self.region.events.get(&id).and_then(|event| self.unreachable_host(event)) {
-                Some(_) => {
-                    let now = self.now;
-                    self.edit_event(id, |event| event.attended = now);
-                }
-                None => {
-                    self.withdraw_orders(id);
-                    self.end(id, Outcome::TimedOut);
-                }
+            if self.region.events.get(&id).is_some_and(|event| self.is_held_up(event)) {
+                let now = self.now;
+                self.edit_event(id, |event| event.attended = now);
+            } else {
+                self.withdraw_orders(id);
+                self.end(id, Outcome::TimedOut);
             }
         }
     }

@@ -193,14 +193,18 @@ impl Step {
         }
     }
 
-    /// Cancels the drain of a host that has failed. The machines that it had yet to move cannot move any more, so they count as failed
-    /// in its rollout.
+    /// Ends the drain of a host that has failed. The machines that it had yet to move cannot move any more: the drain is canceled, and
+    /// they count as failed in its rollout. Without any, the drain ends with the result of its moves.
     pub fn abort_drain(&mut self, host: &Name) -> Result<(), Rejection> {
         let Some(operation) = self.region.drain_of(host).cloned() else { return Ok(()) };
         let settled = operation.drain.as_ref().map_or(&[][..], |drain| &drain.settled);
         let here = self.region.machines_on(host).filter(|machine| machine.placed_on() == Some(host));
         let left = here.map(|machine| machine.id).filter(|id| !settled.contains(id) && !self.is_removed_soon(*id));
         let left: Vec<MachineId> = left.collect();
+        if left.is_empty() {
+            self.end_drain(operation.id);
+            return Ok(());
+        }
         self.remember_failed_moves(&operation, &left);
         self.cancel(operation.id, &HOST_FAILURE.into())?;
         Ok(())
@@ -216,7 +220,12 @@ impl Step {
         if is_empty || !failed {
             self.edit_host(&plan.host, |host| host.state = HostState::Drained);
         }
-        self.edit_operation(operation.id, |operation| operation.drain = None);
-        self.unconcluded.insert(operation.id);
+        self.end_drain(operation.id);
+    }
+
+    /// The operation ends with its last event.
+    fn end_drain(&mut self, id: OperationId) {
+        self.edit_operation(id, |operation| operation.drain = None);
+        self.unconcluded.insert(id);
     }
 }

@@ -292,6 +292,7 @@ impl Step {
             self.refresh_visibility(&event);
             if is_placed && matches!(event.status, Status::Started { .. }) {
                 self.edit_event(event.id, |event| event.attended = now);
+                self.take_fenced_results(event.id);
             }
         }
         self.replan = true;

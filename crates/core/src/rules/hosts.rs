@@ -120,6 +120,9 @@ impl Step {
             self.deallocate(machine);
         }
         self.fail_announced_events(name);
+        for machine in machines {
+            self.follow_claim(machine.id);
+        }
         for event in self.live_events_on(name) {
             self.refresh_visibility(&event);
         }
@@ -139,8 +142,11 @@ impl Step {
     }
 
     fn is_on_fenced_hosts(&self, event: &Event) -> bool {
-        let is_fenced = |host: &Arc<Host>| host.state == HostState::Failed;
-        self.machines_of(event).iter().all(|machine| self.host_of_machine(machine.id).is_some_and(is_fenced))
+        self.machines_of(event).iter().all(|machine| self.is_on_fenced_host(machine.id))
+    }
+
+    pub fn is_on_fenced_host(&self, machine: MachineId) -> bool {
+        self.host_of_machine(machine).is_some_and(|host| host.state == HostState::Failed)
     }
 
     /// Whether a deletion or eviction has nothing left to do, because its machines are on hosts that are certainly off.
@@ -240,10 +246,10 @@ impl Step {
         host.is_some_and(|host| host.contact != Contact::None && host.state != HostState::Failed)
     }
 
-    /// The first of the event's hosts that is unreachable.
-    pub fn unreachable_host(&self, event: &Event) -> Option<Name> {
-        let hosts = event.resources.iter().filter_map(|resource| self.host_of_machine(resource.machine));
-        hosts.filter(|host| host.is_unreachable()).map(|host| host.name.clone()).next()
+    /// Whether the event waits for one of its hosts. A host that was fenced is certainly off, so nothing waits for it.
+    pub fn is_held_up(&self, event: &Event) -> bool {
+        let mut hosts = event.resources.iter().filter_map(|resource| self.host_of_machine(resource.machine));
+        hosts.any(|host| host.holds_up_events())
     }
 
     pub fn host_of_machine(&self, machine: MachineId) -> Option<&Arc<Host>> {

@@ -231,13 +231,13 @@ impl Step {
             || self.is_outside_windows(event)
     }
 
-    /// Whether a host of the event is unreachable. Deletions and evictions do not wait for it once their notice is
+    /// Whether the event waits for an unreachable host. Deletions and evictions do not wait for it once their notice is
     /// over; only their effect does.
     fn waits_for_host(&self, event: &Event) -> bool {
         match event.kind {
             EventKind::Terminate | EventKind::Preempt if event.due => false,
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => {
-                self.unreachable_host(event).is_some()
+                self.is_held_up(event)
             }
             EventKind::SpotRebalanceRecommendation => false,
         }
@@ -278,6 +278,8 @@ impl Step {
             self.emit_effect(Effect::Begin(event.clone()));
             if is_removal_by_fence {
                 self.complete(&event);
+            } else {
+                self.take_fenced_results(event.id);
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::command::MachineReport;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
+use crate::rules::hosts::HOST_FAILED;
 use crate::step::Step;
 use crate::transition::Answer;
 
@@ -76,10 +77,12 @@ impl Step {
                 return Err(Rejection::UnplannedMove { machine: machine.name.clone(), to: to.clone() });
             }
             self.depart(machine, to);
-            if machine.power != Power::Running {
+            let event = self.region.events.get(&event.id).cloned();
+            let open = event.filter(|event| event.result_of(machine.id).is_none());
+            if let Some(event) = open.filter(|_| machine.power != Power::Running) {
                 // There is nothing to start, and so nothing for the new host to report.
                 self.arrive(machine.id, to);
-                self.set_result(event, machine, MachineResult::Done);
+                self.set_result(&event, machine, MachineResult::Done);
             }
             return Ok(());
         }
@@ -129,6 +132,19 @@ impl Step {
             MachineResult::Done => None,
         });
         self.end(event.id, failed.map_or(Outcome::Completed, Outcome::Failed));
+    }
+
+    /// Gives the machines of a started event that are on fenced hosts their results: such a host gets no orders and reports nothing.
+    pub fn take_fenced_results(&mut self, event: EventId) {
+        let Some(event) = self.region.events.get(&event).cloned() else { return };
+        if !self.region.settings.machine_orders || !matches!(event.status, Status::Started { .. }) {
+            return;
+        }
+        for machine in self.machines_of(&event) {
+            if event.result_of(machine.id).is_none() && self.is_on_fenced_host(machine.id) {
+                self.set_result(&event, &machine, result_by_fence(event.kind));
+            }
+        }
     }
 
     // --- withdrawn orders --------------------------------------------------------------------------
@@ -211,9 +227,14 @@ impl Step {
 
     // --- the host of a machine -----------------------------------------------------------------------
 
-    /// The old host no longer has the machine.
+    /// The old host no longer has the machine. If the new one was fenced meanwhile, the machine is off.
     fn depart(&mut self, machine: &Machine, to: &Name) {
         self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
+        if self.is_on_fenced_host(machine.id) {
+            self.edit_transit(machine.id, |transit| transit.withdrawn = None);
+            self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
+            self.arrive(machine.id, to);
+        }
         self.apply_host_change(machine.id);
         self.unsettle_machine(machine.id);
     }
@@ -246,9 +267,21 @@ impl Step {
             }
             (false, false) => self.edit_transit(id, |transit| transit.claims.retain(|other| other != host)),
         }
+        self.follow_claim(id);
         self.unsettle_machine(id);
         self.replan = true;
         Ok(Answer::Done)
+    }
+
+    /// Places a machine of a fenced host on the only other host that has it. It was started there: hosts claim running machines.
+    pub fn follow_claim(&mut self, id: MachineId) {
+        let Some(machine) = self.region.machines.get(&id).cloned().filter(|_| self.is_on_fenced_host(id)) else {
+            return;
+        };
+        if let [only] = machine.claims() {
+            self.edit_machine(id, |machine| machine.power = Power::Running);
+            self.move_machine(id, only);
+        }
     }
 
     /// Whether the machine may appear on this host before its old host reports the move.
@@ -288,6 +321,16 @@ impl Step {
     pub fn unsettle_machine(&mut self, machine: MachineId) {
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
             self.unsettle(&event);
+        }
+    }
+}
+
+/// A machine on a host that is certainly off is gone if it was to be removed. Nothing else can be done to it.
+fn result_by_fence(kind: EventKind) -> MachineResult {
+    match kind {
+        EventKind::Terminate | EventKind::Preempt => MachineResult::Done,
+        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {
+            MachineResult::Failed(HOST_FAILED.into())
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Hosts with an agent: confirmed copies, lost contact and fencing.
 
-use crate::lang::check;
+use crate::lang::{check, check_with};
+use forewarn_core::Settings;
 
 #[test]
 fn notice_begins_when_the_agent_has_confirmed_the_event() {
@@ -194,6 +195,7 @@ fn a_deletion_that_starts_after_its_host_was_fenced_completes() {
         "
         vm a host=h1 term=5m
         vm b host=h1
+        policy a -down
         confirm h1
         on a
         delete a
@@ -208,6 +210,24 @@ fn a_deletion_that_starts_after_its_host_was_fenced_completes() {
         machines>
         op1> succeeded
         drivers> -
+    ",
+    );
+}
+
+#[test]
+fn a_deletion_completes_when_its_silent_host_is_fenced() {
+    check(
+        "
+        vm a host=h1 term=5m
+        confirm h1
+        on a
+        delete a
+        lose h1
+        a> 2: e1 Terminate Scheduled a 5:00
+        # No machine of its event group runs any more, so the deletion is approved by policy.
+        fence h1
+        machines>
+        op1> succeeded
     ",
     );
 }
@@ -238,6 +258,8 @@ fn the_notice_of_a_fenced_host_does_not_wait_for_its_agent() {
         "
         vm a host=h1 term=5m
         vm b host=h1 term=5m
+        policy a -down
+        policy b -down
         confirm h1
         on a
         on b
@@ -251,6 +273,31 @@ fn the_notice_of_a_fenced_host_does_not_wait_for_its_agent() {
         machines> a b
         wait 1s
         machines>
+    ",
+    );
+}
+
+#[test]
+fn an_event_does_not_wait_for_a_fenced_host() {
+    check_with(
+        Settings { machine_orders: true, ..Settings::default() },
+        "
+        avset s b uds=1 host=h2
+        join s a host=h1
+        confirm h1
+        confirm h2
+        on b
+        maintain group s reboot
+        confirm h1
+        confirm h2
+        lose h1
+        approve b e1
+        e1> scheduled
+        fence h1
+        e1> started
+        orders:h2> perform e1 b
+        report e1 b h2 done
+        e1> failed
     ",
     );
 }
@@ -289,9 +336,6 @@ fn an_event_without_notice_starts_as_soon_as_its_machine_can_see_it() {
         on b
         lose h1
         fail a
-        fence h1
-        activate h1
-        start a
         e1> scheduled
         confirm h1
         e1> started

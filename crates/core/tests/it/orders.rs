@@ -538,3 +538,73 @@ fn fencing_a_claimant_ends_its_claim() {
     ",
     );
 }
+
+#[test]
+fn a_machine_that_runs_elsewhere_leaves_its_fenced_host() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        on a
+        fence h1
+        a? stopped host=h1
+        claim a h2
+        a? running host=h2 claims=
+        restart a
+        approve a e1
+        orders:h2> perform e1 a
+    ",
+    );
+}
+
+#[test]
+fn fencing_the_host_of_a_machine_settles_its_claim() {
+    check(
+        "
+        host h2
+        host h3
+        vm a host=h1
+        vm b host=h1
+        claim a h2
+        claim b h2
+        claim b h3
+        fence h1
+        a? running host=h2 claims=
+        b? stopped host=h1 claims=h2,h3
+        leave b h3
+        b? running host=h2 claims=
+    ",
+    );
+}
+
+#[test]
+fn a_machine_that_arrives_on_a_fenced_host_is_off() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        redeploy a
+        fence h2
+        report e1 a h1 moved=h2
+        a? stopped host=h2
+        e1> failed
+    ",
+    );
+}
+
+#[test]
+fn a_drain_whose_machines_have_all_left_survives_the_fence_of_its_host() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        drain h1
+        report e1 a h1 moved=h2
+        fence h1
+        op1> running
+        report e1 a h2 done
+        op1> succeeded
+        a? running host=h2
+    ",
+    );
+}

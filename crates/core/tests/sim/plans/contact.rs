@@ -25,8 +25,8 @@ pub fn unreachable_waits(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
         let mandatory = matches!(event.kind, EventKind::Terminate | EventKind::Preempt) && event.due;
         let machines = event.resources.iter().filter_map(|resource| step.after.machine(resource.machine));
         let mut hosts = machines.filter_map(|machine| step.before.host(machine.placed_on()?));
-        let lost = hosts
-            .any(|host| host.is_unreachable() && step.after.host(&host.name).is_some_and(|it| it.is_unreachable()));
+        let is_lost = |host: &Host| host.is_unreachable() && host.state != HostState::Failed;
+        let lost = hosts.any(|host| is_lost(host) && step.after.host(&host.name).is_some_and(|it| is_lost(it)));
         ensure(mandatory || !lost, || format!("{} started on an unreachable host", event.id))?;
     }
     Ok(())
@@ -40,7 +40,8 @@ pub fn unreachable_never_times_out(memory: &PlanMemory, step: &Step<'_>) -> Resu
             continue;
         }
         let machines = event.resources.iter().filter_map(|resource| step.before.machine(resource.machine));
-        for host in machines.filter_map(|machine| step.before.host(machine.placed_on()?)) {
+        let hosts = machines.filter_map(|machine| step.before.host(machine.placed_on()?));
+        for host in hosts.filter(|host| host.state != HostState::Failed) {
             ensure(!host.is_unreachable(), || format!("{} timed out on an unreachable host", event.id))?;
             let until = memory.back_at.get(&host.name).map(|at| *at + step.after.settings().driver_timeout);
             ensure(until.is_none_or(|until| until <= step.after.now()), || {
@@ -151,6 +152,55 @@ pub fn fenced_hosts_remove(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
         ensure(!is_ignored || !was_fenced, || format!("{} had no effect on a fenced host", event.id))?;
     }
     Ok(())
+}
+
+/// A fenced host gets no orders and reports nothing, so its machines have their results at once.
+pub fn fenced_machines_have_results(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    if !step.after.settings().machine_orders {
+        return Ok(());
+    }
+    for event in step.after.events().filter(|event| is_started(event)) {
+        let mut open = event.resources.iter().filter(|it| event.progress.iter().all(|done| done.machine != it.machine));
+        let waiting =
+            open.find(|it| host_of(step.after, it.machine).is_some_and(|host| host.state == HostState::Failed));
+        ensure(waiting.is_none(), || format!("{} waits for a report of a fenced host: {waiting:?}", event.id))?;
+    }
+    Ok(())
+}
+
+/// Events over several hosts go on when one of them was fenced.
+pub fn fenced_hosts_delay_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let is_free = |machine: MachineId| {
+        let host = host_of(step.after, machine);
+        let is_waiting = host.is_some_and(|host| host.is_unreachable() && host.state != HostState::Failed);
+        let is_busy = step.after.events_of(machine).any(|event| is_started(event));
+        !is_waiting && !is_busy && step.after.machine(machine).is_some_and(|machine| machine.transit.is_none())
+    };
+    let starts_alone = |event: &Event| {
+        let is_of_rollout = |id: &OperationId| step.after.operation(*id).is_some_and(|it| it.rollout.is_some());
+        let has_impact = matches!(event.kind, EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy);
+        has_impact && event.cohort.is_none() && !event.operations.iter().any(is_of_rollout)
+    };
+    let ready = step.after.events().filter(|event| event.status == Status::Scheduled && event.is_ready());
+    for event in ready.filter(|event| starts_alone(event)) {
+        let is_blocked = !event.resources.iter().all(|it| is_free(it.machine));
+        ensure(is_blocked, || format!("{} is ready, but did not start", event.id))?;
+    }
+    Ok(())
+}
+
+/// A machine that runs on one host while its own host is certainly off is on that host.
+pub fn claims_beat_fences(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for machine in step.after.machines_in_transit().filter(|machine| machine.claims().len() == 1) {
+        let host = host_of(step.after, machine.id);
+        let is_fenced = host.is_some_and(|host| host.state == HostState::Failed);
+        ensure(!is_fenced, || format!("{} stays on a fenced host, but {:?} has it", machine.name, machine.claims()))?;
+    }
+    Ok(())
+}
+
+fn host_of(region: &Region, machine: MachineId) -> Option<&std::sync::Arc<Host>> {
+    region.host(region.machine(machine)?.placed_on()?)
 }
 
 /// Remembers which agents have confirmed which events, and when hosts came back.

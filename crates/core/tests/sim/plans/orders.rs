@@ -122,9 +122,10 @@ impl PlanRun {
     /// The order of a machine ends, and its host reports.
     fn finish(&mut self, machine: MachineId, succeeds: bool) -> Result<(), String> {
         let Some(running) = self.hypervisors.running.get(&machine).cloned() else { return Ok(()) };
-        let can_move = |to: &Name| self.region.host(to).is_some_and(|host| host.state != HostState::Failed);
         let report = match (&running.target, running.kind) {
-            (Some(to), OrderKind::Perform) if succeeds && can_move(to) => MachineReport::Moved { to: to.clone() },
+            (Some(to), OrderKind::Perform) if succeeds && self.region.host(to).is_some() => {
+                MachineReport::Moved { to: to.clone() }
+            }
             (None, _) | (_, OrderKind::Start) if succeeds => {
                 self.rng.one(&[MachineReport::Done, MachineReport::Done, MachineReport::Gone])
             }
@@ -157,12 +158,11 @@ impl PlanRun {
 
     /// A fenced host that comes back knows nothing of the fence.
     fn report_from_fenced_hosts(&mut self) -> Result<(), String> {
-        let is_fenced = |name: &Name| self.region.host(name).is_some_and(|host| host.state == HostState::Failed);
         let started = self.region.wanted_effects().flat_map(|event| {
             let machines = event.resources.iter().filter_map(|it| self.region.machine(it.machine));
             machines.filter_map(move |machine| Some((event.id, machine.id, machine.placed_on()?.clone())))
         });
-        let reports: Vec<_> = started.filter(|(_, _, host)| is_fenced(host)).collect();
+        let reports: Vec<_> = started.filter(|(_, _, host)| is_fenced(&self.region, host)).collect();
         for (event, machine, host) in reports {
             let command = Command::ReportMachine { event, machine, host, report: MachineReport::Done };
             let accepted = self.step(&command)?;
@@ -289,25 +289,33 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
         let arriving = before.transit.as_ref().and_then(|transit| transit.arriving.as_ref());
         let is_stated = match step.command {
             Command::ReportMachine { machine: id, host, report, .. } if *id == machine.id => match report {
-                MachineReport::Moved { to } if before.power != Power::Running => machine.host.as_ref() == Some(to),
+                MachineReport::Moved { to } if before.power != Power::Running || is_fenced(step.before, to) => {
+                    machine.host.as_ref() == Some(to)
+                }
                 _ => {
                     arriving == Some(host) && machine.host.as_ref() == Some(host) || machine.power == Power::Deallocated
                 }
             },
             Command::ChangeMachine { machine: id, .. } | Command::ClaimMachine { machine: id, .. } => *id == machine.id,
-            Command::FenceHost { name } => arriving == Some(name) || machine.power == Power::Deallocated,
+            Command::FenceHost { name } => {
+                let is_claimed = machine.host.as_ref().is_some_and(|host| before.claims() == [host.clone()]);
+                arriving == Some(name) || is_claimed || machine.power == Power::Deallocated
+            }
             Command::ChangePower { machine: id, power: Power::Deallocated, .. } if *id == machine.id => {
                 before.power != Power::Running || machine.power == Power::Deallocated
             }
             _ => {
-                let was_fenced = before.host.as_ref().and_then(|host| step.before.host(host));
-                let was_fenced = was_fenced.is_some_and(|host| host.state == HostState::Failed);
+                let was_fenced = before.host.as_ref().is_some_and(|host| is_fenced(step.before, host));
                 was_fenced && machine.power == Power::Deallocated
             }
         };
         ensure(is_stated, || format!("{} moved from {:?} to {:?}", machine.name, before.host, machine.host))?;
     }
     Ok(())
+}
+
+fn is_fenced(region: &Region, host: &Name) -> bool {
+    region.host(host).is_some_and(|host| host.state == HostState::Failed)
 }
 
 pub fn events_end_by_machine(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
