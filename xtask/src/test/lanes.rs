@@ -14,7 +14,7 @@ use rustix::process::{WaitId, WaitIdOptions};
 use crate::stat::Stat;
 use crate::{EXIT_SKIPPED, sh};
 
-/// Parts of a lane run one after the other, except in the waiting lane.
+/// Parts of a lane run one after the other, except in the waiting lane. It gets one more worker when the CPU lane is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Parts that keep all cores busy.
@@ -124,7 +124,13 @@ pub fn run(parts: &[Part]) -> Result<Vec<PartResult>> {
         let schedule = &schedule;
         for lane in [Lane::Cpu, Lane::Waiting] {
             for _ in 0..lane.width() {
-                scope.spawn(move || schedule.work(lane));
+                scope.spawn(move || {
+                    schedule.work(lane);
+                    // Nothing keeps all cores busy any more.
+                    if lane == Lane::Cpu {
+                        schedule.work(Lane::Waiting);
+                    }
+                });
             }
         }
         scope.spawn(move || schedule.report_progress());
@@ -387,6 +393,18 @@ mod tests {
                 Outcome::Passed,
             ]
         );
+    }
+
+    #[test]
+    fn the_worker_of_the_cpu_lane_helps_when_it_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().display();
+        // Each part ends when all three run.
+        let meet = |name: &str| {
+            part(name, &format!("touch {dir}/{name}; while [ $(ls {dir} | wc -l) -lt 3 ]; do sleep 0.1; done"))
+        };
+        let parts = [meet("test-first"), meet("test-second"), meet("test-third")];
+        assert_eq!(outcomes(&parts), [Outcome::Passed, Outcome::Passed, Outcome::Passed]);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //!
 //! `programs` and `build-tests` build with clippy, so they also fail for a lint. They share what they build.
 //!
-//! A part starts when the parts it depends on are done and its lane is free. Each part is a process of its own with a
-//! log of its own and a deadline.
+//! A part starts when the parts it depends on are done and its lane is free. Two parts of the waiting lane run at a time, and three
+//! once the CPU lane is done. Each part is a process of its own with a log of its own and a deadline.
 
 pub mod compiler;
 mod lanes;
