@@ -1,8 +1,8 @@
 //! The filter of the list of operations.
 
 use forewarn_api_types::{OperationKind, OperationPhase, Word};
-use forewarn_core::{GroupId, MachineId, Name, Operation, Region, Request, RolloutId, ScopeOwner, Target};
-use forewarn_render::{render_operation_kind, render_operation_phase, target_host};
+use forewarn_core::{GroupId, MachineId, Name, Operation, Region, RolloutId, ScopeOwner};
+use forewarn_render::{render_operation_kind, render_operation_phase};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -79,44 +79,18 @@ fn parse_word<W: Word>(name: &'static str, word: &str) -> Result<W, ApiError> {
 }
 
 fn concerns_machine(region: &Region, operation: &Operation, machine: MachineId) -> bool {
-    let requested: &[MachineId] = match &operation.request {
-        Request::Restart { machines }
-        | Request::Redeploy { machines }
-        | Request::PerformMaintenance { machines }
-        | Request::Delete { machines, .. }
-        | Request::Maintain { target: Target::Machines(machines), .. }
-        | Request::Fail { target: Target::Machines(machines), .. } => machines,
-        Request::Evict { machine } | Request::RecommendRebalance { machine } => std::slice::from_ref(machine),
-        Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
-        | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
-        | Request::Drain(_) => &[],
-    };
-    requested.contains(&machine) || machines_of(region, operation).any(|id| id == machine)
+    operation.request.machines().contains(&machine) || machines_of(region, operation).any(|id| id == machine)
 }
 
 fn concerns_group(region: &Region, operation: &Operation, group: GroupId) -> bool {
-    let target = match &operation.request {
-        Request::Delete { group, .. } => *group,
-        Request::Maintain { target: Target::Group(group), .. } | Request::Fail { target: Target::Group(group), .. } => {
-            Some(*group)
-        }
-        Request::Maintain { target: Target::Host(_) | Target::Machines(_), .. }
-        | Request::Fail { target: Target::Host(_) | Target::Machines(_), .. }
-        | Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::RecommendRebalance { .. }
-        | Request::Drain(_) => None,
-    };
     let owner = |scope| region.scope(scope).map(|scope| scope.owner);
     let mut events = operation.parts.iter().filter_map(|part| region.event(part.event));
-    target == Some(group)
+    operation.request.group() == Some(group)
         || events.any(|event| matches!(owner(event.scope), Some(ScopeOwner::Group { group: of, .. }) if of == group))
 }
 
 fn concerns_host(region: &Region, operation: &Operation, host: &Name) -> bool {
-    target_host(&operation.request) == Some(host)
+    operation.request.host() == Some(host)
         || machines_of(region, operation)
             .filter_map(|machine| region.machine(machine))
             .any(|machine| machine.host.as_ref() == Some(host))

@@ -152,7 +152,7 @@ impl Command {
             | Command::ReportMachine { machine, .. }
             | Command::ClaimMachine { machine, .. } => vec![*machine],
             Command::UpgradeInstances { machines, .. } => machines.clone(),
-            Command::Request { request, .. } => request.machines(),
+            Command::Request { request, .. } => request.machines().to_vec(),
             Command::StartRollout(new) => new.targets.machines(),
             Command::Approve { by: Approver::Guest { machine, .. }, .. } => vec![*machine],
             Command::Approve { by: Approver::Management(_) | Approver::Policy, .. }
@@ -184,23 +184,6 @@ impl RolloutTargets {
         match self {
             RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => machines.clone(),
             RolloutTargets::Hosts(_) | RolloutTargets::Groups(_) => Vec::new(),
-        }
-    }
-}
-
-impl Request {
-    fn machines(&self) -> Vec<MachineId> {
-        match self {
-            Request::Restart { machines }
-            | Request::Redeploy { machines }
-            | Request::PerformMaintenance { machines }
-            | Request::Delete { machines, .. }
-            | Request::Maintain { target: Target::Machines(machines), .. }
-            | Request::Fail { target: Target::Machines(machines), .. } => machines.clone(),
-            Request::Evict { machine } | Request::RecommendRebalance { machine } => vec![*machine],
-            Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
-            | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
-            | Request::Drain(_) => Vec::new(),
         }
     }
 }

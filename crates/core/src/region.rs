@@ -332,19 +332,8 @@ impl Region {
     /// Hosts with a failure of their hardware in progress.
     pub fn failing_hosts(&self) -> BTreeSet<&Name> {
         let running = self.operations().filter(|operation| operation.state == OperationState::Running);
-        let failures = running.filter_map(|operation| match &operation.request {
-            Request::Fail { target: Target::Host(host), .. } => Some(host),
-            Request::Fail { target: Target::Machines(_) | Target::Group(_), .. }
-            | Request::Restart { .. }
-            | Request::Redeploy { .. }
-            | Request::PerformMaintenance { .. }
-            | Request::Evict { .. }
-            | Request::RecommendRebalance { .. }
-            | Request::Delete { .. }
-            | Request::Maintain { .. }
-            | Request::Drain(_) => None,
-        });
-        failures.collect()
+        let failures = running.filter(|operation| matches!(operation.request, Request::Fail { .. }));
+        failures.filter_map(|operation| operation.request.host()).collect()
     }
 
     /// The machine's events that have not ended.

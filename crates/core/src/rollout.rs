@@ -210,10 +210,7 @@ impl Rollout {
 
     /// The end of the pause between two steps, if nothing else is in progress.
     pub fn pause_end(&self) -> Option<Timestamp> {
-        match self.waits_for {
-            Some(Wait::Pause { until }) => Some(until),
-            _ => None,
-        }
+        if let Some(Wait::Pause { until }) = self.waits_for { Some(until) } else { None }
     }
 
     pub fn ended_at(&self) -> Option<Timestamp> {

@@ -2,7 +2,7 @@
 
 use forewarn_api_types::{Approval, Event, EventCause, EventId, EventStatus};
 use forewarn_core as core;
-use forewarn_core::{Approver, Name, OperationId, Outcome, Region, Request, Status, Target, Visibility};
+use forewarn_core::{Approver, OperationId, Outcome, Region, Status, Visibility};
 use forewarn_store::{Actor, EventTimeline};
 
 use crate::convert::Convert;
@@ -69,7 +69,7 @@ pub fn render_past_event(past: &EventTimeline, operations: &[OperationId]) -> Ev
 
 /// The host that the operation of an event is about. Otherwise the hosts that its machines are on.
 fn hosts_of(region: &Region, event: &core::Event) -> Vec<String> {
-    let target = event.operations.iter().find_map(|id| target_host(&region.operation(*id)?.request));
+    let target = event.operations.iter().find_map(|id| region.operation(*id)?.request.host());
     if let Some(host) = target {
         return vec![host.to_string()];
     }
@@ -79,23 +79,6 @@ fn hosts_of(region: &Region, event: &core::Event) -> Vec<String> {
     hosts.sort();
     hosts.dedup();
     hosts
-}
-
-pub fn target_host(request: &Request) -> Option<&Name> {
-    match request {
-        Request::Drain(plan) => Some(&plan.host),
-        Request::Maintain { target: Target::Host(host), .. } | Request::Fail { target: Target::Host(host), .. } => {
-            Some(host)
-        }
-        Request::Maintain { target: Target::Machines(_) | Target::Group(_), .. }
-        | Request::Fail { target: Target::Machines(_) | Target::Group(_), .. }
-        | Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::RecommendRebalance { .. }
-        | Request::Delete { .. } => None,
-    }
 }
 
 fn render_approval(approval: &core::Approval) -> Approval {

@@ -14,7 +14,7 @@ mod rollout;
 mod titles;
 
 pub use convert::Convert;
-pub use event::{failure_reason, render_event, render_past_event, target_host};
+pub use event::{failure_reason, render_event, render_past_event};
 pub use group::{render_group, render_scale_set};
 pub use host::render_host;
 pub use machine::render_machine;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{OperationGroup, OperationProgress};
-use forewarn_core::{Operation, OperationEvent, OperationState, Outcome, Region, Request, ScopeId, ScopeOwner, Status};
+use forewarn_core::{Operation, OperationEvent, OperationState, Outcome, Region, ScopeId, ScopeOwner, Status};
 
 use super::event::render_event;
 
@@ -45,21 +45,8 @@ fn unfinished(operation: &Operation) -> impl Iterator<Item = &OperationEvent> {
 }
 
 fn count_machines_left(region: &Region, operation: &Operation) -> Option<u32> {
-    match (&operation.request, &operation.state) {
-        (Request::Drain(plan), OperationState::Running) => u32::try_from(region.machines_on(&plan.host).count()).ok(),
-        (
-            Request::Drain(_)
-            | Request::Restart { .. }
-            | Request::Redeploy { .. }
-            | Request::PerformMaintenance { .. }
-            | Request::Evict { .. }
-            | Request::RecommendRebalance { .. }
-            | Request::Delete { .. }
-            | Request::Maintain { .. }
-            | Request::Fail { .. },
-            _,
-        ) => None,
-    }
+    let plan = operation.request.drain_plan().filter(|_| operation.state == OperationState::Running)?;
+    u32::try_from(region.machines_on(&plan.host).count()).ok()
 }
 
 /// The events that the region still has, by event group.

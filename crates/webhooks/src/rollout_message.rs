@@ -1,7 +1,7 @@
 //! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
 use forewarn_api_types::{EventOutcome, Time};
-use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region, Request};
+use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region};
 use forewarn_render::{Convert, failure_reason, render_rollout};
 use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RequestKind, RolloutFact};
 use forewarn_wire::cloudevent::{self, Notification};
@@ -71,17 +71,7 @@ fn host_changed(region: &Region, row: &HistoryRow, fact: &HostFact) -> Message {
 /// The end of a drain: its host is empty, or the drain failed or was canceled.
 fn drain_ended(region: &Region, row: &HistoryRow, fact: &OperationFact) -> Option<Message> {
     let id = row.operation.filter(|_| fact.request == Some(RequestKind::Drain))?;
-    let host = region.operation(id).and_then(|operation| match &operation.request {
-        Request::Drain(plan) => Some(plan.host.to_string()),
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::RecommendRebalance { .. }
-        | Request::Delete { .. }
-        | Request::Maintain { .. }
-        | Request::Fail { .. } => None,
-    });
+    let host = region.operation(id).and_then(|operation| operation.request.host()).map(|host| json!(&**host));
     let result = match &fact.result {
         OperationResult::Succeeded => "Succeeded",
         OperationResult::Failed(_) => "Failed",
@@ -89,7 +79,7 @@ fn drain_ended(region: &Region, row: &HistoryRow, fact: &OperationFact) -> Optio
     };
     let data = object([
         ("operation", Some(json!(id.to_string()))),
-        ("host", host.map(|host| json!(host))),
+        ("host", host),
         ("requestedBy", Some(json!(fact.requested_by))),
         ("result", Some(json!(result))),
     ]);

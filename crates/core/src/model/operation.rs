@@ -82,6 +82,63 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// The requested machines. Those of a host or group are determined when their turn comes.
+    pub fn machines(&self) -> &[MachineId] {
+        match self {
+            Request::Restart { machines }
+            | Request::Redeploy { machines }
+            | Request::PerformMaintenance { machines }
+            | Request::Delete { machines, .. }
+            | Request::Maintain { target: Target::Machines(machines), .. }
+            | Request::Fail { target: Target::Machines(machines), .. } => machines,
+            Request::Evict { machine } | Request::RecommendRebalance { machine } => std::slice::from_ref(machine),
+            Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
+            | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
+            | Request::Drain(_) => &[],
+        }
+    }
+
+    /// The host that the request is about.
+    pub fn host(&self) -> Option<&Name> {
+        match self {
+            Request::Drain(plan) => Some(&plan.host),
+            Request::Maintain { target: Target::Host(host), .. } | Request::Fail { target: Target::Host(host), .. } => {
+                Some(host)
+            }
+            Request::Maintain { target: Target::Machines(_) | Target::Group(_), .. }
+            | Request::Fail { target: Target::Machines(_) | Target::Group(_), .. }
+            | Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
+            | Request::Delete { .. } => None,
+        }
+    }
+
+    /// The group that the request is about.
+    pub fn group(&self) -> Option<GroupId> {
+        match self {
+            Request::Delete { group, .. } => *group,
+            Request::Maintain { target: Target::Group(group), .. }
+            | Request::Fail { target: Target::Group(group), .. } => Some(*group),
+            Request::Maintain { target: Target::Host(_) | Target::Machines(_), .. }
+            | Request::Fail { target: Target::Host(_) | Target::Machines(_), .. }
+            | Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
+            | Request::Drain(_) => None,
+        }
+    }
+
+    pub fn drain_plan(&self) -> Option<&DrainPlan> {
+        if let Request::Drain(plan) = self { Some(plan) } else { None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Chosen machines. Several of them are treated like a group.
@@ -156,6 +213,11 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// When the next maintenance window opens, if the reason is that none is open.
+    pub(crate) fn opens(&self) -> Option<Timestamp> {
+        if let Wait::Window { opens } = self { Some(*opens) } else { None }
+    }
+
     /// The reason as one word, as the API shows it.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -309,17 +309,7 @@ impl Region {
 impl Operation {
     /// The host of a drain in progress.
     fn draining_host(&self) -> Option<&Name> {
-        match &self.request {
-            Request::Drain(plan) => self.drain.as_ref().map(|_| &plan.host),
-            Request::Restart { .. }
-            | Request::Redeploy { .. }
-            | Request::PerformMaintenance { .. }
-            | Request::Evict { .. }
-            | Request::RecommendRebalance { .. }
-            | Request::Delete { .. }
-            | Request::Maintain { .. }
-            | Request::Fail { .. } => None,
-        }
+        self.drain.as_ref().and(self.request.host())
     }
 }
 

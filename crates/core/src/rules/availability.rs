@@ -115,11 +115,9 @@ impl Region {
         });
         let by_rollouts = rollouts.map(|rollout| (LimitOwner::Rollout(rollout.id), rollout.plan.unavailable_max));
         let drains = self.index.drains.values().filter_map(|id| self.operations.get(id));
-        let by_drains = drains.filter_map(|operation| match &operation.request {
-            Request::Drain(plan) if hosts.contains(&plan.host) => {
-                Some((LimitOwner::Drain(operation.id), plan.unavailable_max))
-            }
-            _ => None,
+        let by_drains = drains.filter_map(|operation| {
+            let plan = operation.request.drain_plan().filter(|plan| hosts.contains(&plan.host))?;
+            Some((LimitOwner::Drain(operation.id), plan.unavailable_max))
         });
         let default = self.default_max(group);
         let limit = |(owner, max): (LimitOwner, Option<u32>)| AvailabilityLimit { max: max.unwrap_or(default), owner };

@@ -315,11 +315,9 @@ impl Step {
 
     /// The host of a host operation or drain.
     fn host_of(&self, event: &Event) -> Option<Name> {
-        event.operations.iter().find_map(|id| match &self.region.operations.get(id)?.request {
-            Request::Maintain { target: Target::Host(host), .. } => Some(host.clone()),
-            Request::Drain(plan) => Some(plan.host.clone()),
-            _ => None,
-        })
+        let requests = event.operations.iter().filter_map(|id| Some(&self.region.operations.get(id)?.request));
+        let mut hosts = requests.filter(|request| !matches!(request, Request::Fail { .. })).filter_map(Request::host);
+        hosts.next().cloned()
     }
 }
 

@@ -306,10 +306,8 @@ impl Step {
         };
         let shared =
             rollout.operation.and_then(|id| self.region.operations.get(&id)).map(|operation| &operation.request);
-        let plan = match shared {
-            Some(Request::Maintain { plan, .. }) => plan.clone(),
-            _ => maintenance_plan(plan, kind),
-        };
+        let plan =
+            if let Some(Request::Maintain { plan, .. }) = shared { plan.clone() } else { maintenance_plan(plan, kind) };
         Ok(Some(Request::Maintain { target, plan }))
     }
 
@@ -376,7 +374,10 @@ impl StepTarget {
                 group == of && domain <= last
             }
             (StepTarget::Machines { domain, .. }, StepTarget::Machines { domain: last, .. }) => domain <= last,
-            _ => false,
+            (
+                StepTarget::Host(_) | StepTarget::Domain { .. } | StepTarget::Machine(_) | StepTarget::Machines { .. },
+                _,
+            ) => false,
         }
     }
 }

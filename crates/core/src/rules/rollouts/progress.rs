@@ -54,10 +54,8 @@ impl Step {
         }
         let drain = operations.iter().find_map(|operation| operation.drain.as_ref()?.waits_for.clone());
         let scheduled = operations.iter().any(|operation| !self.scheduled_events(operation).is_empty());
-        let back = operations.iter().find_map(|operation| match &operation.request {
-            Request::Drain(plan) => Some(Wait::Host(plan.host.clone())),
-            _ => None,
-        });
+        let drained = operations.iter().find_map(|operation| operation.request.drain_plan());
+        let back = drained.map(|plan| Wait::Host(plan.host.clone()));
         let approvals = scheduled.then_some(Wait::Approvals);
         (RolloutState::Waiting, approvals.or(drain).or(back).or(obstacle))
     }
@@ -70,10 +68,7 @@ impl Step {
     fn next_wake(&self, rollout: &Rollout, waits_for: Option<&Wait>, is_active: bool) -> Option<Timestamp> {
         let pause = rollout.paused_until.filter(|until| *until > self.now);
         let pause = pause.filter(|_| rollout.steps.iter().any(|step| step.state == StepState::Pending));
-        let opens = match waits_for {
-            Some(Wait::Window { opens }) => Some(*opens),
-            _ => None,
-        };
+        let opens = waits_for.and_then(Wait::opens);
         let closes = current_or_next(&rollout.plan.windows, self.now).filter(|_| is_active);
         let closes = closes.map(|span: Span| if span.contains(self.now) { span.end } else { span.start });
         let blocked = (0..rollout.steps.len()).filter_map(|number| self.blocked_until(rollout, number)).min();
