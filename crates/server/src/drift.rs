@@ -164,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_was_restarted_elsewhere_leaves_its_fenced_host() {
+        let fenced = apply(&region(), Command::FenceHost { name: "a".into() });
+        assert_eq!(drift(&fenced, "b", false), [], "a copy that does not run is no claim");
+        let [claim] = &drift(&fenced, "b", true)[..] else { panic!() };
+        let moved = apply(&fenced, claim.clone());
+        let machine = moved.machines().next().unwrap();
+        assert_eq!((machine.host.as_deref(), machine.power), (Some("b"), Power::Running));
+    }
+
+    #[test]
     fn a_deallocated_machine_that_is_started_is_claimed_by_the_host_that_has_it() {
         let region = region();
         let machine = region.machines().next().unwrap().id;
