@@ -57,6 +57,9 @@ impl QemuHost {
 /// How long a client of QMP waits for the greeting before it connects again.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often it connects. QEMU overlooks a client that arrives while another one leaves, but not several in a row.
+const CONNECTIONS_MAX: usize = 12;
+
 /// A guest, and its QEMU if it runs. The process ends when the value is dropped.
 pub struct QemuGuest {
     pub guest: Guest,
@@ -131,7 +134,7 @@ impl QemuGuest {
 /// A connection to a QMP socket on which QEMU has sent its greeting; None if there is no process. QEMU overlooks a client that
 /// connects while the one before it leaves, so a client without a greeting connects again.
 pub fn connect_qmp(socket: &Path) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
-    loop {
+    for _ in 0..CONNECTIONS_MAX {
         let stream = UnixStream::connect(socket).ok()?;
         stream.set_read_timeout(Some(GREETING_TIMEOUT)).ok()?;
         let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
@@ -144,6 +147,7 @@ pub fn connect_qmp(socket: &Path) -> Option<(UnixStream, Lines<BufReader<UnixStr
             }
         }
     }
+    panic!("QEMU sent no greeting on {} to {CONNECTIONS_MAX} connections", socket.display());
 }
 
 impl Drop for QemuGuest {
