@@ -19,7 +19,7 @@ use forewarn_wire::arm::maintenance::Window;
 use serde_json::{Value, json};
 
 use super::assignments;
-use super::call::Call;
+use super::call::{Arm, Call};
 use super::maintenance::read_window;
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, is_same_home, not_found};
@@ -47,10 +47,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     if open_updates(&call.arm.snapshot().region, &resource).is_some() {
         return Ok(axum::Json(render(&call, &resource)).into_response());
     }
-    let mut windows = Vec::new();
-    for body in assignments::configurations(&call.arm, resource.owner()).await? {
-        windows.extend(read_window(&body)?.map(to_api));
-    }
+    let windows = find_windows(&call.arm, &resource).await?;
     match &resource {
         Updatable::Set(group) => {
             let groups = vec![full_group_name(group)];
@@ -65,6 +62,18 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
         }
     }
     Ok(axum::Json(render(&call, &resource)).into_response())
+}
+
+/// The windows of a resource. A machine without assignments has those of its set.
+async fn find_windows(arm: &Arm, resource: &Updatable) -> Result<Vec<MaintenanceWindow>, ApiError> {
+    for owner in resource.owners() {
+        let configurations = assignments::configurations(arm, owner).await?;
+        if !configurations.is_empty() {
+            let windows = configurations.iter().filter_map(|body| read_window(body).transpose());
+            return windows.map(|window| window.map(to_api)).collect();
+        }
+    }
+    Ok(Vec::new())
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
@@ -169,10 +178,14 @@ impl Updatable {
         }
     }
 
-    fn owner(&self) -> Owner {
+    /// The resources whose configurations apply, the most specific first.
+    fn owners(&self) -> Vec<Owner> {
         match self {
-            Updatable::Set(group) => Owner::Group(group.id),
-            Updatable::Machine(machine) => Owner::Machine(machine.id),
+            Updatable::Set(group) => vec![Owner::Group(group.id)],
+            Updatable::Machine(machine) => {
+                let set = machine.membership.group().map(Owner::Group);
+                [Owner::Machine(machine.id)].into_iter().chain(set).collect()
+            }
         }
     }
 }

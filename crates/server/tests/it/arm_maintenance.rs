@@ -1,7 +1,7 @@
 //! `Microsoft.Maintenance` in the ARM API: listing and approving scheduled events.
 
 use crate::api_support::{NONE, Server, check};
-use crate::arm_support::{advance, arm, check_status, long, refused, server, set_body};
+use crate::arm_support::{advance, arm, check_status, long, path, refused, server, set_body};
 use serde_json::{Value, json};
 
 const EVENTS: &str = "providers/Microsoft.Maintenance/scheduledevents";
@@ -185,6 +185,36 @@ fn the_updates_of_a_machine_wait_for_its_window() {
     status(&format!("PUT {updates}"), 200, "Pending");
     assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Sun, 01 Mar 2026 21:25:00 GMT");
     refused(&server, "PUT VM/none/providers/Microsoft.Maintenance/applyUpdates/default", NONE, 404, "ResourceNotFound");
+}
+
+#[test]
+fn the_updates_of_a_member_wait_for_the_window_of_its_set_unless_it_has_its_own() {
+    let server = fleet();
+    arm(&server, "PUT AS/av", json!({ "location": "x" }), 200, json!({}));
+    let member = json!({ "location": "x", "properties": { "availabilitySet": { "id": path("AS/av") } } });
+    arm(&server, "PUT VM/member", member, 201, json!({}));
+    server.listen_as("member");
+    let assign = |resource: &str, name: &str, body: Value| {
+        let configuration = arm(&server, &format!("PUT {CONFIGURATIONS}/{name}"), body, 200, json!({}));
+        let body = json!({ "properties": { "maintenanceConfigurationId": configuration["id"] } });
+        let line = format!("PUT {resource}/providers/Microsoft.Maintenance/configurationAssignments/a");
+        arm(&server, &line, body, 201, json!({}));
+    };
+    assign("SET/su", "nights", configuration("Day"));
+    assign("AS/av", "sundays", configuration("Week Sunday"));
+    assign("SET/su/virtualMachines/1", "always", json!({ "location": "x" }));
+    for (resource, machine, start) in [
+        ("SET/su/virtualMachines/0", "su_0", "Sun, 01 Mar 2026 21:00:00 GMT"),
+        ("VM/member", "member", "Sun, 01 Mar 2026 21:00:00 GMT"),
+        ("SET/su/virtualMachines/1", "su_1", "Sun, 01 Mar 2026 12:15:00 GMT"),
+    ] {
+        let updates = format!("PUT {resource}/providers/Microsoft.Maintenance/applyUpdates/default");
+        arm(&server, &updates, NONE, 200, json!({ "properties": { "status": "Pending" } }));
+        let document = server.document(machine);
+        let mut events = document["Events"].as_array().unwrap().iter();
+        let event = events.find(|event| event["Resources"] == json!([machine])).unwrap();
+        assert_eq!(event["NotBefore"], start, "{resource}");
+    }
 }
 
 #[test]
