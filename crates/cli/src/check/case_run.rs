@@ -230,9 +230,13 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Aborts all cases, because a handler without requests cannot be judged.
-    fn abort(&self, monitor: &Monitor, handler: &Handler) -> Failure {
+    fn abort(&self, monitor: &Monitor, handler: &mut Handler) -> Failure {
         if self.context.aborted.swap(true, Ordering::Relaxed) {
             return Failure::Silent;
+        }
+        handler.end();
+        if let Some(error) = handler.start_error() {
+            return Failure::Failed(error);
         }
         let how = match &monitor.observed.exit {
             Some((_, how)) => format!("the handler exited ({how}) before it sent a request"),

@@ -11,7 +11,7 @@ use forewarn_core::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::CheckContext;
-use crate::failure::Failure;
+use crate::failure::{CANNOT_RUN, Failure, NOT_FOUND, NOT_RUN};
 use crate::output;
 use forewarn_judge::Case;
 use forewarn_judge::Elapsed;
@@ -95,6 +95,13 @@ impl Handler {
 
     pub fn last_line(&self) -> Option<String> {
         lock(&self.written).last.clone()
+    }
+
+    /// Why `forewarn run` could not start the handler, after its end.
+    pub fn start_error(&self) -> Option<String> {
+        let code = self.ended?.1.code()?;
+        let line = self.last_line().filter(|_| [NOT_RUN, CANNOT_RUN, NOT_FOUND].map(i32::from).contains(&code))?;
+        line.strip_prefix("forewarn: ").map(str::to_owned)
     }
 }
 

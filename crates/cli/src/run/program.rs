@@ -109,9 +109,16 @@ fn become_program(args: &RunArgs, ready: &CompanionReady) -> Failure {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_secret(name)) {
         command.env_remove(name);
     }
-    let error = command.exec();
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
-    Failure::NotRun(code, format!("cannot run '{}': {error}", program.display()))
+    exec_error(&program.to_string_lossy(), &command.exec())
+}
+
+fn exec_error(program: &str, error: &io::Error) -> Failure {
+    let (code, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (NOT_FOUND, String::new()),
+        io::ErrorKind::PermissionDenied => (CANNOT_RUN, format!("; make it executable with: chmod +x {program}")),
+        _ => (CANNOT_RUN, String::new()),
+    };
+    Failure::NotRun(code, format!("cannot run '{program}': {error}{hint}"))
 }
 
 /// Whether a variable of ours holds a secret. The program is a handler under test, and a guest has none.

@@ -1,5 +1,7 @@
 //! `forewarn check` detects the bugs of handlers; `handlers/handler.py` has several to choose from.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
@@ -73,6 +75,23 @@ fn a_handler_can_compare_its_host_name_with_the_resources() {
         0,
         &["approved its own Reboot", "left another"],
     );
+}
+
+#[test]
+fn the_first_handler_of_the_documentation_passes() {
+    if !can_run(PYTHON) {
+        return;
+    }
+    let page = include_str!("../../../../docs/check.md");
+    let (_, rest) = page.split_once("```python\n").unwrap();
+    let (script, _) = rest.split_once("```").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("handler.py");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    let options = "check --only user-reboot --only someone-else --only server-error --only malformed --";
+    let output = clean_command().args(options.split_whitespace()).arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
 }
 
 #[test]
@@ -231,7 +250,16 @@ fn a_check_that_cannot_work_fails_early() {
         ("check --mark ready=x -- true", 2, "use prepared=REGEX or restored=REGEX"),
         ("check --only idle -- sleep 60", 4, "no request within 10 seconds; "),
         ("check --only idle -- sh -c false", 4, "the handler exited (exit code 1) before it sent a request; "),
-        ("check --only idle -- no-such-program", 4, "the handler exited (exit code 127) before it sent a request; "),
+        (
+            "check --only idle -- /etc/passwd",
+            4,
+            "forewarn: cannot run '/etc/passwd': Permission denied; make it executable",
+        ),
+        (
+            "check --only idle -- no-such-program",
+            4,
+            "forewarn: cannot run 'no-such-program': No such file or directory\n",
+        ),
     ] {
         let output = clean_command().args(line.split_whitespace()).output().unwrap();
         let err = text(&output.stderr);
