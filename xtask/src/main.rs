@@ -16,6 +16,7 @@
 //! cargo xtask deny           checks the dependencies with cargo-deny, which looks for advisories over the network
 //! cargo xtask package        builds Debian packages in target/debian
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
+//! cargo xtask release --verify  builds the last commit again, at other paths, and compares it with target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
 //! cargo xtask bench [NAME…] [--json] [--smoke]  measures performance against a reference
@@ -97,11 +98,12 @@ fn run() -> Result<ExitCode> {
         ["publish", flags @ ..] => release::publish(flags),
         ["release"] => release::run(None),
         ["release", "--out", dir] => release::run(Some(dir)),
+        ["release", "--verify"] => release::verify::run(),
         ["planted"] => sh::program("crates/core/planted/run.sh")
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | upgrade REVISION | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | upgrade REVISION | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR | --verify] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `cargo xtask release [--out DIR]`: the files of a release, in one directory with checksums.
+//! `cargo xtask release [--out DIR | --verify]`: the files of a release, in one directory with checksums.
 //!
 //! | file | content |
 //! |---|---|
@@ -16,6 +16,7 @@ mod archive;
 mod image;
 pub mod path_map;
 pub mod programs;
+pub mod verify;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -41,11 +42,15 @@ const URL_VARIABLE: &str = "RELEASE_URL";
 
 pub fn run(out: Option<&str>) -> Result<()> {
     programs::build()?;
-    let out = out.map_or_else(|| sh::target().join("dist"), PathBuf::from);
+    let out = out.map_or_else(default_out, PathBuf::from);
     assemble(&out, Contents::All)?;
     println!("{}", out.display());
     print!("{}", fs::read_to_string(out.join(SUMS))?);
     Ok(())
+}
+
+fn default_out() -> PathBuf {
+    sh::target().join("dist")
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.

@@ -72,7 +72,8 @@ impl PathMap {
     }
 }
 
-fn cargo_home() -> Result<PathBuf> {
+/// Cargo's home directory, which contains its registries and its configuration.
+pub fn cargo_home() -> Result<PathBuf> {
     match std::env::var_os("CARGO_HOME") {
         Some(dir) => Ok(dir.into()),
         None => Ok(std::env::home_dir().context("no home directory")?.join(".cargo")),
