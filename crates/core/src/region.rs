@@ -344,6 +344,15 @@ impl Region {
             .filter_map(|(_, id)| self.events.get(id))
     }
 
+    /// The Scheduled events that start together with this one, including itself.
+    pub fn cohort<'r>(&'r self, event: &Event) -> impl Iterator<Item = &'r Arc<Event>> + use<'r> {
+        let operation = event.cohort.and_then(|id| self.operations.get(&id));
+        let own = operation.is_none().then_some(event.id);
+        let parts = operation.map_or(&[][..], |operation| &operation.parts);
+        let events = parts.iter().map(|part| part.event).chain(own).filter_map(|id| self.events.get(&id));
+        events.filter(|event| event.status == Status::Scheduled)
+    }
+
     // --- documents -------------------------------------------------------------------------------
 
     /// The events in a scope's document, in order.

@@ -53,11 +53,7 @@ fn missing_approvals(events: &[&Arc<Event>], scheduled: &[&Arc<Event>]) -> Optio
 /// Hidden events: no handler is connected, so only their time starts them. Those of a host start together with the visible
 /// ones, as soon as these are ready.
 fn planned_times(region: &Region, scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
-    let waits_for_others = |event: &Event| {
-        let parts = event.cohort.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
-        let mut others = parts.iter().filter_map(|part| region.event(part.event));
-        others.any(|other| other.status == Status::Scheduled && other.is_shown())
-    };
+    let waits_for_others = |event: &Event| region.cohort(event).any(|other| other.is_shown());
     let is_waiting = |event: &&Arc<Event>| !event.is_shown() && !event.is_ready() && !waits_for_others(event);
     let hidden: Vec<&Arc<Event>> = scheduled.iter().copied().filter(is_waiting).collect();
     let until = hidden.iter().map(|event| end_of_notice(event)).min()?;

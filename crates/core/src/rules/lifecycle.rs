@@ -124,7 +124,7 @@ impl Step {
     pub fn unsettle(&mut self, event: &Event) {
         self.unsettled.insert(event.scope);
         if event.cohort.is_some() {
-            let scopes = self.cohort(event).iter().map(|member| member.scope).collect::<Vec<_>>();
+            let scopes = self.region.cohort(event).map(|member| member.scope).collect::<Vec<_>>();
             self.unsettled.extend(scopes);
         }
     }
@@ -179,7 +179,7 @@ impl Step {
         } else if !event.kind.has_impact() && event.is_ready() {
             self.end(id, Outcome::Completed);
         } else if event.status == Status::Scheduled {
-            let together = self.cohort(&event);
+            let together: Vec<Arc<Event>> = self.region.cohort(&event).cloned().collect();
             if self.may_start(&event, &together, gate) && !together.iter().any(|member| self.is_blocked(member)) {
                 for member in together {
                     self.start(&member);
@@ -199,16 +199,6 @@ impl Step {
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_ready(),
             EventKind::SpotRebalanceRecommendation => false,
         }
-    }
-
-    /// The Scheduled events that start together with this one, including itself.
-    fn cohort(&self, event: &Event) -> Vec<Arc<Event>> {
-        let ids = match event.cohort.and_then(|id| self.region.operations.get(&id)) {
-            Some(operation) => operation.parts.iter().map(|part| part.event).collect(),
-            None => vec![event.id],
-        };
-        let events = ids.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
-        events.filter(|event| event.status == Status::Scheduled).collect()
     }
 
     fn is_planned(&self, operation: OperationId) -> bool {
