@@ -8,8 +8,9 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{Group, GroupKind, MachineId, Name, Operation, Region, Timestamp, UNLIMITED};
+use forewarn_core::{Group, GroupKind, MachineId, Name, Region, Timestamp, UNLIMITED};
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::group_dip::{GroupDip, describe_losses};
 use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::readiness::Readiness;
@@ -17,13 +18,11 @@ use forewarn_widgets::severity::Severity;
 use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
-use super::conflict::{self, GroupDip};
-use super::handler::Handler;
-use super::operation;
 use super::outage::{Outages, SOON};
 use super::page_context::PageContext;
-use super::preview::Preview;
+use super::preview::{ApprovalTrial, Preview};
 use super::timeline::{EventTimeline, Stage};
+use super::unready::Unready;
 
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
@@ -124,7 +123,12 @@ pub enum AttentionReason {
 
 impl AttentionReason {
     /// The most urgent concern about an activity, if there is one.
-    fn of(context: &PageContext, activity: &Activity, dips: &[GroupDip]) -> Option<AttentionReason> {
+    fn of(
+        context: &PageContext,
+        activity: &Activity,
+        dips: &[GroupDip],
+        unready: Option<&Unready>,
+    ) -> Option<AttentionReason> {
         let stage = activity.stage();
         if stage == Stage::Finished {
             return None;
@@ -142,11 +146,10 @@ impl AttentionReason {
         // A group that falls below its floor because of one cause alone was planned that way.
         let below = dips.iter().filter(|dip| dip.is_below() && !dip.others.is_empty());
         if let Some(dip) = below.min_by_key(|dip| dip.reserve()) {
-            return Some(AttentionReason::BelowFloor(conflict::describe_dip(dip)));
+            return Some(AttentionReason::BelowFloor(dip.describe()));
         }
-        let unready = Unready::find(context, activity);
-        if !unready.silent.is_empty() || !unready.polling.is_empty() {
-            return Some(AttentionReason::NotReady(unready));
+        if let Some(unready) = unready.filter(|unready| unready.count() > unready.unnotified.len()) {
+            return Some(AttentionReason::NotReady(unready.clone()));
         }
         let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon);
         let live = scheduled.chain(activity.events_in(Stage::InProgress));
@@ -197,44 +200,6 @@ impl AttentionReason {
     }
 }
 
-/// The names of the machines that are not ready shortly before the start, by the state of their handlers: one that polls may
-/// still prepare, one that is silent needs an operator, and a machine without a handler does not know of the event.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unready {
-    pub polling: Vec<String>,
-    pub silent: Vec<String>,
-    pub unnotified: Vec<String>,
-}
-
-impl Unready {
-    pub fn find(context: &PageContext, activity: &Activity) -> Unready {
-        let mut found = Unready::default();
-        for event in activity.events_in(Stage::Scheduled).filter(|_| activity.is_due(context.now + SOON)) {
-            for (name, machine) in event.names.iter().zip(&event.machines).filter(|_| event.approved.is_none()) {
-                let names = match (event.is_shown, Handler::of(context, *machine).is_polling) {
-                    (false, _) => &mut found.unnotified,
-                    (true, true) => &mut found.polling,
-                    (true, false) => &mut found.silent,
-                };
-                names.push(name.clone());
-            }
-        }
-        [&mut found.polling, &mut found.silent, &mut found.unnotified].into_iter().for_each(|names| names.sort());
-        found
-    }
-
-    pub fn count(&self) -> usize {
-        self.polling.len() + self.silent.len() + self.unnotified.len()
-    }
-
-    /// `web-1, web-2 (silent) and web-4 (no handler)`.
-    pub fn describe(&self) -> String {
-        let silent = self.silent.iter().map(|name| format!("{name} (silent)"));
-        let unnotified = self.unnotified.iter().map(|name| format!("{name} (no handler)"));
-        join_names(self.polling.iter().cloned().chain(silent).chain(unnotified))
-    }
-}
-
 /// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
 fn find_deadline(context: &PageContext, activity: &Activity, concern: &AttentionReason) -> Option<Timestamp> {
     match (concern, activity.stage()) {
@@ -256,10 +221,11 @@ pub fn render_panel(
     activities: &[Activity],
     outages: &Outages,
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+    unready: &BTreeMap<ActivityId, Unready>,
 ) -> Panel {
-    let find = |activity: &Activity| {
-        AttentionReason::of(context, activity, dips.get(&activity.id).map_or(&[][..], Vec::as_slice))
-    };
+    let dips_of = |activity: &Activity| dips.get(&activity.id).map_or(&[][..], Vec::as_slice);
+    let find =
+        |activity: &Activity| AttentionReason::of(context, activity, dips_of(activity), unready.get(&activity.id));
     let mut found: Vec<(&Activity, AttentionReason)> =
         activities.iter().filter_map(|activity| Some((activity, find(activity)?))).collect();
     found.sort_by_cached_key(|(activity, concern)| {
@@ -279,7 +245,7 @@ pub fn render_panel(
     let hosts = hosts.iter().map(|(host, ids)| (Section::ActNow, describe_host(context, host, ids)));
     let describe = |(activity, concern): (_, AttentionReason)| {
         let section = Section::of(&concern, Activity::stage(activity));
-        (section, describe_activity(context, activity, concern, outages))
+        (section, describe_activity(context, activity, concern, outages, dips_of(activity)))
     };
     let others = found.split_off(urgent).into_iter().map(describe);
     let rows = found.into_iter().map(describe).chain(hosts).chain(others);
@@ -359,9 +325,10 @@ fn describe_activity<'a>(
     activity: &'a Activity,
     concern: AttentionReason,
     outages: &Outages,
+    dips: &[GroupDip],
 ) -> AttentionRow<'a> {
     let (buttons, can_cancel) = list_buttons(context, activity, &concern);
-    let inaction = describe_inaction(context, activity, &concern, can_cancel);
+    let inaction = describe_inaction(context, activity, &concern, dips, can_cancel);
     let down = outages.down_by(activity.id);
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
@@ -426,11 +393,7 @@ fn describe_time(activity: &Activity) -> String {
             format!(r#"<b>in progress</b><small>since {}</small>"#, words::time(started))
         }
         (_, Some(due), _) => {
-            format!(
-                r#"<b><span class="count" data-until="{}">scheduled</span></b><small>at {}</small>"#,
-                due.0,
-                words::time(due)
-            )
+            format!("<b>{}</b><small>at {}</small>", words::countdown(due, "scheduled"), words::time(due))
         }
         (_, None, _) => "<b>waiting</b>".to_owned(),
     }
@@ -452,6 +415,7 @@ fn describe_inaction(
     context: &PageContext,
     activity: &Activity,
     concern: &AttentionReason,
+    dips: &[GroupDip],
     can_cancel: bool,
 ) -> Inaction {
     let of = |text: String, detail: &str| Inaction { text, detail: detail.to_owned() };
@@ -467,12 +431,14 @@ fn describe_inaction(
                 (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
                     "cannot be canceled; new instances can replace them"
                 }
-                (_, false) if is_deletion => "cannot be canceled; save their data first",
+                (_, false) if is_deletion => "cannot be canceled; save the data first",
                 (_, false) => "cannot be canceled",
             };
+            let losses = describe_losses(dips);
+            let detail = losses.map_or_else(|| detail.to_owned(), |losses| format!("{losses}; {detail}"));
             match due <= context.now {
-                true => of(format!("{verb} as soon as possible"), detail),
-                false => of(format!("{verb} at {}", words::clock_time(due)), detail),
+                true => of(format!("{verb} as soon as possible"), &detail),
+                false => of(format!("{verb} at {}", words::clock_time(due)), &detail),
             }
         }
         (AttentionReason::OverTime(_), _, _) => match find_report_deadline(context.region(), activity) {
@@ -518,7 +484,8 @@ fn list_buttons(
     match concern {
         // An approved deletion only starts sooner.
         AttentionReason::NotReady(_) if !activity.kind.is_deletion() && context.visitor.may(Action::ApproveEvents) => {
-            approve = Some(("approve", label_approval(context, activity, operation)));
+            let trial = Preview::of(context).try_approval_of(operation);
+            approve = trial.map(|trial| ("approve", label_approval(activity, &trial)));
         }
         AttentionReason::NotReady(_)
         | AttentionReason::NoNotice
@@ -541,10 +508,9 @@ fn list_buttons(
 }
 
 /// Says what an approval does: it usually starts the impact at once, also on machines that were ready before.
-fn label_approval(context: &PageContext, activity: &Activity, operation: &Operation) -> String {
-    let events = operation::find_unapproved(&operation::events_of(context.region(), operation));
-    match Preview::of(context).count_starting(&events) {
-        0 => format!("Approve for {}…", count_of(events.len(), "machine")),
+fn label_approval(activity: &Activity, trial: &ApprovalTrial<'_>) -> String {
+    match trial.count_starting() {
+        0 => format!("Approve for {}…", count_of(trial.count_approved(), "machine")),
         starting => format!("Approve, {} {starting} now…", activity.kind.verb()),
     }
 }

@@ -7,12 +7,12 @@ use forewarn_api_types::{ClusterNode, ClusterReport, EtcdMember, HostAgent, coun
 use forewarn_core::{Contact, Host, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::page_head::Sentence;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 
-use super::operation::Sentence;
 use super::page_context::PageContext;
 
 /// Agents that are listed, unreachable ones first. The page of hosts lists all hosts.
@@ -102,7 +102,7 @@ fn report_this_server(context: &PageContext) -> ClusterReport {
 }
 
 /// One sentence: the leader, the number of servers, and the role of this one.
-fn describe_leader(report: &ClusterReport) -> String {
+fn describe_leader(report: &ClusterReport) -> Sentence {
     let leader = match &report.leader {
         Some(leader) if *leader == report.node => "This server leads".to_owned(),
         Some(leader) => format!("{} leads", words::escape_html(leader)),
@@ -121,7 +121,7 @@ fn describe_leader(report: &ClusterReport) -> String {
         let members = count_of(report.etcd.len(), "etcd member");
         parts.push(format!(r#"<span class="red">{failing} of {members} failing</span>"#));
     }
-    parts.join(r#" <span class="qq">·</span> "#)
+    Sentence::of(parts)
 }
 
 fn list_facts(report: &ClusterReport) -> Facts {
@@ -138,11 +138,10 @@ fn list_facts(report: &ClusterReport) -> Facts {
 }
 
 fn render_servers(report: ClusterReport) -> Vec<Panel> {
-    let text = describe_leader(&report);
     let nodes = report.nodes.iter().map(|node| render_node(&report, node)).collect();
     let etcd = report.etcd.iter().map(render_member).collect();
     vec![
-        Panel::with_content("status", "Status", &Sentence { text }).without_frame(),
+        describe_leader(&report).into_panel(),
         Panel::new("servers", "Servers", nodes)
             .with_table(head(&NODES))
             .or_empty_text("The servers are listed in etcd, which does not answer."),

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    AvailabilityLimit, Event, EventKind, GroupId, LimitOwner, Machine, OperationId, Power, Region, RolloutStep, Status,
-    StepState, Timestamp,
+    AvailabilityLimit, Event, EventKind, EvictionPolicy, LimitOwner, Machine, OperationId, Power, Region, RolloutStep,
+    Status, StepState, Timestamp,
 };
 use forewarn_render::{find_owner, render_owner};
 use forewarn_widgets::callout::Callout;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::group_dip::GroupDip;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::stage::Stage;
 use forewarn_widgets::words;
@@ -23,49 +24,6 @@ use super::outage::SOON;
 
 /// The assumed impact of an event that announces no duration.
 const IMPACT_DEFAULT: Duration = Duration::from_secs(600);
-
-/// The availability of a group while an operation has its impact.
-pub struct GroupDip {
-    pub id: GroupId,
-    pub name: String,
-    /// Machines that run without impact now.
-    pub up: usize,
-    /// Those that still do during the impact, if every other impact ends when it is expected to.
-    pub then: usize,
-    /// Machines that are down now and are expected to be up then.
-    pub returning: usize,
-    pub all: usize,
-    /// The number of machines that must stay up; see `fleet::FleetGroup::floor`.
-    pub floor: usize,
-    /// Other causes that take machines of the group down at the same time.
-    pub others: BTreeSet<ActivityId>,
-}
-
-impl GroupDip {
-    pub fn is_below(&self) -> bool {
-        self.reserve() < 0 && self.takes_machines()
-    }
-
-    /// Whether machines that would be up are down during the impact.
-    pub fn takes_machines(&self) -> bool {
-        self.then < self.up + self.returning
-    }
-
-    /// The machines above the floor; negative below it.
-    pub fn reserve(&self) -> i64 {
-        self.then as i64 - self.floor as i64
-    }
-
-    /// Machines that are up during the impact if none of those that are down now has returned.
-    pub fn then_at_worst(&self) -> usize {
-        self.then.saturating_sub(self.returning)
-    }
-
-    /// Whether the group falls below its floor if machines return late.
-    pub fn could_be_below(&self) -> bool {
-        self.then_at_worst() < self.floor && self.takes_machines()
-    }
-}
 
 /// A sentence that names the rollout that owns the host or group of a machine. HTML.
 pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
@@ -128,7 +86,7 @@ pub fn warn_about(region: &Region, own: ActivityId, events: &[&Arc<Event>], dips
         is_open(step).then_some(ActivityId::Rollout(rollout.id))
     }));
     causes.remove(&own);
-    let names: Vec<String> = below.iter().map(|dip| describe_dip(dip)).collect();
+    let names: Vec<String> = below.iter().map(|dip| dip.describe()).collect();
     let title = match (names.is_empty(), causes.is_empty()) {
         (true, true) => return String::new(),
         (false, _) => join_names(&names),
@@ -154,11 +112,6 @@ pub fn render_panel(warning: &str) -> Panel {
     let html = format!(r#"<div id="conflict-content">{warning}</div>"#);
     let fragment = Fragment { id: "conflict-content".into(), sort: String::new(), html };
     Panel::new("conflict", "Conflicts", if warning.is_empty() { Vec::new() } else { vec![fragment] }).without_frame()
-}
-
-/// `pay-db falls to 3 up, floor 4`.
-pub fn describe_dip(dip: &GroupDip) -> String {
-    format!("{} falls to {} up, floor {}", dip.name, dip.then, dip.floor)
 }
 
 fn name_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> String {
@@ -204,26 +157,35 @@ fn dip_of(
         up: 0,
         then: 0,
         returning: 0,
+        size: 0,
         all: 0,
+        is_shrinking: false,
         floor: 0,
         others: BTreeSet::new(),
     };
     let mut domains = BTreeMap::<u32, usize>::new();
     for machine in region.group_members(group) {
-        *domains.entry(machine.update_domain).or_default() += 1;
         let events: Vec<&Arc<Event>> = region.events_of(machine.id).filter(|event| takes_down(event)).collect();
         let is_running = machine.power == Power::Running;
         let is_up = is_running && !events.iter().any(|event| matches!(event.status, Status::Started { .. }));
         let overlaps = |event: &Arc<Event>| {
             let (from, to) = impact_of(event, now);
-            spans.iter().any(|(begin, end)| from < *end && *begin < to)
+            spans.iter().any(|(begin, end)| from < *end && (*begin < to || deletes(event, machine)))
         };
         let mut is_down_then = !is_running;
+        let mut is_deleted_then = false;
         for event in events.into_iter().filter(|event| overlaps(event)) {
             is_down_then = true;
-            let causes = event.operations.iter().map(|operation| find_cause(region, *operation));
-            dip.others.extend(causes.filter(|cause| *cause != own));
+            let mut causes = event.operations.iter().map(|operation| find_cause(region, *operation));
+            if deletes(event, machine) {
+                is_deleted_then = true;
+                dip.is_shrinking |= causes.any(|cause| cause == own);
+            } else {
+                dip.others.extend(causes.filter(|cause| *cause != own));
+            }
         }
+        dip.size += 1;
+        *domains.entry(machine.update_domain).or_default() += usize::from(!is_deleted_then);
         dip.up += usize::from(is_up);
         dip.then += usize::from(!is_down_then);
         dip.returning += usize::from(!is_up && !is_down_then);
@@ -234,11 +196,20 @@ fn dip_of(
     Some(dip)
 }
 
-/// A freeze lasts seconds and keeps everything, a recommendation changes nothing, and a deletion is intended.
+/// A freeze lasts seconds and keeps everything, and a recommendation changes nothing.
 fn takes_down(event: &Event) -> bool {
     match event.kind {
-        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_live(),
-        EventKind::Freeze | EventKind::Terminate | EventKind::SpotRebalanceRecommendation => false,
+        EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => event.is_live(),
+        EventKind::Freeze | EventKind::SpotRebalanceRecommendation => false,
+    }
+}
+
+/// Whether the machine is gone after the event. That is intended: the group is smaller then, and so is its floor.
+fn deletes(event: &Event, machine: &Machine) -> bool {
+    match event.kind {
+        EventKind::Terminate => true,
+        EventKind::Preempt => machine.eviction == EvictionPolicy::Delete,
+        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => false,
     }
 }
 

@@ -49,9 +49,8 @@ pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, N
 
 fn list_facts(context: &PageContext, event: &Event) -> Facts {
     let region = context.region();
-    let until = format!(r#" <span class="count" data-until="{}"></span>"#, event.not_before.0);
     let status = match &event.status {
-        Status::Scheduled => format!("<b>Scheduled</b>{until}"),
+        Status::Scheduled => format!("<b>Scheduled</b> {}", words::countdown(event.not_before, "")),
         Status::Started { at } => format!("<b>In progress</b> since {}", words::time(*at)),
         Status::Ended { at, outcome } => {
             format!("<b>{}</b> {}", words::escape_html(timeline::describe_outcome(outcome)), words::time(*at))
@@ -142,7 +141,7 @@ fn render_actions(context: &PageContext, event: &Event) -> Panel {
             (None, Some(firm)) => actions.button(operation::cancel_button(&preview, firm, "Cancel")),
             (None, None) => {
                 let consequences = preview.describe_cancellation(event);
-                actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, ButtonStyle::Danger))
+                actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, ButtonStyle::Normal))
             }
         };
     }

@@ -6,20 +6,21 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api_types::count_of;
-use forewarn_core::{Event, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
+use forewarn_core::{Event, EventId, Group, GroupId, GroupKind, Rollout, RolloutTargets, Status, Timestamp};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::page_head::Sentence;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::fleet::{self, FleetGroup};
-use super::operation::Sentence;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
+use super::unready::Unready;
 use super::{activity, conflict, group_machines, group_table, handler, history, plan, policy, scale_set};
 use forewarn_api::{GroupType, delete_action};
 
@@ -56,7 +57,7 @@ pub async fn render(
     let activities = activity::collect_some(context, view.window.begin(), owner, is_of_scope).await;
     let fleet = fleet::of_group(context, group);
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(context, group, &fleet)).without_frame(),
+        describe_state(context, group, &fleet).into_panel(),
         render_actions(context, group, &here).without_frame(),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_machines::render_panel(context, group, query, &here),
@@ -101,7 +102,7 @@ fn render_lead(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Stri
     format!(r#"{crumbs}<p class="head-facts">{}</p>"#, facts.join(" "))
 }
 
-/// The state in one sentence: machines that are up, those that go down next, and how many are left then.
+/// The state in one sentence: machines that are up, those that go down next, how many are left then, and which are not ready.
 fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> Sentence {
     let region = context.region();
     let (up, all, floor) = (fleet.up, fleet.machines, fleet.floor(region));
@@ -116,12 +117,14 @@ fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> S
     let times = find_next_times(context, group);
     let mut more = "";
     for ((due, verb), next) in times.iter().take(TIMES_MAX) {
-        let count_down = format!(r#"<span class="count" data-until="{}">at {}</span>"#, due.0, words::utc(*due));
         let machines = next.machines;
         let verb = if machines == 1 { verb.0 } else { verb.1 };
         let left = describe_left(context, group, next);
-        parts.push(format!("{machines}{more} {verb} {count_down}{left}"));
+        parts.push(format!("{machines}{more} {verb} {}{left}", words::countdown_at(*due)));
         more = " more";
+    }
+    if let Some(next) = times.values().next().filter(|_| fleet.has_handler) {
+        parts.push(Unready::of(context, next.events.values().copied(), |_| true).render());
     }
     if times.is_empty() && all > 0 {
         parts.push(r#"<span class="q">no events scheduled</span>"#.into());
@@ -132,7 +135,7 @@ fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> S
     if group.leaving {
         parts.push(r#"<span class="red">being deleted</span>"#.into());
     }
-    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+    Sentence::of(parts)
 }
 
 /// Where a number of machines is in relation to the floor.
@@ -147,9 +150,10 @@ fn describe_capacity(up: usize, floor: usize) -> String {
 /// The machines of the group that are up while these events have their impact. HTML, or empty if they take no machine down.
 fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) -> String {
     let region = context.region();
-    let cause = next.events.first().and_then(|event| event.operations.first());
+    let events: Vec<&Arc<Event>> = next.events.values().copied().collect();
+    let cause = events.first().and_then(|event| event.operations.first());
     let Some(own) = cause.map(|operation| activity::find_cause(region, *operation)) else { return String::new() };
-    let dips = conflict::find_dips(region, context.now, own, &next.events);
+    let dips = conflict::find_dips(region, context.now, own, &events);
     dips.iter().find(|dip| dip.id == group.id).map_or_else(String::new, |dip| {
         let span = |up: usize| {
             format!(
@@ -172,7 +176,7 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
 #[derive(Default)]
 struct NextOutage<'r> {
     machines: usize,
-    events: Vec<&'r Arc<Event>>,
+    events: BTreeMap<EventId, &'r Arc<Event>>,
 }
 
 /// The next events of the machines of a group, by time and effect.
@@ -188,7 +192,7 @@ fn find_next_times<'c>(
         if let Some((event, verb)) = with_verb.min_by_key(|(event, _)| event.not_before) {
             let next = times.entry((event.not_before, verb)).or_default();
             next.machines += 1;
-            next.events.push(event);
+            next.events.insert(event.id, event);
         }
     }
     times

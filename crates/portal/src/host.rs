@@ -2,14 +2,16 @@
 //! failure, removal.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
-use forewarn_api_types::count_of;
-use forewarn_core::{Contact, EventKind, Host, HostState, Machine, Operation, Request, ScopeId, Target};
+use forewarn_api_types::{Fencing, count_of};
+use forewarn_core::{Contact, Event, EventId, EventKind, Host, HostState, Machine, Resource, ScopeId, Status};
 use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::host_condition::HostCondition;
+use forewarn_widgets::page_head::Sentence;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::state::MachineState;
@@ -17,15 +19,13 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{self, ActivityId};
-use super::fencing::Fencing;
-use super::fleet::next_event;
 use super::maintenance::render_operations;
-use super::operation::Sentence;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
-use super::{history, host_selection, plan};
+use super::unready::Unready;
+use super::{fencing, history, host_selection, plan};
 use forewarn_api::Action;
 use forewarn_render::name_rollout;
 
@@ -59,10 +59,10 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
     let view = LaneView::of(context, query, &here);
     let owner = region.rollout_of_host(&host.name).map(|rollout| rollout.id);
     let activities = activity::collect_some(context, view.window.begin(), owner, is_of_host).await;
-    let operations = region.operations().filter(|operation| targets_host(operation, host));
-    let fencing = Fencing::find(context, host).await;
+    let operations = region.operations().filter(|operation| operation.request.host() == Some(&host.name));
+    let fencing = fencing::find(context, host).await;
     let panels = vec![
-        Panel::with_content("status", "Status", &describe_state(context, host, fencing.as_ref())).without_frame(),
+        describe_state(context, host, fencing.as_ref()).into_panel(),
         render_actions(context, host, &here).without_frame(),
         render_machines(context, host),
         render_operations(context, "Operations", operations).or_empty_text("No recent operations."),
@@ -74,37 +74,25 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
     Ok(PageContent { title: name.to_owned(), lead, panels, aside: Vec::new() })
 }
 
-/// The state in one sentence: of the host, and what happens to its machines now and next.
+/// The state in one sentence: of the host, what happens to its machines now and next, and which of them are not ready.
 fn describe_state(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> Sentence {
     let region = context.region();
-    let machines: Vec<&std::sync::Arc<Machine>> = region.machines_on(&host.name).collect();
+    let machines: Vec<&Arc<Machine>> = region.machines_on(&host.name).collect();
     let condition = HostCondition::of(host, &region.failing_hosts());
+    let down = machines.iter().filter(|machine| MachineState::of(region, machine).is_down()).count();
     let mut parts = vec![
         format!(r#"<span class="{}">{}</span>"#, condition.color(), condition.word()),
-        fencing.map_or_else(String::new, Fencing::render),
+        fencing.map_or_else(String::new, fencing::render),
         count_of(machines.len(), "machine"),
     ];
-    let down = machines.iter().filter(|machine| MachineState::of(region, machine).is_down()).count();
     if down > 0 {
         parts.push(format!(r#"<span class="red">{down} down</span>"#));
     }
-    let next = || machines.iter().filter_map(|machine| next_event(region, machine.id));
-    let first = next().filter_map(|next| Some((next.due?, next))).min_by_key(|(due, _)| *due);
-    parts.push(match first {
-        Some((due, first)) => {
-            let affected = next().filter(|next| *next == first).count();
-            let of_all = format!(" of {affected} of {}", count_of(machines.len(), "machine"));
-            format!(
-                r#"<span class="amber">{}{} <span class="count" data-until="{}">at {}</span></span>"#,
-                words::event_kind(first.kind),
-                if affected < machines.len() { of_all.as_str() } else { "" },
-                due.0,
-                words::utc(due)
-            )
-        }
-        None if down > 0 => String::new(),
-        None => r#"<span class="q">no events scheduled</span>"#.into(),
-    });
+    match describe_next(context, &machines) {
+        Some(next) => parts.extend(next),
+        None if down > 0 => {}
+        None => parts.push(r#"<span class="q">no events scheduled</span>"#.into()),
+    }
     if let Some(rollout) = region.rollout_of_host(&host.name) {
         parts.push(format!(
             r#"part of <a href="{}">{}</a>"#,
@@ -112,21 +100,30 @@ fn describe_state(context: &PageContext, host: &Host, fencing: Option<&Fencing>)
             words::escape_html(name_rollout(region, rollout))
         ));
     }
-    parts.retain(|part| !part.is_empty());
-    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+    Sentence::of(parts)
 }
 
-fn targets_host(operation: &Operation, host: &Host) -> bool {
-    match &operation.request {
-        Request::Maintain { target, .. } | Request::Fail { target, .. } => *target == Target::Host(host.name.clone()),
-        Request::Drain(plan) => plan.host == host.name,
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::RecommendRebalance { .. }
-        | Request::Delete { .. } => false,
-    }
+/// The next event of the machines of a host, and those that are not ready for it. `None` if no event is scheduled.
+fn describe_next(context: &PageContext, machines: &[&Arc<Machine>]) -> Option<[String; 2]> {
+    let region = context.region();
+    let scheduled =
+        |machine: &&Arc<Machine>| region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
+    let first = machines.iter().flat_map(scheduled).min_by_key(|event| event.not_before)?;
+    let is_next = |event: &&Arc<Event>| (event.kind, event.not_before) == (first.kind, first.not_before);
+    let events: BTreeMap<EventId, &Arc<Event>> =
+        machines.iter().flat_map(scheduled).filter(is_next).map(|event| (event.id, event)).collect();
+    let is_here = |resource: &Resource| machines.iter().any(|machine| machine.id == resource.machine);
+    let resources = || events.values().flat_map(|event| event.resources.iter()).filter(|resource| is_here(resource));
+    let of_all = match resources().count() {
+        affected if affected < machines.len() => format!(" of {affected} of {}", count_of(machines.len(), "machine")),
+        _ => String::new(),
+    };
+    let (kind, when) = (words::event_kind(first.kind), words::countdown_at(first.not_before));
+    let readiness = match first.kind.has_impact() {
+        true => Unready::of(context, events.into_values(), is_here).render(),
+        false => String::new(),
+    };
+    Some([format!(r#"<span class="amber">{kind}{of_all} {when}</span>"#), readiness])
 }
 
 fn list_facts(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> Facts {
@@ -139,7 +136,7 @@ fn list_facts(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> 
             (
                 "State",
                 HostCondition::of(host, &region.failing_hosts()).render()
-                    + &fencing.map_or_else(String::new, Fencing::render_note),
+                    + &fencing.map_or_else(String::new, fencing::render_note),
             ),
             ("Pool", words::escape_html(&host.pool)),
             ("Memory", host.memory_mib.map_or_else(|| "not limited".into(), |mib| format!("{mib} MiB"))),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api_types::count_of;
+use forewarn_api_types::{Fencing, count_of};
 use forewarn_core::{Host, Name, Region, RolloutStep, StepState, StepTarget};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
@@ -23,12 +23,11 @@ use forewarn_widgets::{address, html, words};
 use http::StatusCode;
 
 use super::activity::ActivityId;
-use super::fencing::Fencing;
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
 use super::page_context::PageContext;
 use super::visitor::Form;
-use super::{Portal, frame, group_table};
+use super::{Portal, fencing, frame, group_table};
 use forewarn_api::Action;
 use forewarn_render::name_rollout;
 
@@ -139,7 +138,7 @@ pub async fn render(context: &PageContext, query: &PageQuery, name: &str, proble
     let from = query.number("from");
     let shown: Vec<&HostFacts<'_>> = found.iter().skip(from).take(ROWS_MAX).copied().collect();
     let hosts: Vec<Arc<Host>> = shown.iter().map(|facts| facts.host.clone()).collect();
-    let fencings = Fencing::find_all(context, &hosts).await;
+    let fencings = fencing::find_all(context, &hosts).await;
     let rows = shown.iter().enumerate();
     let rows = rows.map(|(number, facts)| render_row(context, facts, fencings.get(&facts.host.name), number)).collect();
     let panel = Panel::new("hosts", "Hosts", rows)
@@ -320,7 +319,7 @@ fn render_row(context: &PageContext, facts: &HostFacts<'_>, fencing: Option<&Fen
         name: &host.name,
         href: address::of_host(&host.name),
         pool: &host.pool,
-        state: facts.condition.render() + &fencing.map_or_else(String::new, Fencing::render_note),
+        state: facts.condition.render() + &fencing.map_or_else(String::new, fencing::render_note),
         machines: facts.machines,
         worst: &facts.worst,
         next: describe_next(context.region(), facts),
@@ -343,10 +342,7 @@ fn describe_next(region: &Region, facts: &HostFacts<'_>) -> String {
     });
     let event = facts.next.map(|(NextEvent { kind, due }, affected)| {
         let class = Severity::of(kind).class();
-        let when = due.map_or_else(
-            || "in progress".into(),
-            |due| format!(r#"<span class="count" data-until="{}"></span>"#, due.0),
-        );
+        let when = due.map_or_else(|| "in progress".into(), |due| words::countdown(due, ""));
         let part = if affected < facts.machines {
             format!(r#" <span class="q">{affected} of {}</span>"#, count_of(facts.machines, "machine"))
         } else {

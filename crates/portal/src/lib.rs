@@ -71,6 +71,7 @@ mod streams;
 mod submit;
 mod test_kit;
 mod timeline;
+mod unready;
 mod visitor;
 mod webhooks;
 

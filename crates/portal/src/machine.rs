@@ -5,6 +5,7 @@ use askama::Template;
 use forewarn_core::{EventKind, GroupKind, Guid, Machine, Membership, Power, Priority, Region, Status};
 use forewarn_store::HistoryRow;
 use forewarn_widgets::facts::Facts;
+use forewarn_widgets::page_head::Sentence;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::state::MachineState;
 use forewarn_widgets::{address, json_text, words};
@@ -13,7 +14,6 @@ use forewarn_wire::version::Version;
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::handler::Handler;
-use super::operation::Sentence;
 use super::page_context::PageContext;
 use super::preview::{MachineAction, Preview};
 use super::{history, machine_host, plan, policy, timeline};
@@ -61,7 +61,7 @@ pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Res
     let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
     let events = timeline::find_events(context, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(context, machine)).without_frame(),
+        describe_state(context, machine).into_panel(),
         render_actions(context, machine, &href).without_frame(),
         timeline::render_panel(context, &events),
         Panel::with_content("document", "Scheduled Events document", &build_document(context, machine, version, &href)),
@@ -102,10 +102,9 @@ fn describe_state(context: &PageContext, machine: &Machine) -> Sentence {
     match scheduled.min_by_key(|event| event.not_before) {
         Some(event) => {
             parts.push(format!(
-                r#"<span class="amber">{} <span class="count" data-until="{}">at {}</span></span>"#,
+                r#"<span class="amber">{} {}</span>"#,
                 describe_next(event.kind),
-                event.not_before.0,
-                words::utc(event.not_before)
+                words::countdown_at(event.not_before)
             ));
             let has_read = handler.last_poll().is_some_and(|at| at >= event.appeared);
             parts.push(match (event.is_shown(), event.approval.is_some(), has_read) {
@@ -121,7 +120,7 @@ fn describe_state(context: &PageContext, machine: &Machine) -> Sentence {
             (false, false) => r#"<span class="amber">no handler, so events come without notice</span>"#.into(),
         }),
     }
-    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+    Sentence::of(parts)
 }
 
 fn describe_next(kind: EventKind) -> &'static str {

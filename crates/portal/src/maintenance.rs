@@ -124,7 +124,7 @@ fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragmen
                 "Cancel",
                 Preview::of(context).describe_operation_cancellation(operation),
                 Action::Cancel,
-                ButtonStyle::Danger,
+                ButtonStyle::Normal,
             );
             button.render(context, (&format!("cancel-{}", operation.id), ""), &operation.id.to_string(), HERE)
         }
@@ -153,9 +153,7 @@ fn list_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
         let live = event.map_or("Finished", |event| words::status(event));
         let word = part.outcome.as_ref().map_or(live, words::outcome_word);
         let count = event.filter(|event| event.status == forewarn_core::Status::Scheduled);
-        let count = count.map_or_else(String::new, |event| {
-            format!(r#" <span class="count" data-until="{}"></span>"#, event.not_before.0)
-        });
+        let count = count.map_or_else(String::new, |event| format!(" {}", words::countdown(event.not_before, "")));
         ProgressRow {
             domain: event.and_then(|event| domain_of(region, event)),
             machines: event.map_or_else(String::new, |event| words::resource_links(region, &event.resources)),

@@ -9,14 +9,16 @@ use forewarn_api::Action;
 use forewarn_api_types::Operation as OperationSummary;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    Event, EventId, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request,
-    ScopeId, ScopeOwner, Status,
+    Event, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId,
+    ScopeOwner, Status,
 };
 use forewarn_render::render_whole_operation;
 use forewarn_store::HistoryQuery;
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::group_dip::{GroupDip, describe_losses};
 use forewarn_widgets::lane::clock_span;
+use forewarn_widgets::page_head::{PageHead, Sentence};
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
@@ -25,7 +27,7 @@ use forewarn_widgets::{address, html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{Activity, ActivityId, find_cause};
-use super::conflict::{self, GroupDip};
+use super::conflict;
 use super::handler::{Handler, describe_poll};
 use super::history;
 use super::page_context::PageContext;
@@ -58,25 +60,6 @@ const GROUP_COLUMNS: [Column; 7] = [
     Column { key: "", label: "Up then", class: "r" },
     Column { key: "", label: "Events", class: "" },
 ];
-
-#[derive(Template)]
-#[template(path = "page_head.html")]
-pub struct PageHead<'a> {
-    /// Address and label of the parent page.
-    pub parent: (&'a str, &'a str),
-    pub here: &'a str,
-    pub kind: &'a str,
-    pub severity: &'a str,
-    /// HTML.
-    pub facts: Vec<String>,
-}
-
-#[derive(Template)]
-#[template(path = "sentence.html")]
-pub struct Sentence {
-    /// HTML.
-    pub text: String,
-}
 
 #[derive(Template)]
 #[template(path = "progress.html")]
@@ -152,13 +135,13 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
         |row| row.operation == Some(id) || row.joined.contains(&id),
     )
     .await;
-    let mut panels = vec![
-        Panel::with_content("status", "Status", &describe_state(context, operation, &summary, &events)).without_frame(),
-        render_actions(context, operation, &events),
-        Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
-    ];
     let cause = find_cause(context.region(), id);
     let dips = conflict::find_dips(context.region(), context.now, cause, &events);
+    let mut panels = vec![
+        describe_state(context, operation, &summary, &events, &dips).into_panel(),
+        render_actions(context, operation),
+        Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
+    ];
     panels.push(conflict::render_panel(&conflict::warn_about(context.region(), cause, &events, &dips)));
     panels.extend(render_missing(context, &events));
     panels.push(render_groups(context, &events, &dips));
@@ -183,17 +166,8 @@ fn render_past(rows: Panel, id: OperationId) -> Result<PageContent, NotFound> {
     Ok(PageContent::new(format!("Operation {id}"), vec![rows]).with_lead(lead))
 }
 
-pub fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<Event>> {
+fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<Event>> {
     operation.parts.iter().filter_map(|part| region.event(part.event)).collect()
-}
-
-/// The events that wait for an approval.
-pub fn find_unapproved(events: &[&Arc<Event>]) -> Vec<EventId> {
-    events.iter().filter(|event| is_unapproved(event)).map(|event| event.id).collect()
-}
-
-pub fn is_unapproved(event: &Event) -> bool {
-    is_scheduled(event) && event.is_shown() && event.approval.is_none()
 }
 
 fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
@@ -237,6 +211,7 @@ fn describe_state(
     operation: &Operation,
     summary: &OperationSummary,
     events: &[&Arc<Event>],
+    dips: &[GroupDip],
 ) -> Sentence {
     let mut parts = Vec::new();
     match &operation.state {
@@ -255,15 +230,12 @@ fn describe_state(
                 parts.push(format!(r#"<span class="red">{} {verb}</span>"#, count_of(down, "machine")));
             }
             if let Some(due) = due {
-                parts.push(format!(
-                    r#"Starts <span class="count" data-until="{}">at {}</span>"#,
-                    due.0,
-                    words::utc(due)
-                ));
+                parts.push(format!("Starts {}", words::countdown_at(due)));
             }
             if down == 0 && due.is_none() {
                 parts.push("In progress".into());
             }
+            parts.extend(describe_losses(dips).map(words::escape_html));
             let progress = summary.progress;
             if progress.scheduled > 0 && progress.approved == progress.scheduled {
                 parts.push(format!("{0} of {0} approvals given", progress.scheduled));
@@ -272,7 +244,7 @@ fn describe_state(
             parts.extend(describe_delay(context, events));
         }
     }
-    Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }
+    Sentence::of(parts)
 }
 
 /// The time by which the events in progress are late.
@@ -287,37 +259,36 @@ fn describe_delay(context: &PageContext, events: &[&Arc<Event>]) -> Option<Strin
     late.max().map(|secs| format!(r#"<span class="red">{} longer than planned</span>"#, clock_span(secs)))
 }
 
-fn render_actions(context: &PageContext, operation: &Arc<Operation>, events: &[&Arc<Event>]) -> Panel {
+fn render_actions(context: &PageContext, operation: &Arc<Operation>) -> Panel {
     let id = operation.id.to_string();
     let preview = Preview::of(context);
     let mut actions = ButtonPanel::new(context, &id, ActivityId::Operation(operation.id).href());
-    let unapproved = find_unapproved(events);
-    if !unapproved.is_empty() {
-        let consequences = preview.describe_approvals(&unapproved);
-        let label = match preview.count_starting(&unapproved) {
-            0 => "Approve".to_owned(),
-            _ => "Approve and start now".to_owned(),
-        };
-        actions = actions.button(Button::new(
-            "approve-operation",
-            label,
-            consequences,
-            Action::ApproveEvents,
-            ButtonStyle::Primary,
-        ));
-    }
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
     if can_cancel {
         let label = format!("Cancel {}", Activity::of_operation(context.region(), operation).kind.noun());
         actions = actions.button(cancel_button(&preview, operation, label));
     }
+    // After the button that prevents harm, as on the overview.
+    if let Some(trial) = preview.try_approval_of(operation) {
+        let (label, tone) = label_approval(trial.count_starting());
+        actions =
+            actions.button(Button::new("approve-operation", label, trial.describe(), Action::ApproveEvents, tone));
+    }
     actions.into_panel().without_frame()
+}
+
+/// The label and style of an approval that starts the impact on this number of machines at once.
+pub fn label_approval(starting: usize) -> (&'static str, ButtonStyle) {
+    match starting {
+        0 => ("Approve", ButtonStyle::Primary),
+        _ => ("Approve and start now", ButtonStyle::Danger),
+    }
 }
 
 /// A button that cancels an operation, or says why that is not possible.
 pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: impl Into<String>) -> Button {
     let label = label.into();
-    let button = |text| Button::new("cancel-operation", label.as_str(), text, Action::Cancel, ButtonStyle::Danger);
+    let button = |text| Button::new("cancel-operation", label.as_str(), text, Action::Cancel, ButtonStyle::Normal);
     match preview.find_cancel_obstacle(operation) {
         Some(obstacle) => button(obstacle).blocked(),
         None => button(preview.describe_operation_cancellation(operation)),

@@ -1,6 +1,8 @@
 //! The list of operations and rollouts: those that run, and those that ended within the last hour. Several can be approved or
 //! canceled at once, after a confirmation.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
@@ -20,7 +22,7 @@ use super::activity::{Activity, ActivityId};
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::Preview;
+use super::preview::{ApprovalTrial, Preview, find_unapproved};
 use super::refusal::Refusal;
 use super::timeline::Stage;
 use super::visitor::Form;
@@ -97,7 +99,7 @@ pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
         csrf: &context.visitor.session.csrf,
         back: HERE,
         label: "Actions on selected operations",
-        buttons: vec![("approve", "Approve…", ""), ("cancel", "Cancel…", "danger")],
+        buttons: vec![("cancel", "Cancel…", ""), ("approve", "Approve…", "quiet-danger")],
     };
     let may = context.visitor.may(Action::Cancel);
     let foot = group_table::render_paging(query, HERE, from, ROWS_MAX, found.len());
@@ -145,7 +147,7 @@ fn render_row(context: &PageContext, activity: &Activity, number: usize) -> Frag
         Stage::Scheduled => {
             let due = activity.due().map_or_else(
                 || activity.waits_for.as_ref().map_or_else(String::new, |wait| format!(", {}", render_wait(wait))),
-                |due| format!(r#" <span class="count" data-until="{}"></span>"#, due.0),
+                |due| format!(" {}", words::countdown(due, "")),
             );
             format!(r#"<span class="st wait">Scheduled</span>{due}"#)
         }
@@ -199,37 +201,14 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     // The overview has the same buttons.
     let back = if form.text("back") == "/" { "/" } else { HERE };
     if !form.is_checked("confirmed") {
-        let fields = form.all("id").into_iter().map(|id| ("id", id));
-        let confirmation = Confirmation {
-            title: match (is_approval, &found[..]) {
-                (true, [one]) => format!("Approve: {}?", name_operation(region, one)),
-                (false, [one]) => format!("Cancel: {}?", name_operation(region, one)),
-                (true, many) => format!("Approve {}?", count_of(many.len(), "operation")),
-                (false, many) => format!("Cancel {}?", count_of(many.len(), "operation")),
-            },
-            previews: found
-                .iter()
-                .map(|one| (name_operation(region, one), preview(context, one, is_approval)))
-                .collect(),
-            action: "/portal/operations",
-            fields: [("act", form.text("act"))].into_iter().chain(fields).collect(),
-            label: match (is_approval, found.len()) {
-                (true, _) if starts_now(context, &found) => "Approve and start now".into(),
-                (true, _) => "Approve".into(),
-                (false, 1) => "Cancel operation".into(),
-                (false, _) => "Cancel operations".into(),
-            },
-            tone: if is_approval { ButtonStyle::Normal } else { ButtonStyle::Danger },
-            back,
-            csrf: &context.visitor.session.csrf,
-        };
-        return Ok(frame::render(context, HERE, &confirmation.render(), "").into_response());
+        let page = confirm(context, form, &found, back).render();
+        return Ok(frame::render(context, HERE, &page, "").into_response());
     }
     let actions = context.portal.actions(form.visitor.principal());
     for one in &found {
         let about = |error| Refusal::from(error).about(&name_operation(region, one));
         if is_approval {
-            let events = operation::find_unapproved(&operation::events_of(region, one));
+            let events = find_unapproved(region, one);
             if !events.is_empty() {
                 actions.approve_events(ApprovalScope::Region, events).await.map_err(about)?;
             }
@@ -243,22 +222,40 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     Ok(Redirect::to(back).into_response())
 }
 
-/// Whether the approval of these operations starts an impact at once.
-fn starts_now(context: &PageContext, operations: &[&std::sync::Arc<Operation>]) -> bool {
-    let preview = Preview::of(context);
-    operations.iter().any(|one| {
-        let events = operation::find_unapproved(&operation::events_of(context.region(), one));
-        preview.count_starting(&events) > 0
-    })
-}
-
-fn preview(context: &PageContext, operation: &std::sync::Arc<Operation>, is_approval: bool) -> String {
-    let preview = Preview::of(context);
-    if !is_approval {
-        return preview.describe_operation_cancellation(operation);
-    }
-    match operation::find_unapproved(&operation::events_of(context.region(), operation)) {
-        events if events.is_empty() => "No approvals are missing.".into(),
-        events => preview.describe_approvals(&events),
+/// The confirmation of an approval or cancellation.
+fn confirm<'a>(
+    context: &'a PageContext,
+    form: &'a Form,
+    operations: &[&Arc<Operation>],
+    back: &'a str,
+) -> Confirmation<'a> {
+    let (preview, act) = (Preview::of(context), form.text("act"));
+    let many = count_of(operations.len(), "operation");
+    let (verb, label, tone, previews) = if act == "approve" {
+        let trials: Vec<_> = operations.iter().map(|one| preview.try_approval_of(one)).collect();
+        let starting = trials.iter().flatten().map(ApprovalTrial::count_starting).sum();
+        let describe = |trial: &Option<ApprovalTrial<'_>>| {
+            trial.as_ref().map_or_else(|| "No approvals are missing.".into(), ApprovalTrial::describe)
+        };
+        let (label, tone) = operation::label_approval(starting);
+        ("Approve", label, tone, trials.iter().map(describe).collect::<Vec<String>>())
+    } else {
+        let label = if operations.len() == 1 { "Cancel operation" } else { "Cancel operations" };
+        let previews = operations.iter().map(|one| preview.describe_operation_cancellation(one));
+        ("Cancel", label, ButtonStyle::Normal, previews.collect())
+    };
+    let names: Vec<String> = operations.iter().map(|one| name_operation(context.region(), one)).collect();
+    Confirmation {
+        title: match &names[..] {
+            [name] => format!("{verb}: {name}?"),
+            _ => format!("{verb} {many}?"),
+        },
+        previews: names.into_iter().zip(previews).collect(),
+        action: "/portal/operations",
+        fields: [("act", act)].into_iter().chain(form.all("id").into_iter().map(|id| ("id", id))).collect(),
+        label: label.into(),
+        tone,
+        back,
+        csrf: &context.visitor.session.csrf,
     }
 }

@@ -9,6 +9,7 @@ use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::outage::Outages;
 use super::page_context::PageContext;
+use super::unready::Unready;
 use super::{attention, conflict, group_table, status};
 
 /// Groups on the overview; the others are on their own page.
@@ -27,9 +28,10 @@ pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let groups = fleet::list_groups(context);
     let outages = Outages::of(context.region(), context.now);
     let dips = conflict::find_all_dips(context.region(), context.now, &activities);
+    let unready = Unready::find_all(context, &activities);
     let mut panels = vec![
-        status::render_panel(context, &activities, &groups, &outages, &dips),
-        attention::render_panel(context, &activities, &outages, &dips),
+        status::render_panel(context, &activities, &groups, &outages, &dips, &unready),
+        attention::render_panel(context, &activities, &outages, &dips, &unready),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_table::render_panel(context, &groups, query, "/", GROUPS_MAX),
     ];

@@ -22,6 +22,7 @@ use forewarn_widgets::words::{self, escape_html};
 use super::conflict;
 use super::page_context::PageContext;
 use decisions::find_ended_events;
+pub use decisions::{ApprovalTrial, find_unapproved, is_unapproved};
 use forewarn_api_types::span::format_span;
 pub use order::PlanStep;
 

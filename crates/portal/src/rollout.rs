@@ -14,6 +14,7 @@ use forewarn_core::{
 };
 use forewarn_render::{name_rollout, name_step};
 use forewarn_widgets::facts::Facts;
+use forewarn_widgets::page_head::{PageHead, Sentence};
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{html, waits, words};
@@ -21,7 +22,6 @@ use forewarn_widgets::{html, waits, words};
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{ActivityId, kind_of_rollout};
 use super::fleet::{self, FleetGroup};
-use super::operation::{PageHead, Sentence};
 use super::page_context::PageContext;
 use super::rollout_steps::{events_of_step, find_host_problem, missing_names};
 use super::{conflict, history, rollout_plan, rollout_progress, rollout_steps};
@@ -72,12 +72,7 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
         )],
     };
     let panels = vec![
-        Panel::with_content(
-            "status",
-            "Status",
-            &Sentence { text: describe_state(context, rollout, forecast.as_ref()) },
-        )
-        .without_frame(),
+        describe_state(context, rollout, forecast.as_ref()).into_panel(),
         render_actions(context, rollout),
         conflict::render_panel(&warn_of_conflicts(context, rollout, forecast.as_ref())),
         rollout_progress::render_panel(context, rollout, forecast.as_ref()).await,
@@ -108,7 +103,7 @@ fn warn_of_conflicts(context: &PageContext, rollout: &Rollout, forecast: Option<
     }
 }
 
-fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
+fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> Sentence {
     let region = context.region();
     let failing = region.failing_hosts();
     let names = |wanted: &dyn Fn(&RolloutStep) -> bool| -> Vec<String> {
@@ -161,7 +156,7 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
     if let Some(end) = steps.iter().filter_map(|step| step.ended).max() {
         parts.push(format!("ends {}", words::about(end)));
     }
-    parts.join(r#" <span class="qq">·</span> "#)
+    Sentence::of(parts)
 }
 
 fn render_actions(context: &PageContext, rollout: &Rollout) -> Panel {

@@ -23,9 +23,9 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words;
 
 use super::activity::ActivityId;
-use super::operation::is_unapproved;
 use super::page_context::PageContext;
 use super::plan;
+use super::preview::is_unapproved;
 
 const COLUMNS: [Column; 5] = [
     Column { key: "step", label: "Step", class: "" },
@@ -391,9 +391,7 @@ fn describe_time(step: &RolloutStep, expected: Option<&RolloutStep>, events: &[&
             format!("{}<small>took {took}</small>", words::time(ended))
         }
         (Some(ended), _, None, _) => words::time(ended),
-        (None, Some(due), _, _) => {
-            format!(r#"<span class="count" data-until="{}">{}</span>{end}"#, due.0, words::utc(due))
-        }
+        (None, Some(due), _, _) => words::countdown(due, &words::utc(due)) + &end,
         (None, None, Some(started), _) => format!("since {}{end}", words::time(started)),
         (None, None, None, Some(start)) => format!("{}{end}", words::about(start)),
         (None, None, None, None) => r#"<span class="qq">–</span>"#.into(),

@@ -1,23 +1,22 @@
 //! The status of the overview: how many machines are down because of failures and for planned work, go down soon or are deleted, and
 //! when; below it why, what happens next and which machines are not ready; with side facts.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use forewarn_api_types::count_of;
 use forewarn_core::{GroupId, Region, Timestamp};
+use forewarn_widgets::group_dip::{GroupDip, compare_with_floor, describe_losses};
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{address, words};
 
 use super::activity::{Activity, ActivityId};
-use super::attention::Unready;
-use super::conflict::GroupDip;
 use super::fleet::FleetGroup;
 use super::outage::{CauseCount, Outages, SOON, Upcoming};
 use super::page_context::PageContext;
 use super::timeline::Stage;
+use super::unready::Unready;
 
 /// Entries per list; more cannot be read within seconds.
 const ENTRIES_MAX: usize = 5;
@@ -59,6 +58,7 @@ pub fn render_panel(
     groups: &[FleetGroup],
     outages: &Outages,
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+    unready: &BTreeMap<ActivityId, Unready>,
 ) -> Panel {
     let region = context.region();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
@@ -67,7 +67,7 @@ pub fn render_panel(
         ("Failures", list_failures(outages.list_failed(region))),
         ("Planned work", list_entries(outages.list_planned(region), |_| String::new())),
         ("Next", list_next(context, activities, outages)),
-        ("Not ready", list_unready(context, activities)),
+        ("Not ready", list_unready(activities, unready)),
     ];
     let status = StatusSentence {
         down: outages.down(),
@@ -104,7 +104,10 @@ fn describe_state(
         let capacity = describe_dips(context, activities, dips);
         (soon.first, describe_going_down(context, soon, outages.down()) + &capacity)
     }));
-    later.extend(deleted.as_ref().map(|deleted| (deleted.first, describe_deletion(context, deleted))));
+    later.extend(deleted.as_ref().map(|deleted| {
+        let losses = describe_deletions(context, activities, dips);
+        (deleted.first, describe_deletion(context, deleted) + &losses)
+    }));
     later.sort_by_key(|(at, _)| *at);
     let now = match (outages.down(), &soon) {
         (0, Some(_)) => None,
@@ -136,9 +139,7 @@ fn describe_down(outages: &Outages) -> String {
 /// The group that is farthest below its floor, or nearest to it, once the next machines are down; and how many others fall below
 /// theirs.
 fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
-    let due = activities.iter().filter(|activity| activity.is_due(context.now + SOON));
-    let falling: Vec<&GroupDip> =
-        due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines()).collect();
+    let falling: Vec<&GroupDip> = find_next_dips(context, activities, dips, |activity| !activity.kind.is_deletion());
     let Some(worst) = falling.iter().min_by_key(|dip| (dip.reserve(), dip.then)) else { return String::new() };
     let below: BTreeSet<GroupId> = falling.iter().filter(|dip| dip.is_below()).map(|dip| dip.id).collect();
     let others = match below.len().saturating_sub(1) {
@@ -146,15 +147,7 @@ fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap
         1 => ", and 1 other group will fall below its floor".into(),
         others => format!(", and {others} other groups will fall below theirs"),
     };
-    let GroupDip { then, all, floor, .. } = worst;
-    let range = format!("{} to {then} of {all} up", worst.then_at_worst());
-    let (class, outlook) = match (worst.returning, worst.is_below(), worst.could_be_below()) {
-        (0, true, _) => ("red", format!("will then have {then} of {all} up, {}", compare_with_floor(*then, *floor))),
-        (0, false, _) => ("", format!("will then have {then} of {all} up, {}", compare_with_floor(*then, *floor))),
-        (_, true, _) => ("red", format!("will fall below its floor of {floor}: {range}")),
-        (_, false, true) => ("amber", format!("may fall below its floor of {floor}: {range}")),
-        (_, false, false) => ("", format!("will then have {range}, floor {floor}")),
-    };
+    let (class, outlook) = worst.outlook();
     format!(
         r#"; <a href="{}">{}</a> <span class="{class}">{outlook}</span>{others}"#,
         address::of_group(worst.id),
@@ -162,12 +155,26 @@ fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap
     )
 }
 
-fn compare_with_floor(up: usize, floor: usize) -> String {
-    match up.cmp(&floor) {
-        Ordering::Less => format!("below its floor of {floor}"),
-        Ordering::Equal => format!("at its floor of {floor}"),
-        Ordering::Greater => format!("{} above its floor of {floor}", up - floor),
-    }
+/// The groups that lose machines to the wanted activities within a few minutes.
+fn find_next_dips<'d>(
+    context: &PageContext,
+    activities: &[Activity],
+    dips: &'d BTreeMap<ActivityId, Vec<GroupDip>>,
+    is_wanted: impl Fn(&Activity) -> bool,
+) -> Vec<&'d GroupDip> {
+    let due = activities.iter().filter(|activity| is_wanted(activity) && activity.is_due(context.now + SOON));
+    due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines()).collect()
+}
+
+/// The groups that shrink because of the next deletions. HTML.
+fn describe_deletions(
+    context: &PageContext,
+    activities: &[Activity],
+    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+) -> String {
+    let shrinking = find_next_dips(context, activities, dips, |activity| activity.kind.is_deletion());
+    let losses = describe_losses(shrinking);
+    losses.map_or_else(String::new, |losses| format!("; {}", words::escape_html(losses)))
 }
 
 /// The group that is farthest below its floor, or nearest to it, now.
@@ -214,11 +221,10 @@ fn describe_span(context: &PageContext, upcoming: &Upcoming) -> String {
 fn describe_next(activities: &[Activity]) -> String {
     match find_next(activities) {
         Some((due, activity)) => format!(
-            r#" Next: <a href="{}">{}</a> <span class="count" data-until="{}">at {}</span>."#,
+            r#" Next: <a href="{}">{}</a> {}."#,
             activity.href(),
             words::escape_html(&activity.title),
-            due.0,
-            words::utc(due)
+            words::countdown_at(due)
         ),
         None => " No events are scheduled.".into(),
     }
@@ -270,12 +276,10 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
 }
 
 /// The machines that are not ready for events within a few minutes, by operation.
-fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEntry> {
-    // A recommendation takes no machine down, so that nothing waits for its approval.
-    let activities = activities.iter().filter(|activity| !activity.kind.is_recommendation());
-    let unready = activities.filter_map(|activity| {
-        let unready = Unready::find(context, activity);
-        (unready.count() > 0).then(|| StatusEntry {
+fn list_unready(activities: &[Activity], unready: &BTreeMap<ActivityId, Unready>) -> Vec<StatusEntry> {
+    let entries = activities.iter().filter_map(|activity| {
+        let unready = unready.get(&activity.id)?;
+        Some(StatusEntry {
             at: activity.due().map_or(String::new(), words::clock_time),
             machines: unready.count(),
             note: "",
@@ -283,7 +287,7 @@ fn list_unready(context: &PageContext, activities: &[Activity]) -> Vec<StatusEnt
             href: activity.href(),
         })
     });
-    unready.take(ENTRIES_MAX).collect()
+    entries.take(ENTRIES_MAX).collect()
 }
 
 fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {

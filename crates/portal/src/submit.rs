@@ -20,9 +20,10 @@ use http::StatusCode;
 
 use super::flash::Flash;
 use super::page_context::PageContext;
+use super::preview::find_unapproved;
 use super::refusal::Refusal;
 use super::visitor::Form;
-use super::{Portal, frame, group, host_selection, operation, operations, page, scale_set, selection, test_kit};
+use super::{Portal, frame, group, host_selection, operations, page, scale_set, selection, test_kit};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
@@ -174,7 +175,7 @@ async fn approve_operation(portal: &Portal, actions: &Actions, target: &str) -> 
     let snapshot = portal.engine().snapshot();
     let found = snapshot.region.operation(parse_operation_id(target)?);
     let found = found.ok_or_else(|| Refusal::form("This operation no longer exists."))?;
-    let events = operation::find_unapproved(&operation::events_of(&snapshot.region, found));
+    let events = find_unapproved(&snapshot.region, found);
     if events.is_empty() {
         return Err(Refusal::form("No approvals are missing."));
     }

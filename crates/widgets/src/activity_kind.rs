@@ -65,8 +65,4 @@ impl ActivityKind {
     pub fn is_deletion(self) -> bool {
         self == ActivityKind::Events(EventKind::Terminate)
     }
-
-    pub fn is_recommendation(self) -> bool {
-        self == ActivityKind::Events(EventKind::SpotRebalanceRecommendation)
-    }
 }

@@ -55,6 +55,16 @@ pub fn time_ahead(at: Timestamp, ahead: Duration, mode: RenderMode) -> String {
     format!(r#"<time{iso} data-ahead="{}">{absolute}</time>"#, ahead.as_millis())
 }
 
+/// The time until something happens, which the script keeps current; without it, this text.
+pub fn countdown(until: Timestamp, text: &str) -> String {
+    format!(r#"<span class="count" data-until="{}">{text}</span>"#, until.0)
+}
+
+/// Like `countdown`, with the time as text.
+pub fn countdown_at(until: Timestamp) -> String {
+    countdown(until, &format!("at {}", utc(until)))
+}
+
 /// A time as plain text.
 pub fn utc(at: Timestamp) -> String {
     let iso = Time(at.as_secs() * 1000).to_string();

@@ -14,11 +14,58 @@ use forewarn_widgets::words::{self, escape_html};
 use super::super::conflict;
 use super::{Preview, capacity_of, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
 
+/// All missing approvals of an operation, given at once.
+pub struct ApprovalTrial<'r> {
+    preview: Preview<'r>,
+    events: Vec<EventId>,
+    outcome: Result<Transition, Rejection>,
+}
+
+/// The events of an operation that wait for an approval.
+pub fn find_unapproved(region: &Region, operation: &Operation) -> Vec<EventId> {
+    let events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    events.filter(|event| is_unapproved(event)).map(|event| event.id).collect()
+}
+
+pub fn is_unapproved(event: &Event) -> bool {
+    event.status == Status::Scheduled && event.is_shown() && event.approval.is_none()
+}
+
+impl ApprovalTrial<'_> {
+    /// The number of machines on which the impact starts at once.
+    pub fn count_starting(&self) -> usize {
+        self.outcome.as_ref().map_or(0, |trial| count_machines(started(trial)))
+    }
+
+    /// The number of machines whose approval was missing.
+    pub fn count_approved(&self) -> usize {
+        let events = self.events.iter().filter_map(|id| self.preview.region.event(*id));
+        count_machines(events.map(|event| &**event))
+    }
+
+    pub fn describe(&self) -> String {
+        match &self.outcome {
+            Ok(trial) => self.preview.describe_approvals(&self.events, trial),
+            Err(rejection) => escape_html(rejection),
+        }
+    }
+}
+
+fn count_machines<'e>(events: impl Iterator<Item = &'e Event>) -> usize {
+    events.map(|event| event.resources.len()).sum()
+}
+
+impl<'r> Preview<'r> {
+    /// `None` if no approval is missing.
+    pub fn try_approval_of(&self, operation: &Operation) -> Option<ApprovalTrial<'r>> {
+        let events = find_unapproved(self.region, operation);
+        (!events.is_empty()).then(|| ApprovalTrial { preview: *self, outcome: self.try_approval(&events), events })
+    }
+}
+
 impl Preview<'_> {
     pub fn describe_approval(&self, event: &Event) -> String {
-        let by = Approver::Management(no_actor());
-        let command = Command::Approve { by, within: ApprovalScope::Region, events: vec![event.id] };
-        let trial = match self.region.apply(&command, self.now) {
+        let trial = match self.try_approval(&[event.id]) {
             Ok(trial) => trial,
             Err(rejection) => return escape_html(rejection),
         };
@@ -40,23 +87,13 @@ impl Preview<'_> {
         }
     }
 
-    /// The number of machines on which the impact starts at once if these events are approved.
-    pub fn count_starting(&self, events: &[EventId]) -> usize {
-        self.try_approval(events).map_or(0, |trial| started(&trial).map(|event| event.resources.len()).sum())
-    }
-
     fn try_approval(&self, events: &[EventId]) -> Result<Transition, Rejection> {
         let by = Approver::Management(no_actor());
         self.region.apply(&Command::Approve { by, within: ApprovalScope::Region, events: events.to_vec() }, self.now)
     }
 
-    /// Approves several events at once.
-    pub fn describe_approvals(&self, events: &[EventId]) -> String {
-        let trial = match self.try_approval(events) {
-            Ok(trial) => trial,
-            Err(rejection) => return escape_html(rejection),
-        };
-        let starting: Vec<&Event> = started(&trial).collect();
+    fn describe_approvals(&self, events: &[EventId], trial: &Transition) -> String {
+        let starting: Vec<&Event> = started(trial).collect();
         let waiting: Vec<String> = events
             .iter()
             .filter_map(|id| trial.region.event(*id))
@@ -104,11 +141,8 @@ impl Preview<'_> {
         let own = find_cause(after, *cause);
         let events: Vec<&Arc<Event>> = starting.iter().filter_map(|event| after.event(event.id)).collect();
         let dips = conflict::find_dips(after, self.now, own, &events);
-        let below: Vec<String> = dips
-            .iter()
-            .filter(|dip| dip.then < dip.floor)
-            .map(|dip| escape_html(conflict::describe_dip(dip)))
-            .collect();
+        let below: Vec<String> =
+            dips.iter().filter(|dip| dip.then < dip.floor).map(|dip| escape_html(dip.describe())).collect();
         (!below.is_empty()).then(|| format!(r#"<span class="red">{}.</span>"#, join_names(&below)))
     }
 
@@ -216,9 +250,7 @@ impl Preview<'_> {
 
 /// The machines whose events hold up a host operation.
 fn missing_approvals(region: &Region, event: &Event) -> Vec<String> {
-    let parts = event.cohort.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
-    let events = parts.iter().filter_map(|part| region.event(part.event));
-    let holding = events.filter(|one| one.status == Status::Scheduled && one.is_shown() && !one.is_ready());
+    let holding = region.cohort(event).filter(|one| one.is_shown() && !one.is_ready());
     holding.flat_map(|event| machine_names(event)).collect()
 }
 

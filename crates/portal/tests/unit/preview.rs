@@ -574,3 +574,24 @@ fn operations_at_the_same_time_take_a_group_below_its_floor() {
     assert_eq!(dips(&format!("{set_up}; restart web_1; restart web_2")), [(4, 1, 3, 2, true)]);
     assert_eq!(dips(&format!("{set_up}; wait 11; restart web_1")), [(4, 3, 3, 0, false)], "the other is later");
 }
+
+#[test]
+fn a_deletion_makes_its_group_smaller() {
+    let dips = |script: &str, machine: &str| {
+        let world = World::after(script);
+        let event = world.event_of(machine);
+        let own = find_cause(&world.region, event.operations[0]);
+        let dips = find_dips(&world.region, world.now, own, &[&event]);
+        dips.iter()
+            .map(|dip| (dip.is_shrinking, dip.size, dip.all, dip.up, dip.then, dip.floor, dip.others.len()))
+            .collect::<Vec<_>>()
+    };
+    let set = "set web 4 notify 5; listen web_0; delete web_3";
+    assert_eq!(dips(set, "web_3"), [(true, 4, 3, 4, 3, 2, 0)]);
+    assert_eq!(dips(&format!("{set}; approve web_3"), "web_3"), [(true, 4, 3, 3, 3, 2, 0)], "in progress");
+    assert_eq!(dips(&format!("{set}; delete web_2"), "web_3"), [(true, 4, 2, 4, 2, 1, 0)], "two at the same time");
+    assert_eq!(dips(&format!("{set}; wait 1; delete web_2"), "web_2"), [(true, 4, 2, 4, 2, 1, 0)], "after the other");
+    // A restart is compared with the smaller group.
+    assert_eq!(dips(&format!("{set}; restart web_0"), "web_0"), [(false, 4, 3, 4, 2, 2, 0)]);
+    assert_eq!(dips("machine vm; listen vm; restart vm", "vm"), [], "a standalone machine has no floor");
+}

@@ -34,6 +34,11 @@ fn attention(page: &str, id: &str) -> String {
     between(page, &format!("<li id=\"attention-{id}\""), "</li>")
 }
 
+/// The sentence at the top of a page.
+fn state_of(browser: &Browser<'_>, path: &str) -> String {
+    between(&browser.page(path), "id=\"status-content\"", "</p>")
+}
+
 fn assert_has(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
@@ -100,6 +105,7 @@ fn a_deletion_is_not_an_outage() {
         &status(&page),
         &[
             "No machines are down. <span class=\"red\">1 machine will be deleted at <time",
+            "</span>; web shrinks from 2 to 1 machine.",
             "<dt>Next</dt>",
             "<dt>Not ready</dt>",
             &link,
@@ -113,13 +119,37 @@ fn a_deletion_is_not_an_outage() {
             "1 machine to delete",
             "<small>web_1</small>",
             "deleted at <time",
-            "cannot be canceled; new instances can replace them",
+            "<small>web shrinks from 2 to 1 machine; cannot be canceled; new instances can replace them</small>",
             ">Scale out web</a>",
         ],
     );
     assert!(!row.contains("value=\"cancel\"") && !row.contains("value=\"approve\""), "{row}");
     assert!(page.contains("<title>Overview"), "{page}");
-    assert_has(&browser.page(&format!("/operations/{}", id_of(&operation))), &["<b>Deletion started</b>"]);
+    let page = browser.page(&format!("/operations/{}", id_of(&operation)));
+    assert_has(&page, &["<b>Deletion started</b>", "2 → 1</span><span class=\"qq\">, floor 0</span>"]);
+    assert_has(
+        &between(&page, "id=\"status-content\"", "</p>"),
+        &["Starts <span", "</span> web shrinks from 2 to 1 machine <span"],
+    );
+    let group = check(&server, "GET /scale-sets/web", NONE, 200, json!({}))["id"].clone();
+    let state = between(&browser.page(&format!("/groups/{group}")), "id=\"status-content\"", "</p>");
+    assert_has(&state, &["1 is deleted <span", ", leaving <span class=\"amber\">1, 1 above the floor</span>"]);
+}
+
+#[test]
+fn a_deletion_of_a_standalone_machine_says_what_can_still_be_done() {
+    let server = Server::start();
+    let lone = json!({ "name": "lone", "terminateNotification": { "notBeforeTimeout": "PT5M" } });
+    check(&server, "POST /machines", lone, 201, json!({}));
+    server.listen_as("lone");
+    let id = id_of(&check(&server, "DELETE /machines/lone", NONE, 202, json!({})));
+    let page = Browser::at_once(&server).page("/");
+    let headline = between(&page, "<p class=\"say\">", "</p>");
+    assert_has(&headline, &["<span class=\"red\">1 machine will be deleted at <time"]);
+    assert!(!headline.contains("shrinks"), "{headline}");
+    let row = attention(&page, &format!("op-{id}"));
+    assert_has(&row, &["1 machine to delete", "<small>cannot be canceled; save the data first</small>"]);
+    assert_has(&row, &[&format!("href=\"/operations/{id}\">Open operation</a>")]);
 }
 
 #[test]
@@ -190,9 +220,29 @@ fn machines_without_a_handler_are_part_of_the_readiness() {
     let lane = between(&overview, &format!("id=\"op-{id}\""), "</svg>");
     assert_has(&lane, &["0/2 ready, 1 without a handler", "class=\"no x-amber\""]);
     assert_has(&browser.page("/operations"), &meter);
+    let names = "db-2 (silent) and lone (no handler)";
+    assert_has(&row, &[&format!("not ready: {names}")]);
+    assert_has(
+        &between(&overview, "<dt>Not ready</dt>", "</div>"),
+        &[&format!(">{names}</a> <small><b>2</b> machines<")],
+    );
+    assert_has(&state_of(&browser, "/hosts/n-2"), &[&format!("<span class=\"amber\">not ready: {names}</span>")]);
     // Events are named after their machines.
     let page = browser.page(&format!("/operations/{id}"));
     assert_has(&page, &[">db-2 <small>Scheduled</small></a>", ">lone <small>Scheduled</small></a>"]);
+}
+
+#[test]
+fn a_machine_without_a_handler_is_listed_before_it_goes_down() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({ "name": "lone", "host": "n-1" }), 201, json!({}));
+    let plan = json!({ "target": { "host": "n-1" }, "type": "Reboot", "at": "2026-03-01T12:20:00Z" });
+    let id = id_of(&check(&server, "POST /maintenance", plan, 202, json!({})));
+    advance(&server, 660);
+    let browser = Browser::at_once(&server);
+    let row = attention(&browser.page("/"), &format!("op-{id}"));
+    assert_has(&row, &["no handler, not notified: lone", "starts at <time", "<small>without notice</small>"]);
+    assert_has(&state_of(&browser, "/hosts/n-1"), &["Reboot <span", "not ready: lone (no handler)"]);
 }
 
 #[test]
@@ -337,14 +387,15 @@ fn pages_of_a_group_a_machine_and_a_host_begin_with_their_state() {
     let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
     let machine = format!("/machines/{}", vm_id(&server, "db-1"));
     let browser = Browser::at_once(&server);
-    let state = |path: &str| between(&browser.page(path), "id=\"status-content\"", "</p>");
+    let state = |path: &str| state_of(&browser, path);
     assert_has(&state(&format!("/groups/{group}")), &["4 of 4 up", "no events scheduled"]);
     assert_has(&state(&machine), &["Running", "handler polls"]);
     advance(&server, 1);
     check(&server, "POST /machines/db-1/restart", NONE, 202, json!({}));
     assert_has(&state(&format!("/groups/{group}")), &["4 of 4 up", "1 goes down <span class=\"count\""]);
     assert_has(&state(&machine), &["Running", "restarts <span", "handler has not read it"]);
-    assert_has(&state("/hosts/n-1"), &["Active", "1 machine", "Reboot <span"]);
+    assert_has(&state("/hosts/n-1"), &["Active", "1 machine", "Reboot <span", "not ready: db-1<"]);
+    assert_has(&state(&format!("/groups/{group}")), &["not ready: db-1<"]);
     server.listen_as("db-1");
     assert_has(&state(&machine), &["handler has read it, not ready"]);
     advance(&server, 900);
@@ -442,6 +493,40 @@ fn the_headline_names_the_group_that_falls_below_its_floor() {
         &headline(&server),
         &[">db</a> <span class=\"red\">will then have 2 of 4 up, below its floor of 3</span>"],
     );
+}
+
+#[test]
+fn a_forecast_counts_machines_that_may_return_late() {
+    let server = hosts();
+    maintain(&server, "n-2", "Reboot");
+    maintain(&server, "n-3", "Reboot");
+    advance(&server, 360);
+    let short = json!({ "target": { "host": "n-1" }, "type": "Reboot", "durationSeconds": 60 });
+    let event = id_of(&check(&server, "POST /maintenance", short, 202, json!({}))["events"][0]);
+    check(&server, &format!("POST /events/{event}/approve"), NONE, 200, json!({}));
+    let headline = between(&Browser::at_once(&server).page("/"), "<p class=\"say\">", "</p>");
+    let verdict = ">db</a> <span class=\"red\">will fall below its floor of 3: 1 to 2 of 4 up</span>";
+    assert_has(&headline, &["1 machine down now for planned work", "2 more will go down at", verdict]);
+}
+
+#[test]
+fn an_approval_that_starts_the_impact_is_marked_and_names_groups_below_their_floor() {
+    let server = hosts();
+    let id = maintain(&server, "n-2", "Reboot");
+    let browser = Browser::at_once(&server);
+    let page = browser.page(&format!("/operations/{id}"));
+    assert_order(
+        &page,
+        &["id=\"do-cancel-operation\" class=\"action\"", "id=\"do-approve-operation\" class=\"action danger\""],
+    );
+    assert!(!page.contains("falls to"), "{page}");
+    check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
+    let approve = [("act", "approve"), ("id", id.as_str()), ("back", "/")];
+    let confirmation = browser.post("/portal/operations", &approve).text();
+    let below = "<span class=\"red\">db falls to 2 up, floor 3.</span>";
+    let button = "<button class=\"danger\">Approve and start now</button>";
+    assert_has(&confirmation, &["Approve: Reboot of host n-2?", "Not ready: db-2.", below, button]);
+    assert_has(&browser.page(&format!("/operations/{id}")), &["Not ready: db-2.", below]);
 }
 
 #[test]

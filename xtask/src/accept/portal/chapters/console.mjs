@@ -36,9 +36,12 @@ async function countsAddUp(page) {
   const { Failures: failed, "Planned work": planned, Next: next, "Not ready": unready } = Object.fromEntries(lists);
   const sum = (entries) => entries.reduce((sum, [, machines]) => sum + machines, 0);
   const deleted = next.filter(([text]) => text.includes("Deletion"));
-  const later = `${sum(deleted)} machines will be deleted at 02:54. ${sum(next) - sum(deleted)} more will go down at 03:00`;
+  const deletion = `${sum(deleted)} machines will be deleted at 02:54; `;
+  const later = `. ${sum(next) - sum(deleted)} more will go down at 03:00; `;
   const down = `${sum(failed) + sum(planned)} machines down now: ${sum(failed)} because of failures, ${sum(planned)} for planned work`;
-  await shows(page, "#status .say", `${down}. ${later}; `);
+  await shows(page, "#status .say", `${down}. ${deletion}`);
+  await shows(page, "#status .say", later);
+  assert.match(await page.textContent("#status .say"), /deleted at 02:54; \S+ shrinks from \d+ to \d+ machines\./);
   assert.match(await page.textContent("#status .say"), /may fall below its floor of \d+: \d+ to \d+ of \d+ up/);
   await shows(page, "#status .by", "Hardware failure on host r02-n06");
   assert.ok(sum(unready) > 0 && sum(unready) <= sum(next), JSON.stringify(lists));

@@ -63,7 +63,7 @@ export async function aPlanUsesTheReadersTimeZoneAndIsFollowedUntilCanceled() {
   await page.locator("#operations summary").click();
   await shows(page, "#operations", "Update domains from 1 on are skipped.");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
-  await page.locator("#operations button.danger").click();
+  await page.locator("#operations form button").click();
   await shows(page, "#operations", "canceled by owner");
   assert.deepEqual(found.filter((text) => !text.includes("422")), []);
   await context.close();
