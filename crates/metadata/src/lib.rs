@@ -41,6 +41,7 @@ use forewarn_access::{Tls, TokenIssuer};
 use forewarn_core::Guid;
 use forewarn_wire::document::NameStyle;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -83,10 +84,21 @@ pub struct EndpointState {
     pub serves_preview: bool,
 }
 
+/// The time between two checks of the data's age while a request is held.
+const STALENESS_CHECK: Duration = Duration::from_secs(2);
+
 /// Tells whether the data behind an endpoint is too old to answer guests.
 pub type Staleness = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl EndpointState {
+    /// When the age of the data is checked next while a request is held until this time.
+    pub(crate) fn next_check(&self, until: Instant) -> Instant {
+        match self.staleness.get() {
+            Some(_) => until.min(Instant::now() + STALENESS_CHECK),
+            None => until,
+        }
+    }
+
     pub(crate) fn is_stale(&self) -> bool {
         self.staleness.get().is_some_and(|is_stale| is_stale())
     }

@@ -125,6 +125,14 @@ pub struct AttestedRequest {
 const STALE_RETRY_SECS: u32 = 1;
 
 impl Endpoint {
+    /// Refuses guests while the data is too old for them.
+    pub fn check_staleness(&self) -> Result<(), MetadataError> {
+        match self.state.is_stale() {
+            true => Err(MetadataError::Overloaded { retry_after_secs: STALE_RETRY_SECS }),
+            false => Ok(()),
+        }
+    }
+
     pub fn visit(&self, client: &Client, head: &Head<'_>) -> Visit {
         let mut caller = None;
         let outcome = self.check(client, head, &mut caller);
@@ -211,9 +219,7 @@ impl Endpoint {
         let method = check_method(&target.route, head.method)?;
         check_browser(client, head)?;
         let query = check_head(head, method)?;
-        if self.state.is_stale() {
-            return Err(MetadataError::Overloaded { retry_after_secs: STALE_RETRY_SECS });
-        }
+        self.check_staleness()?;
         let given = query.api_version.as_deref();
         match (&target.route, method) {
             (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, head, &query, caller),

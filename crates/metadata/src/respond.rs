@@ -98,7 +98,7 @@ async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -
             () = endpoint.stop.cancelled() => true,
             () = watch.changed() => false,
             () = activity.input.notified() => false,
-            () = sleep_until(until) => true,
+            () = sleep_until(endpoint.state.next_check(until)) => Instant::now() >= until,
         }
     }
 }
@@ -110,6 +110,7 @@ fn respond_or_wait(
     get: &DocumentRequest,
     is_over: bool,
 ) -> Result<Option<Response>, MetadataError> {
+    endpoint.check_staleness()?;
     let unchanged = match endpoint.try_respond(get)? {
         Ok(response) => return Ok(Some(response)),
         Err(unchanged) => unchanged,

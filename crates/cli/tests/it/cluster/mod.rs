@@ -166,6 +166,7 @@ fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
     let follower = cluster.servers.follower();
     schedule(&cluster, follower, "web");
     cluster.servers.check_equal();
+    let held: Vec<_> = (0..3).map(|index| cluster.servers.hold_document(index, "web")).collect();
     for member in [0, 1] {
         cluster.etcd.kill(member);
     }
@@ -177,7 +178,10 @@ fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
         let read = cluster.servers.get(index, "/api/v1/machines/web").expect("reads continue");
         assert_eq!(read["name"], "web");
     }
-    // A copy that may miss the start of an event is not shown to guests.
+    // A copy that may miss the start of an event is not shown to guests, those that are waiting for a change included.
+    for held in held {
+        assert_eq!(held.join().unwrap().map(|answer| answer.status), Some(503));
+    }
     for index in 0..3 {
         poll_until("guests are refused", || {
             cluster.servers.document(index, "web").filter(|answer| answer.status == 503)

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,6 +18,9 @@ use super::network::{End, Network};
 
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Time limit of a request that waits for a change.
+const HELD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process that ends with this value, and with the thread that started it.
 pub struct Process {
@@ -416,6 +420,17 @@ impl Servers {
     /// The document of a machine at one server's metadata endpoint.
     pub fn document(&self, index: usize, machine: &str) -> Option<Answer> {
         document(self.metadata[index], machine)
+    }
+
+    /// Requests the document of a machine and waits for a change, in a thread.
+    pub fn hold_document(&self, index: usize, machine: &str) -> JoinHandle<Option<Answer>> {
+        let shown = self.document(index, machine).expect("a document");
+        let document: Value = serde_json::from_str(&shown.body).unwrap();
+        let headers = format!("If-None-Match: {}", document["DocumentIncarnation"]);
+        let (endpoint, path) = (self.metadata[index], format!("{}&wait=300", document_path(machine)));
+        std::thread::spawn(move || {
+            forewarn_test_support::http::request_with(endpoint, HELD_TIMEOUT, "GET", &path, &headers, "")
+        })
     }
 
     /// Approves an event like a guest does.
