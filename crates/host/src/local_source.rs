@@ -145,6 +145,7 @@ fn token_error(error: UpstreamError) -> TokenError {
         UpstreamError::Refused(LinkRefusal::ResourceUnknown) => TokenError::ResourceUnknown,
         // The machine may have moved to another host, which the next copy will show.
         UpstreamError::Unreachable
+        | UpstreamError::Unexpected(_)
         | UpstreamError::Refused(
             LinkRefusal::UnknownMachine
             | LinkRefusal::OtherHost { .. }
@@ -165,7 +166,7 @@ fn token_error(error: UpstreamError) -> TokenError {
 
 fn source_error(error: UpstreamError) -> SourceError {
     match error {
-        UpstreamError::Unreachable => SourceError::Unreachable,
+        UpstreamError::Unreachable | UpstreamError::Unexpected(_) => SourceError::Unreachable,
         UpstreamError::Refused(LinkRefusal::UnknownEvents { events }) => {
             SourceError::UnknownEvents(events.iter().filter_map(|id| guid::parse(id)).map(Guid).collect())
         }

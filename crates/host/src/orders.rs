@@ -122,6 +122,7 @@ impl OrderBook for ServerOrderBook {
                     }
                     Err(
                         UpstreamError::Unreachable
+                        | UpstreamError::Unexpected(_)
                         | UpstreamError::Refused(
                             LinkRefusal::OtherAgent { .. }
                             | LinkRefusal::Revoked { .. }

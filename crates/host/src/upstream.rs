@@ -29,6 +29,8 @@ pub type Connection = SendRequest<Full<Bytes>>;
 pub enum UpstreamError {
     /// There is no link, or it broke before the answer.
     Unreachable,
+    /// The answer is none of the link's: that of a proxy, or of a server that is overloaded or does not know its caller yet.
+    Unexpected(StatusCode),
     Refused(LinkRefusal),
 }
 
@@ -36,6 +38,7 @@ impl std::fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             UpstreamError::Unreachable => f.write_str("the server did not answer"),
+            UpstreamError::Unexpected(status) => write!(f, "the server answered with status {status}"),
             UpstreamError::Refused(refusal) => refusal.fmt(f),
         }
     }
@@ -92,8 +95,7 @@ pub async fn post<A: DeserializeOwned>(
 
 /// The error in an answer.
 pub fn refusal(status: StatusCode, body: &[u8]) -> UpstreamError {
-    let unreadable = || LinkRefusal::Invalid { message: format!("the server answered with status {status}") };
-    UpstreamError::Refused(serde_json::from_slice(body).unwrap_or_else(|_| unreadable()))
+    serde_json::from_slice(body).map_or(UpstreamError::Unexpected(status), UpstreamError::Refused)
 }
 
 pub async fn read(body: Incoming) -> Result<Bytes, UpstreamError> {
@@ -104,4 +106,21 @@ pub async fn read(body: Incoming) -> Result<Bytes, UpstreamError> {
 /// The URL of a path. HTTP/2 wants an authority; the server does not read it.
 pub fn url(path: &str) -> String {
     format!("https://{LINK_NAME}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report that was answered like this is sent again: it may not have arrived.
+    #[test]
+    fn an_answer_of_something_else_is_no_refusal() {
+        for body in ["", "upstream connect error", r#"{"error":{"code":"TooManyConnections"}}"#] {
+            let error = refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes());
+            assert!(matches!(error, UpstreamError::Unexpected(StatusCode::SERVICE_UNAVAILABLE)), "{body}: {error}");
+        }
+        let body = serde_json::to_vec(&LinkRefusal::UnknownMachine).unwrap();
+        let error = refusal(StatusCode::NOT_FOUND, &body);
+        assert!(matches!(error, UpstreamError::Refused(LinkRefusal::UnknownMachine)), "{error}");
+    }
 }
