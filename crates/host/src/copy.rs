@@ -239,11 +239,19 @@ mod tests {
         let file = crate::copy_file::CopyFile::in_directory(dir.path());
         let name: Name = "node1".into();
         assert!(file.read(&name).unwrap().is_none());
-        file.write(&name, &copy_at(5, 3)).unwrap();
+        file.write(file.take_turn(), &name, &copy_at(5, 3)).unwrap();
         let stored = file.read(&name).unwrap().unwrap().copy;
         assert_eq!(stored.revision(), 5);
         assert_eq!(stored.snapshot().region.scope(ScopeId(2)).unwrap().incarnation, 3);
         assert!(file.read(&"node2".into()).is_err(), "the copy of another host");
+        let (late, next) = (file.take_turn(), file.take_turn());
+        file.write(next, &name, &copy_at(4, 2)).unwrap();
+        file.write(late, &name, &copy_at(6, 3)).unwrap();
+        assert_eq!(
+            file.read(&name).unwrap().unwrap().copy.revision(),
+            4,
+            "the copy of the connection before comes late"
+        );
         let path = dir.path().join("copy.jsonl");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 20]).unwrap();

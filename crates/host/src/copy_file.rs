@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use forewarn_api_types::host_link::RecordLine;
@@ -21,7 +23,16 @@ const VERSION: u32 = 1;
 
 pub struct CopyFile {
     path: PathBuf,
+    /// Taken by each writer before it begins.
+    next_turn: AtomicU64,
+    /// The turn of the newest copy on disk. One writer at a time has the lock.
+    written: Mutex<u64>,
 }
+
+/// The place of a writer in the order of the copies. A connection that ends leaves its writer behind, which must not replace the
+/// copy of the next connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn(u64);
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -39,7 +50,7 @@ pub struct StoredCopy {
 
 impl CopyFile {
     pub fn in_directory(dir: &Path) -> CopyFile {
-        CopyFile { path: dir.join(FILE) }
+        CopyFile { path: dir.join(FILE), next_turn: AtomicU64::new(1), written: Mutex::new(0) }
     }
 
     /// Reads the copy of a host; None if there is none. A damaged file is an error.
@@ -62,8 +73,16 @@ impl CopyFile {
         Ok(Some(StoredCopy { copy, age }))
     }
 
-    /// Writes the copy durably. Blocking.
-    pub fn write(&self, host: &Name, copy: &Copy) -> io::Result<()> {
+    pub fn take_turn(&self) -> Turn {
+        Turn(self.next_turn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Writes the copy durably, unless a later one was written. Blocking.
+    pub fn write(&self, turn: Turn, host: &Name, copy: &Copy) -> io::Result<()> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if turn.0 < *written {
+            return Ok(());
+        }
         let temporary = self.path.with_extension("new");
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         let mut out = BufWriter::new(file);
@@ -78,6 +97,7 @@ impl CopyFile {
         out.write_all(b"\n")?;
         out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         fs::rename(&temporary, &self.path)?;
+        *written = turn.0;
         File::open(self.path.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 

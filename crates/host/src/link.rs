@@ -186,8 +186,8 @@ impl Link {
     }
 
     async fn store(&self, copy: Copy) -> anyhow::Result<()> {
-        let (file, host) = (self.file.clone(), self.status.host.clone());
-        tokio::task::spawn_blocking(move || file.write(&host, &copy)).await??;
+        let (file, host, turn) = (self.file.clone(), self.status.host.clone(), self.file.take_turn());
+        tokio::task::spawn_blocking(move || file.write(turn, &host, &copy)).await??;
         Ok(())
     }
 
