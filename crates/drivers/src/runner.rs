@@ -78,7 +78,7 @@ impl OrderRunner {
         let mut tasks = JoinSet::new();
         let mut busy = Busy::default();
         for order in self.unfinished() {
-            self.begin(order, &slots, &mut tasks, &mut busy);
+            self.begin(order, true, &slots, &mut tasks, &mut busy);
         }
         loop {
             for order in self.book.orders() {
@@ -118,7 +118,7 @@ impl OrderRunner {
     /// Begins an order, or ends the one that is in its way.
     fn follow(&self, order: Order, slots: &Arc<Semaphore>, tasks: &mut JoinSet<()>, busy: &mut Busy) {
         match busy.orders.get(&order.id.machine).copied() {
-            None => self.begin(order, slots, tasks, busy),
+            None => self.begin(order, false, slots, tasks, busy),
             Some(id) if id == order.id && order.action != Action::Withdraw => {}
             Some(id) => {
                 if busy.aborted.insert(id) {
@@ -129,9 +129,10 @@ impl OrderRunner {
         }
     }
 
-    fn begin(&self, order: Order, slots: &Arc<Semaphore>, tasks: &mut JoinSet<()>, busy: &mut Busy) {
+    /// `is_begun`: the order is in the journal, so it continues even if the book does not have it.
+    fn begin(&self, order: Order, is_begun: bool, slots: &Arc<Semaphore>, tasks: &mut JoinSet<()>, busy: &mut Busy) {
         let (machine, id) = (order.id.machine, order.id);
-        let task = perform(self.driver.clone(), self.book.clone(), slots.clone(), order);
+        let task = perform(self.driver.clone(), self.book.clone(), slots.clone(), order, is_begun);
         busy.orders.insert(machine, id);
         busy.machines.insert(tasks.spawn(task).id(), machine);
     }
@@ -146,8 +147,25 @@ impl Busy {
     }
 }
 
-async fn perform(driver: Arc<dyn MachineDriver>, book: Arc<dyn OrderBook>, slots: Arc<Semaphore>, order: Order) {
-    let _slot = slots.acquire().await;
+async fn perform(
+    driver: Arc<dyn MachineDriver>,
+    book: Arc<dyn OrderBook>,
+    slots: Arc<Semaphore>,
+    order: Order,
+    is_begun: bool,
+) {
+    let _slot = match slots.try_acquire() {
+        Ok(slot) => Some(slot),
+        Err(_) => {
+            let slot = slots.acquire().await.ok();
+            // It may have been withdrawn while it waited. One that was begun before continues.
+            let is_wanted = |other: &Order| other.id == order.id && other.action == order.action;
+            if !is_begun && !book.orders().iter().any(is_wanted) {
+                return;
+            }
+            slot
+        }
+    };
     let outcome = match driver.perform(order.clone()).await {
         Ok(outcome) => outcome,
         Err(refusal) => {

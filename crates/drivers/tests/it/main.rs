@@ -8,3 +8,4 @@ mod perform;
 mod qemu;
 mod qemu_guests;
 mod qemu_process;
+mod runner;
