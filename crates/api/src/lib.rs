@@ -98,7 +98,7 @@ pub use changes::ChannelBody;
 pub use deadline::next_deadline;
 pub use dry_run::ROUTES as DRY_RUN_ROUTES;
 pub use error::{ApiError, rejection_status};
-pub use extract::BODY_BYTES_MAX;
+pub use extract::{BODY_BYTES_MAX, read_body};
 pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use fencing::find_fencing;
 pub use forewarn_api_types::PREFIX;

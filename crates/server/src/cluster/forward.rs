@@ -2,18 +2,19 @@
 //! checks its credentials again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use forewarn_api::{ApiError, BODY_BYTES_MAX, Scheme, check_host_and_origin, is_api_path};
+use forewarn_api::{ApiError, BODY_BYTES_MAX, Scheme, check_host_and_origin, is_api_path, read_body};
 use forewarn_engine::{LeaderAddress, SubmitError};
 use forewarn_portal::Portal;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request as HttpRequest, StatusCode};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::peer::{FORWARDED_BASE, FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
 use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading, PEER_PREFIX};
@@ -23,6 +24,9 @@ const LEADER_PATHS: [&str; 3] = ["/api/v1/webhooks", "/api/v1/scenario-runs", "/
 
 /// Paths that change only sessions, which have a way to the leader of their own.
 const LOCAL_PATHS: [&str; 1] = ["/api/v1/portal-links"];
+
+/// A leader that takes longer has probably been stopped.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The confirmation that the leader would show after a form.
 const CONFIRMATION: HeaderName = HeaderName::from_static("forewarn-confirmation");
@@ -153,9 +157,9 @@ async fn answer_forwarded(cluster: &Cluster, request: Request, next: Next) -> Re
 /// Sends a request to the leader, or carries it out if this server becomes the leader meanwhile.
 async fn pass_on(cluster: &Cluster, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
-        // The handler has the right error for a body that is too large or breaks off.
-        return ApiError::from(SubmitError::NoLeader).into_response();
+    let body = match read_body(Request::from_parts(parts.clone(), body), &()).await {
+        Ok((_, body)) => body,
+        Err(error) => return error.into_response(),
     };
     let until = Instant::now() + LEADER_WAIT_MAX;
     while let Some(leading) = cluster.find_leader(until).await {
@@ -163,7 +167,8 @@ async fn pass_on(cluster: &Cluster, request: Request, next: Next) -> Response {
             Leading::Here => return next.run(Request::from_parts(parts, Body::from(body))).await,
             Leading::At(leader) => leader,
         };
-        match send(cluster, &leader, &parts, &body).await {
+        let sent = timeout(ANSWER_TIMEOUT, send(cluster, &leader, &parts, &body)).await;
+        match sent.unwrap_or_else(|_| Err(PeerError::Broken(leader.node.clone(), "it takes too long".into()))) {
             Ok(Some(response)) => return response,
             Ok(None) => {}
             Err(PeerError::Connect(..)) => tracing::debug!(leader = leader.node, "the leader cannot be reached"),

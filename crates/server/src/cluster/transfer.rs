@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -13,6 +14,7 @@ use forewarn_cluster::{EtcdLog, Log as _};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::io::AsyncWriteExt as _;
+use tokio::time::timeout;
 use tokio_util::io::ReaderStream;
 
 use super::Cluster;
@@ -61,6 +63,9 @@ impl Transfer {
     }
 }
 
+/// A server that sends nothing for this long has probably been stopped.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
+
 async fn receive(peers: &PeerClient, address: &str, path: &Path) -> anyhow::Result<u64> {
     let (response, _connection) = peers.open(address, Request::post(PATH).body(Bytes::new())?).await?;
     anyhow::ensure!(response.status() == StatusCode::OK, "the server answered {}", response.status());
@@ -68,7 +73,7 @@ async fn receive(peers: &PeerClient, address: &str, path: &Path) -> anyhow::Resu
     let mut file = tokio::fs::File::create(path).await?;
     let mut body = response.into_body();
     let mut bytes = 0;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = timeout(FRAME_TIMEOUT, body.frame()).await? {
         if let Ok(data) = frame?.into_data() {
             bytes += data.len() as u64;
             file.write_all(&data).await?;
