@@ -28,11 +28,18 @@ const ROUNDS_TIME_MAX: Duration = Duration::from_secs(100);
 /// Clients that change something, each with a machine of its own.
 const CLIENTS: usize = 4;
 
+/// Of this many events, one is canceled instead of approved.
+const CANCELED_EVERY: u64 = 3;
+
+/// Machines whose documents are watched: the newest ones, because those change.
+const WATCHED: u64 = 8;
+
 #[derive(Default)]
 pub struct Ledger {
     machines: Mutex<Vec<String>>,
     scheduled: Mutex<Vec<String>>,
     approved: Mutex<Vec<String>>,
+    canceled: Mutex<Vec<String>>,
     /// Acknowledged changes.
     acknowledged: AtomicU64,
     is_over: AtomicBool,
@@ -159,10 +166,10 @@ pub fn wait_for_progress(ledger: &Ledger, changes: u64) {
     poll_until("progress", || (ledger.acknowledged.load(Ordering::Relaxed) >= before + changes).then_some(()));
 }
 
-/// Registers machines, restarts them and approves, at any server.
+/// Registers machines, restarts them, and approves or cancels, at any server.
 fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
     let mut random = Random(client as u64 + 1);
-    for number in 0.. {
+    for number in 0_u64.. {
         if ledger.is_over.load(Ordering::Relaxed) {
             return;
         }
@@ -190,6 +197,13 @@ fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
         let operation: Value = serde_json::from_str(&operation.body).unwrap();
         let event = operation["events"][0]["id"].as_str().unwrap().to_owned();
         acknowledge(&ledger.scheduled, &event);
+        if number % CANCELED_EVERY == 0 {
+            let cancel = format!("/api/v1/events/{event}/cancel");
+            if ask("POST", &cancel, "", &mut random).is_some_and(|answer| answer.status == 200) {
+                acknowledge(&ledger.canceled, &event);
+            }
+            continue;
+        }
         let metadata = shared.read().unwrap().metadata[random.below(3) as usize];
         let path = format!("/vm/{name}/metadata/scheduledevents?api-version=2020-07-01");
         let body = format!(r#"{{"StartRequests":[{{"EventId":"{event}"}}]}}"#);
@@ -202,8 +216,13 @@ fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
 /// The incarnation that one server shows to a guest never falls.
 fn watch_incarnations(ledger: &Ledger, shared: &Shared<'_>, index: usize) {
     let mut highest: HashMap<String, u64> = HashMap::new();
+    let mut random = Random(index as u64 + 1);
     while !ledger.is_over.load(Ordering::Relaxed) {
-        let Some(name) = ledger.machines.lock().unwrap().first().cloned() else { continue };
+        let back = random.below(WATCHED) as usize;
+        let Some(name) = ledger.machines.lock().unwrap().iter().rev().nth(back).cloned() else {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        };
         let metadata = shared.read().unwrap().metadata[index];
         let path = format!("/vm/{name}/metadata/scheduledevents?api-version=2020-07-01");
         let Some(answer) = super::nodes::request(metadata, "GET", &path, "").filter(|answer| answer.status == 200)
@@ -233,8 +252,8 @@ fn check(servers: &Servers, ledger: &Ledger) {
         }
         found
     };
-    let (added, appeared, approved, started) =
-        (rows("machine-added"), rows("appeared"), rows("approved"), rows("started"));
+    let (added, appeared, approved) = (rows("machine-added"), rows("appeared"), rows("approved"));
+    let (started, ended) = (rows("started"), rows("ended"));
     for name in &*ledger.machines.lock().unwrap() {
         assert_eq!(added.get(name).map(Vec::len), Some(1), "the registration of {name}");
     }
@@ -244,6 +263,11 @@ fn check(servers: &Servers, ledger: &Ledger) {
     for event in &*ledger.approved.lock().unwrap() {
         assert_eq!(approved.get(event).map(Vec::len), Some(1), "the approval of {event}");
         assert_eq!(started.get(event).map(Vec::len), Some(1), "the start of {event}");
+    }
+    for event in &*ledger.canceled.lock().unwrap() {
+        let [row] = &ended[event][..] else { panic!("{event} ended several times") };
+        assert_eq!(row["outcome"], "canceled", "{event}");
+        assert!(!started.contains_key(event), "{event} started after its cancellation");
     }
     for (event, rows) in &started {
         assert_eq!(rows.len(), 1, "{event} started twice");
