@@ -202,6 +202,8 @@ impl Step {
         let left = here.map(|machine| machine.id).filter(|id| !settled.contains(id) && !self.is_removed_soon(*id));
         let left: Vec<MachineId> = left.collect();
         if left.is_empty() {
+            // Those of machines that are removed before they would move.
+            self.withdraw_scheduled(&operation, &HOST_FAILURE.into());
             self.end_drain(operation.id);
             return Ok(());
         }

@@ -104,6 +104,8 @@ impl Step {
             }
             for event in events.iter().filter(|event| matches!(event.status, Status::Started { .. })) {
                 match event.kind {
+                    // It was started on another host, which gets the order.
+                    EventKind::Terminate | EventKind::Preempt if !self.is_gone(machine.id) => {}
                     EventKind::Terminate | EventKind::Preempt => self.complete(event),
                     EventKind::Freeze
                     | EventKind::Reboot
@@ -153,11 +155,19 @@ impl Step {
     /// Such a host gets no orders, so nothing would report the end.
     pub fn is_removal_by_fence(&self, event: &Event) -> bool {
         match event.kind {
-            EventKind::Terminate | EventKind::Preempt => self.is_on_fenced_hosts(event),
+            EventKind::Terminate | EventKind::Preempt => {
+                self.machines_of(event).iter().all(|machine| self.is_gone(machine.id))
+            }
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {
                 false
             }
         }
+    }
+
+    /// Whether the machine is on a host that is certainly off, and no other host has it.
+    pub fn is_gone(&self, machine: MachineId) -> bool {
+        let claims = self.region.machines.get(&machine).map_or(&[][..], |machine| machine.claims());
+        claims.is_empty() && self.is_on_fenced_host(machine)
     }
 
     // --- contact -----------------------------------------------------------------------------------

@@ -141,8 +141,10 @@ impl Step {
             return;
         }
         for machine in self.machines_of(&event) {
-            if event.result_of(machine.id).is_none() && self.is_on_fenced_host(machine.id) {
-                self.set_result(&event, &machine, result_by_fence(event.kind));
+            let result = result_by_fence(event.kind);
+            let is_known = result != MachineResult::Done || self.is_gone(machine.id);
+            if event.result_of(machine.id).is_none() && self.is_on_fenced_host(machine.id) && is_known {
+                self.set_result(&event, &machine, result);
             }
         }
     }
@@ -231,9 +233,16 @@ impl Step {
     fn depart(&mut self, machine: &Machine, to: &Name) {
         self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
         if self.is_on_fenced_host(machine.id) {
-            self.edit_transit(machine.id, |transit| transit.withdrawn = None);
+            let is_deallocated = machine.pending_power().is_some_and(|change| change.to == Power::Deallocated);
+            self.edit_transit(machine.id, |transit| {
+                transit.withdrawn = None;
+                transit.power_change = None;
+            });
             self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
             self.arrive(machine.id, to);
+            if is_deallocated {
+                self.deallocate(machine.id);
+            }
         }
         self.apply_host_change(machine.id);
         self.unsettle_machine(machine.id);

@@ -608,3 +608,52 @@ fn a_drain_whose_machines_have_all_left_survives_the_fence_of_its_host() {
     ",
     );
 }
+
+#[test]
+fn a_machine_that_runs_elsewhere_is_deleted_there_after_the_fence_of_its_host() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        claim a h2
+        delete a
+        fence h1
+        a? running host=h2 claims=
+        orders:h2> perform e1 a
+        report e1 a h2 done
+        machines>
+        op1> succeeded
+    ",
+    );
+}
+
+#[test]
+fn the_fence_of_a_host_withdraws_moves_of_machines_that_are_being_deleted() {
+    check(
+        "
+        host h2
+        vm a host=h1 term=5m
+        on a
+        drain h1
+        delete a
+        fence h1
+        e1> canceled
+        op1> canceled
+    ",
+    );
+}
+
+#[test]
+fn a_machine_that_arrives_on_a_fenced_host_is_deallocated_if_that_was_requested() {
+    check(
+        "
+        host h2
+        vm a host=h1
+        redeploy a
+        deallocate a
+        fence h2
+        report e1 a h1 moved=h2
+        a? deallocated
+    ",
+    );
+}

@@ -161,8 +161,14 @@ pub fn fenced_machines_have_results(_: &PlanMemory, step: &Step<'_>) -> Result<(
     }
     for event in step.after.events().filter(|event| is_started(event)) {
         let mut open = event.resources.iter().filter(|it| event.progress.iter().all(|done| done.machine != it.machine));
-        let waiting =
-            open.find(|it| host_of(step.after, it.machine).is_some_and(|host| host.state == HostState::Failed));
+        // A machine that other hosts have is removed there, once it is known which of them it is on.
+        let is_removal = matches!(event.kind, EventKind::Terminate | EventKind::Preempt);
+        let is_elsewhere =
+            |id: MachineId| is_removal && step.after.machine(id).is_some_and(|machine| !machine.claims().is_empty());
+        let waiting = open.find(|it| {
+            let is_fenced = host_of(step.after, it.machine).is_some_and(|host| host.state == HostState::Failed);
+            is_fenced && !is_elsewhere(it.machine)
+        });
         ensure(waiting.is_none(), || format!("{} waits for a report of a fenced host: {waiting:?}", event.id))?;
     }
     Ok(())
@@ -195,6 +201,14 @@ pub fn claims_beat_fences(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
         let host = host_of(step.after, machine.id);
         let is_fenced = host.is_some_and(|host| host.state == HostState::Failed);
         ensure(!is_fenced, || format!("{} stays on a fenced host, but {:?} has it", machine.name, machine.claims()))?;
+    }
+    let Command::FenceHost { name } = step.command else { return Ok(()) };
+    let elsewhere = |machine: &&std::sync::Arc<Machine>| {
+        machine.placed_on() == Some(name) && machine.claims().iter().any(|host| host != name)
+    };
+    for machine in step.before.machines_in_transit().filter(elsewhere) {
+        let is_there = step.after.machine(machine.id).is_some();
+        ensure(is_there, || format!("{} was removed, but {:?} has it", machine.name, machine.claims()))?;
     }
     Ok(())
 }
