@@ -16,7 +16,7 @@
 //! cargo xtask deny           checks the dependencies with cargo-deny, which looks for advisories over the network
 //! cargo xtask package        builds Debian packages in target/debian
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
-//! cargo xtask release --verify  builds the last commit again, at other paths, and compares it with target/dist
+//! cargo xtask release --verify  rebuilds the last commit elsewhere and compares it with target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
 //! cargo xtask bench [NAME…] [--json] [--smoke]  measures performance against a reference

@@ -137,7 +137,7 @@ pub fn find_dips(region: &Region, now: Timestamp, own: ActivityId, events: &[&Ar
     let machines = live.iter().flat_map(|event| &*event.resources);
     let machines = machines.filter_map(|resource| region.machine(resource.machine));
     let keys: BTreeSet<GroupKey> = machines.map(|machine| key_of(machine)).collect();
-    let spans: Vec<(Timestamp, Timestamp)> = live.iter().map(|event| impact_of(event, now)).collect();
+    let spans: BTreeSet<(Timestamp, Timestamp)> = live.iter().map(|event| impact_of(event, now)).collect();
     let dips = keys.into_iter().filter_map(|key| dip_of(region, now, own, &spans, key));
     dips.collect()
 }
@@ -146,7 +146,7 @@ fn dip_of(
     region: &Region,
     now: Timestamp,
     own: ActivityId,
-    spans: &[(Timestamp, Timestamp)],
+    spans: &BTreeSet<(Timestamp, Timestamp)>,
     key: GroupKey,
 ) -> Option<GroupDip> {
     let GroupKey::Group(id) = key else { return None };
@@ -204,7 +204,7 @@ fn takes_down(event: &Event) -> bool {
     }
 }
 
-/// Whether the machine is gone after the event. That is intended: the group is smaller then, and so is its floor.
+/// Whether the event removes the machine. The group is then smaller, and its floor lower.
 fn deletes(event: &Event, machine: &Machine) -> bool {
     match event.kind {
         EventKind::Terminate => true,

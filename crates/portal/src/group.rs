@@ -163,6 +163,7 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
             )
         };
         match dip.returning {
+            0 if dip.all == 0 => ", leaving none".to_owned(),
             0 => format!(", leaving {}", span(dip.then)),
             returning => {
                 let back = if returning == 1 { "1 machine is".into() } else { format!("{returning} machines are") };

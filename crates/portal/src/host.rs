@@ -1,12 +1,14 @@
 //! The page of a host: state, machines by event group, operations, timeline, history; drain, activate, plan a rollout, simulated
 //! failure, removal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
 use forewarn_api_types::{Fencing, count_of};
-use forewarn_core::{Contact, Event, EventId, EventKind, Host, HostState, Machine, Resource, ScopeId, Status};
+use forewarn_core::{
+    Contact, Event, EventId, EventKind, Host, HostState, Machine, MachineId, Resource, ScopeId, Status,
+};
 use forewarn_widgets::chip::{Chip, chip_of};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
@@ -112,9 +114,11 @@ fn describe_next(context: &PageContext, machines: &[&Arc<Machine>]) -> Option<[S
     let is_next = |event: &&Arc<Event>| (event.kind, event.not_before) == (first.kind, first.not_before);
     let events: BTreeMap<EventId, &Arc<Event>> =
         machines.iter().flat_map(scheduled).filter(is_next).map(|event| (event.id, event)).collect();
-    let is_here = |resource: &Resource| machines.iter().any(|machine| machine.id == resource.machine);
-    let resources = || events.values().flat_map(|event| event.resources.iter()).filter(|resource| is_here(resource));
-    let of_all = match resources().count() {
+    let here: BTreeSet<MachineId> = machines.iter().map(|machine| machine.id).collect();
+    let is_here = |resource: &Resource| here.contains(&resource.machine);
+    let resources = events.values().flat_map(|event| event.resources.iter()).filter(|resource| is_here(resource));
+    let affected: BTreeSet<MachineId> = resources.map(|resource| resource.machine).collect();
+    let of_all = match affected.len() {
         affected if affected < machines.len() => format!(" of {affected} of {}", count_of(machines.len(), "machine")),
         _ => String::new(),
     };

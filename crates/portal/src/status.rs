@@ -172,8 +172,16 @@ fn describe_deletions(
     activities: &[Activity],
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
 ) -> String {
-    let shrinking = find_next_dips(context, activities, dips, |activity| activity.kind.is_deletion());
-    let losses = describe_losses(shrinking);
+    let due = activities.iter().filter(|it| it.kind.is_deletion() && it.is_due(context.now + SOON));
+    let shrinking = due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.is_shrinking);
+    let mut smallest = BTreeMap::<GroupId, &GroupDip>::new();
+    for dip in shrinking {
+        let known = smallest.entry(dip.id).or_insert(dip);
+        if dip.all < known.all {
+            *known = dip;
+        }
+    }
+    let losses = describe_losses(smallest.into_values());
     losses.map_or_else(String::new, |losses| format!("; {}", words::escape_html(losses)))
 }
 

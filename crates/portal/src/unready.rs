@@ -23,7 +23,7 @@ pub struct Unready {
 }
 
 impl Unready {
-    /// The wanted machines of these events whose approval is missing. Nothing waits for the approval of a recommendation.
+    /// The machines of these events that `is_wanted` selects and whose approval is missing. Nothing waits for the approval of a recommendation.
     pub fn of<'r>(
         context: &PageContext,
         events: impl Iterator<Item = &'r Arc<Event>>,
@@ -47,7 +47,7 @@ impl Unready {
         found
     }
 
-    /// The machines of each activity that starts soon, as far as one of them is not ready.
+    /// Machines that are not ready, for each activity that starts soon. Activities without any are omitted.
     pub fn find_all(context: &PageContext, activities: &[Activity]) -> BTreeMap<ActivityId, Unready> {
         let due = activities.iter().filter(|activity| activity.is_due(context.now + SOON));
         let found = due.map(|activity| {

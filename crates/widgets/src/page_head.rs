@@ -25,7 +25,7 @@ pub struct Sentence {
 }
 
 impl Sentence {
-    /// A sentence of these parts, in HTML, except for empty ones.
+    /// Joins parts (HTML) and skips empty ones.
     pub fn of(mut parts: Vec<String>) -> Sentence {
         parts.retain(|part| !part.is_empty());
         Sentence { text: parts.join(r#" <span class="qq">·</span> "#) }

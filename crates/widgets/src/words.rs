@@ -55,7 +55,7 @@ pub fn time_ahead(at: Timestamp, ahead: Duration, mode: RenderMode) -> String {
     format!(r#"<time{iso} data-ahead="{}">{absolute}</time>"#, ahead.as_millis())
 }
 
-/// The time until something happens, which the script keeps current; without it, this text.
+/// A countdown that the script updates; without JavaScript, `text` is shown.
 pub fn countdown(until: Timestamp, text: &str) -> String {
     format!(r#"<span class="count" data-until="{}">{text}</span>"#, until.0)
 }

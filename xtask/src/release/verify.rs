@@ -1,23 +1,25 @@
-//! `cargo xtask release --verify`: builds the last commit a second time, in another checkout and with another home directory of
-//! cargo, and compares the checksums with those in `target/dist`. It takes as long as a release.
+//! `cargo xtask release --verify`: rebuilds the last commit in another checkout with a separate `CARGO_HOME`, and compares the
+//! checksums with those in `target/dist`. It takes as long as a release, and downloads all dependencies.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::path_map::cargo_home;
 use super::{SUMS, default_out};
 use crate::sh;
 
 pub fn run() -> Result<()> {
+    let changes = sh::program("git").args(&["status", "--porcelain"]).read()?;
+    ensure!(changes.is_empty(), "the work tree has changes; commit them and run `cargo xtask release` again");
     let sums = default_out().join(SUMS);
     let first = fs::read_to_string(sums).context("there is no release to verify; run `cargo xtask release` first")?;
     let dir = tempfile::Builder::new().prefix("forewarn-verify-").tempdir()?;
     let second = build(dir.path())?;
     let differences = compare(&first, &second);
     if differences.is_empty() {
-        println!("{} files are the same, byte for byte", first.lines().count());
+        println!("all {} files are identical", first.lines().count());
         return Ok(());
     }
     let kept = dir.keep();
@@ -40,17 +42,16 @@ fn build(dir: &Path) -> Result<String> {
     fs::read_to_string(out.join(SUMS)).context(SUMS)
 }
 
-/// The names of the files that only one list has, or with another checksum.
+/// Names of files that are in only one list or whose checksums differ.
 fn compare<'a>(first: &'a str, second: &'a str) -> Vec<&'a str> {
     let lines = |from: &'a str, other: &'a str| from.lines().filter(|line| !other.lines().any(|found| found == *line));
-    let mut names: Vec<&str> = lines(first, second).chain(lines(second, first)).filter_map(name).collect();
+    let mut names: Vec<&str> = lines(first, second).chain(lines(second, first)).filter_map(file_name).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// The name in a line of checksums.
-fn name(line: &str) -> Option<&str> {
+fn file_name(line: &str) -> Option<&str> {
     line.split_once("  ").map(|(_, name)| name)
 }
 

@@ -97,7 +97,7 @@ impl Handler {
         lock(&self.written).last.clone()
     }
 
-    /// Why `forewarn run` could not start the handler, after its end.
+    /// Why `forewarn run` could not start the handler. Call this after the handler has ended.
     pub fn start_error(&self) -> Option<String> {
         let code = self.ended?.1.code()?;
         let line = self.last_line().filter(|_| [NOT_RUN, CANNOT_RUN, NOT_FOUND].map(i32::from).contains(&code))?;

@@ -1,9 +1,10 @@
 //! The side of `forewarn run` that becomes the program.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -112,10 +113,17 @@ fn become_program(args: &RunArgs, ready: &CompanionReady) -> Failure {
     exec_error(&program.to_string_lossy(), &command.exec())
 }
 
+/// Whether this is a file without permission to execute it.
+fn lacks_permission(program: &str) -> bool {
+    fs::metadata(program).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 == 0)
+}
+
 fn exec_error(program: &str, error: &io::Error) -> Failure {
     let (code, hint) = match error.kind() {
         io::ErrorKind::NotFound => (NOT_FOUND, String::new()),
-        io::ErrorKind::PermissionDenied => (CANNOT_RUN, format!("; make it executable with: chmod +x {program}")),
+        io::ErrorKind::PermissionDenied if lacks_permission(program) => {
+            (CANNOT_RUN, format!("; make it executable with: chmod +x '{program}'"))
+        }
         _ => (CANNOT_RUN, String::new()),
     };
     Failure::NotRun(code, format!("cannot run '{program}': {error}{hint}"))

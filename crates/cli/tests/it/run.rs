@@ -243,7 +243,7 @@ fn exit_codes_are_the_programs_own() {
             "",
             "forewarn: cannot run '/nonexistent/program': No such file or directory",
         );
-        let hint = "make it executable with: chmod +x /etc/passwd";
+        let hint = "make it executable with: chmod +x '/etc/passwd'";
         let message = format!("forewarn: cannot run '/etc/passwd': Permission denied; {hint}");
         expect(&forewarn.run("-q", &["/etc/passwd"]), 126, "", &message);
     }

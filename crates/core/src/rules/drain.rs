@@ -193,8 +193,8 @@ impl Step {
         }
     }
 
-    /// Ends the drain of a host that has failed. The machines that it had yet to move cannot move any more: the drain is canceled, and
-    /// they count as failed in its rollout. Without any, the drain ends with the result of its moves.
+    /// Ends the drain of a failed host. If machines were still to be moved, the drain is canceled and they count as failed in its
+    /// rollout. Otherwise it ends with the results of its moves.
     pub fn abort_drain(&mut self, host: &Name) -> Result<(), Rejection> {
         let Some(operation) = self.region.drain_of(host).cloned() else { return Ok(()) };
         let settled = operation.drain.as_ref().map_or(&[][..], |drain| &drain.settled);
@@ -225,7 +225,7 @@ impl Step {
         self.end_drain(operation.id);
     }
 
-    /// The operation ends with its last event.
+    /// Stops draining. The operation ends with its last event.
     fn end_drain(&mut self, id: OperationId) {
         self.edit_operation(id, |operation| operation.drain = None);
         self.unconcluded.insert(id);

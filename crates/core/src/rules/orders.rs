@@ -134,7 +134,7 @@ impl Step {
         self.end(event.id, failed.map_or(Outcome::Completed, Outcome::Failed));
     }
 
-    /// Gives the machines of a started event that are on fenced hosts their results: such a host gets no orders and reports nothing.
+    /// Records results for machines on fenced hosts, which get no orders and report nothing.
     pub fn take_fenced_results(&mut self, event: EventId) {
         let Some(event) = self.region.events.get(&event).cloned() else { return };
         if !self.region.settings.machine_orders || !matches!(event.status, Status::Started { .. }) {
@@ -229,7 +229,7 @@ impl Step {
 
     // --- the host of a machine -----------------------------------------------------------------------
 
-    /// The old host no longer has the machine. If the new one was fenced meanwhile, the machine is off.
+    /// The old host no longer has the machine. If the new one has been fenced in the meantime, the machine is off.
     fn depart(&mut self, machine: &Machine, to: &Name) {
         self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
         if self.is_on_fenced_host(machine.id) {
@@ -282,7 +282,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// Places a machine of a fenced host on the only other host that has it. It was started there: hosts claim running machines.
+    /// Moves a machine from its fenced host to the only host that claims it. Hosts claim only running machines.
     pub fn follow_claim(&mut self, id: MachineId) {
         let Some(machine) = self.region.machines.get(&id).cloned().filter(|_| self.is_on_fenced_host(id)) else {
             return;
@@ -334,7 +334,7 @@ impl Step {
     }
 }
 
-/// A machine on a host that is certainly off is gone if it was to be removed. Nothing else can be done to it.
+/// A removal is done, because the machine is gone. Any other event fails.
 fn result_by_fence(kind: EventKind) -> MachineResult {
     match kind {
         EventKind::Terminate | EventKind::Preempt => MachineResult::Done,
