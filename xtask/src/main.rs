@@ -29,16 +29,20 @@ use anyhow::{Context, Result, bail};
 
 mod accept;
 mod bench;
+mod compiler;
 mod docs;
 mod fuzz;
 mod machine;
 mod needs;
 mod package;
+mod path_map;
 mod release;
 mod setup;
 mod sh;
 mod stat;
+mod static_programs;
 mod test;
+mod test_programs;
 mod tidy;
 
 /// The exit code for "cannot run on this machine", as in Automake's test driver.
@@ -59,8 +63,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode> {
-    if std::env::var_os(test::compiler::VARIABLE).is_some() {
-        let problem = test::compiler::become_compiler(std::env::args_os().skip(1).collect());
+    if std::env::var_os(compiler::VARIABLE).is_some() {
+        let problem = compiler::become_compiler(std::env::args_os().skip(1).collect());
         return Err(problem).context("cannot run the compiler");
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -69,12 +73,12 @@ fn run() -> Result<ExitCode> {
         ["test"] => return test::run(test::Strictness::from_environment()),
         ["test", "--strict"] => return test::run(test::Strictness::Strict),
         ["setup"] => test::install_prerequisites(),
-        ["build-tests"] => test::programs::build().map(drop),
-        ["run-tests"] => test::programs::run_all(),
+        ["build-tests"] => test_programs::build().map(drop),
+        ["run-tests"] => test_programs::run_all(),
         ["kill", count] => {
             sh::cargo(&["test", "--package", "forewarn-cli", "--test", "it", "kill::"]).env("XTASK_KILLS", count).run()
         }
-        ["run-tests", "kill"] => test::programs::run_only(test::programs::KILL, &[]),
+        ["run-tests", "kill"] => test_programs::run_only(test_programs::KILL, &[]),
         ["tidy"] => tidy::run(),
         ["accept", "azure", "--write"] => accept::azure::write(),
         ["accept", names @ ..] => accept::run(names),
@@ -93,8 +97,8 @@ fn run() -> Result<ExitCode> {
         }
         ["docs"] => docs::run(),
         ["package"] => package::run(),
-        ["build-release"] => release::programs::build(),
-        ["build-programs"] => test::programs::build_programs(),
+        ["build-release"] => static_programs::build(),
+        ["build-programs"] => test_programs::build_programs(),
         ["publish", flags @ ..] => release::publish(flags),
         ["release"] => release::run(None),
         ["release", "--out", dir] => release::run(Some(dir)),

@@ -107,7 +107,7 @@ pub fn target() -> PathBuf {
 /// variables with that prefix.
 pub const PROFILE: &str = "XTASK_PROFILE";
 
-/// The profile of the programs in releases; see `release::programs`.
+/// The profile of the programs in releases; see `static_programs`.
 pub const STATIC_PROFILE: &str = "static";
 
 /// The profile of all that `cargo xtask test` builds. Its programs differ from those of a release in that they are not optimized.

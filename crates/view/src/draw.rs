@@ -13,7 +13,7 @@ use super::state::{ClockLabel, EventGroup, LinkState, Mode, Nesting, Row, State}
 use forewarn_api_client::terminal::escape;
 use forewarn_api_client::{actor_name, describe, event_facts, format_time, format_time_left, status_word};
 
-const GREY: Style = Style::new().fg(Color::DarkGray);
+const MUTED: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
 /// Column widths: indentation and type, bar, time.
@@ -71,7 +71,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
             .areas(frame.area());
     frame.render_widget(head_line(state, head.width.into()), head);
-    frame.render_widget(Line::styled("─".repeat(rule.width.into()), GREY), rule);
+    frame.render_widget(Line::styled("─".repeat(rule.width.into()), MUTED), rule);
     draw_list(frame, body, state);
     frame.render_widget(foot_line(state, foot.width.into()), foot);
     match &state.mode {
@@ -105,7 +105,7 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
         Span::styled(name, BOLD),
         Span::styled(format!("{mark} "), Style::new().fg(color)),
         Span::styled(format!("{} ", pad(&words, left_width)), Style::new().fg(color)),
-        Span::styled(right, GREY),
+        Span::styled(right, MUTED),
     ])
 }
 
@@ -114,18 +114,18 @@ fn foot_line(state: &State, width: usize) -> Line<'static> {
         (Mode::Filter, _, _) => Line::from(vec![
             Span::styled(" Filter: ", BOLD),
             Span::raw(format!("{}▏", escape(&state.filter))),
-            Span::styled("  enter apply · esc clear", GREY),
+            Span::styled("  enter apply · esc clear", MUTED),
         ]),
         (_, Some(message), _) => Line::styled(format!(" {}", escape(message)), Style::new().fg(Color::Yellow)),
         (_, None, LinkState::Unreachable(why)) => {
             Line::styled(format!(" Reconnecting: {}", escape(why)), Style::new().fg(Color::Red))
         }
         (_, None, LinkState::Live) if state.filter.is_empty() => {
-            Line::styled(if width >= WIDE { KEYS } else { KEYS_SHORT }, GREY)
+            Line::styled(if width >= WIDE { KEYS } else { KEYS_SHORT }, MUTED)
         }
         (_, None, LinkState::Live) => Line::from(vec![
             Span::styled(format!(" Filter: {}", escape(&state.filter)), BOLD),
-            Span::styled("  esc clear · / edit", GREY),
+            Span::styled("  esc clear · / edit", MUTED),
         ]),
     }
 }
@@ -134,7 +134,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let rows = state.rows();
     if rows.is_empty() {
         let text = if state.filter.is_empty() { " There are no machines." } else { " No matches." };
-        return frame.render_widget(Line::styled(text, GREY), area);
+        return frame.render_widget(Line::styled(text, MUTED), area);
     }
     let selected = state.selected_index(&rows);
     let height = usize::from(area.height);
@@ -150,7 +150,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
 
 fn row_line(row: &Row<'_>, state: &State, width: usize) -> Line<'static> {
     match row {
-        Row::Heading(title) => Line::styled(format!(" {}", title.to_uppercase()), GREY.add_modifier(Modifier::BOLD)),
+        Row::Heading(title) => Line::styled(format!(" {}", title.to_uppercase()), MUTED.add_modifier(Modifier::BOLD)),
         Row::EventGroup(_, scope) => group_line(scope, width),
         Row::Event(event, place) => event_line(event, *place, state.now, width),
     }
@@ -171,7 +171,7 @@ fn group_line(scope: &EventGroup, width: usize) -> Line<'static> {
     let label = pad(&scope.label, (width / 3).max(12));
     Line::from(vec![
         Span::styled(format!("  {label} "), BOLD),
-        Span::styled(pad(&facts, width.saturating_sub(label.chars().count() + 3)), GREY),
+        Span::styled(pad(&facts, width.saturating_sub(label.chars().count() + 3)), MUTED),
     ])
 }
 
@@ -187,12 +187,12 @@ fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Li
     ];
     if columns.bar == 0 {
         spans.push(Span::styled(format!("{time:>TIME$}"), status_style(status)));
-        spans.push(Span::styled(if event.approval.is_some() { " ✓" } else { "" }, GREY));
+        spans.push(Span::styled(if event.approval.is_some() { " ✓" } else { "" }, MUTED));
         return Line::from(spans);
     }
     spans.extend(bar);
     spans.push(Span::raw(format!("{time:>TIME$}  ")));
-    spans.push(Span::styled(pad(&approval(event), columns.approval), GREY));
+    spans.push(Span::styled(pad(&approval(event), columns.approval), MUTED));
     Line::from(spans)
 }
 
@@ -200,7 +200,7 @@ fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Li
 fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
     let words = |text: &str, style: Style| vec![Span::styled(pad(text, BAR), style)];
     if let Some(ended) = event.ended {
-        return (words("at", GREY), ended.timestamp().strftime("%H:%M:%S").to_string());
+        return (words("at", MUTED), ended.timestamp().strftime("%H:%M:%S").to_string());
     }
     if let Some(started) = event.started {
         return (words("in progress", Style::new().fg(Color::Red)), format_time_left(now, started.timestamp()));
@@ -216,7 +216,7 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
     } else {
         Color::Red
     };
-    let bar = vec![Span::styled("━".repeat(full), Style::new().fg(color)), Span::styled("╌".repeat(BAR - full), GREY)];
+    let bar = vec![Span::styled("━".repeat(full), Style::new().fg(color)), Span::styled("╌".repeat(BAR - full), MUTED)];
     (bar, format_time_left(not_before, now))
 }
 
@@ -245,7 +245,7 @@ fn draw_facts(frame: &mut Frame<'_>, state: &State) {
         let mut lines = fact_lines(&facts, usize::from(frame.area().width).saturating_sub(6));
         let keys =
             if event.status == EventStatus::Scheduled { "a approve · c cancel · esc back" } else { "esc back" };
-        lines.extend([Line::raw(""), Line::styled(keys, GREY)]);
+        lines.extend([Line::raw(""), Line::styled(keys, MUTED)]);
         draw_box(frame, &describe(event.kind.as_str(), &event.resources), lines);
     } else if let Some(scope) = state.selected_group() {
         draw_box(frame, &escape(&scope.label), scope.machines.iter().map(machine_line).collect());
@@ -265,7 +265,8 @@ fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
         let name = format!("{name:<names$}  ");
         let parts = wrap_words(&escape(text), room);
         let begin = |index: usize| if index == 0 { name.clone() } else { " ".repeat(names + 2) };
-        let line = |(index, part): (usize, String)| Line::from(vec![Span::styled(begin(index), GREY), Span::raw(part)]);
+        let line =
+            |(index, part): (usize, String)| Line::from(vec![Span::styled(begin(index), MUTED), Span::raw(part)]);
         parts.into_iter().enumerate().map(line).collect::<Vec<_>>()
     };
     facts.iter().flat_map(lines_of).collect()

@@ -6,7 +6,7 @@
 use anyhow::Result;
 
 use crate::needs::Needs;
-use crate::test::programs;
+use crate::test_programs;
 
 pub const NEEDS: Needs = Needs {
     root: false,
@@ -15,5 +15,5 @@ pub const NEEDS: Needs = Needs {
 };
 
 pub fn run() -> Result<()> {
-    programs::run_only(programs::AGENT_ACTIONS, &[])
+    test_programs::run_only(test_programs::AGENT_ACTIONS, &[])
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::needs::Needs;
 use crate::setup::Download;
-use crate::test::programs;
+use crate::test_programs;
 
 /// Debian 12 has etcd 3.4, which is too old. These packages also run there.
 pub const ETCD: Download = Download::UnpackedFrom("trixie", &["etcd-server", "etcd-client"]);
@@ -18,6 +18,6 @@ pub const NEEDS: Needs =
 
 pub fn run() -> Result<()> {
     let path = format!("{}:{}", ETCD.path()?.join("usr/bin").display(), std::env::var("PATH")?);
-    programs::run_only(programs::CLUSTER, &[("PATH", path.as_ref())])?;
-    programs::run_only(programs::CLUSTER_SERVERS, &[("PATH", path.as_ref())])
+    test_programs::run_only(test_programs::CLUSTER, &[("PATH", path.as_ref())])?;
+    test_programs::run_only(test_programs::CLUSTER_SERVERS, &[("PATH", path.as_ref())])
 }

@@ -69,7 +69,7 @@ fn run_on(port: u16) -> Result<()> {
         server.post("/machines", &json!({ "name": name, "addresses": [{ "ip": node.ip }] }))?;
     }
     let mut dnsmasq = start_dnsmasq(&network.cloud, dir.path())?;
-    let trial = Trial { server: &server, dir: &dir, port };
+    let trial = DiscoveryRun { server: &server, dir: &dir, port };
     let ran = trial.find_in_every_way(&network);
     ran.with_context(|| format!("log of dnsmasq:\n{}", dnsmasq.log()))?;
     dnsmasq.check_runs()?;
@@ -87,13 +87,13 @@ fn start_dnsmasq(cloud: &Namespace, dir: &Path) -> Result<Daemon> {
     Ok(dnsmasq)
 }
 
-struct Trial<'n> {
+struct DiscoveryRun<'n> {
     server: &'n Server<'n>,
     dir: &'n TempDir,
     port: u16,
 }
 
-impl Trial<'_> {
+impl DiscoveryRun<'_> {
     fn find_in_every_way(&self, network: &Network) -> Result<()> {
         let [dhclient, networkd, asking] = &network.nodes[..] else { unreachable!("a node for each host") };
         for node in &network.nodes {

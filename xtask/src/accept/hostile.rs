@@ -83,7 +83,7 @@ pub fn run() -> Result<()> {
 }
 
 /// The result of an attack.
-pub struct Figures {
+pub struct AttackFigures {
     pub opened: u64,
     /// Polls of the neighbor.
     pub polls: f64,
@@ -94,7 +94,11 @@ pub struct Figures {
 
 /// Two processes of the first guest attack while the second one polls. Also checks that the second one learns of its event and
 /// that management can be reached.
-pub fn attack_beside_neighbor(network: &Network, server: &Server<'_>, process: HostileProcess) -> Result<Figures> {
+pub fn attack_beside_neighbor(
+    network: &Network,
+    server: &Server<'_>,
+    process: HostileProcess,
+) -> Result<AttackFigures> {
     for (name, node) in HOSTS.iter().zip(&network.nodes) {
         server.post("/machines", &json!({ "name": name, "addresses": [{ "ip": node.ip }] }))?;
     }
@@ -124,7 +128,7 @@ pub fn attack_beside_neighbor(network: &Network, server: &Server<'_>, process: H
     eprintln!("   the server grew by {growth_kb} kB");
     let figures: Vec<f64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let [polls, failures, p99_ms, _] = figures[..] else { bail!("neighbor.py printed: {line}") };
-    Ok(Figures { opened, polls, failures, p99_ms, growth_kb })
+    Ok(AttackFigures { opened, polls, failures, p99_ms, growth_kb })
 }
 
 /// Gives the guest addresses that each belong to a machine, so that its approvals are accepted.

@@ -45,7 +45,7 @@ pub fn pytest() -> Result<()> {
     let site = installed.to_str().context("path")?;
     let pip = ["install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", site, PACKAGE];
     python("pip")?.args(&pip).run()?;
-    let copy = Copy::new()?;
+    let copy = CheckoutCopy::new()?;
     for tests in [&sh::root().join(PACKAGE), copy.path()] {
         let pytest = python("pytest")?.args(&["-q", "-W", "error", "-p", "no:cacheprovider"]);
         pytest.within(tests).env("PYTHONPATH", site).env("PATH", &path()?).run()?;
@@ -68,7 +68,7 @@ pub fn actions() -> Result<()> {
     let flags = steps.iter().find_map(|step| step["with"]["serve"].as_str()).context("the job starts no server")?;
     let scripts = [action_scripts()?, scripts(steps)].concat();
     ensure!(scripts.len() >= 6, "the action and the job have fewer than six scripts: {scripts:?}");
-    let copy = Copy::new()?;
+    let copy = CheckoutCopy::new()?;
     let temp = tempfile::tempdir()?;
     // The job uses fixed ports, so it gets its own network. Its own process namespace ends everything that it started.
     let runner = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", RUNNER, "sh"];
@@ -106,10 +106,10 @@ fn read_yaml(path: &str) -> Result<Value> {
 }
 
 /// A copy of the example, so that the run leaves no files in the repository.
-struct Copy(tempfile::TempDir);
+struct CheckoutCopy(tempfile::TempDir);
 
-impl Copy {
-    fn new() -> Result<Copy> {
+impl CheckoutCopy {
+    fn new() -> Result<CheckoutCopy> {
         let dir = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
         for entry in std::fs::read_dir(sh::root().join(EXAMPLE))? {
             let entry = entry?;
@@ -117,7 +117,7 @@ impl Copy {
                 std::fs::copy(entry.path(), dir.path().join(entry.file_name()))?;
             }
         }
-        Ok(Copy(dir))
+        Ok(CheckoutCopy(dir))
     }
 
     fn path(&self) -> &Path {

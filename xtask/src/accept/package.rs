@@ -38,7 +38,7 @@ pub fn run() -> Result<()> {
     let packages = package::build(&dir.path().join("first"))?;
     check_reproducible(&packages, dir.path())?;
     check_with_lintian(&packages)?;
-    let copy = Copy::new()?;
+    let copy = InstalledCopy::new()?;
     copy.copy_in(&packages)?;
     make_older(&copy)?;
     install(&copy)?;
@@ -89,7 +89,7 @@ const EXPECTED: [&str; 7] = [
 const OLDER: &str = "0.0.9";
 
 /// Makes packages of the same content with an older version, without compression, which takes most of the time.
-fn make_older(copy: &Copy) -> Result<()> {
+fn make_older(copy: &InstalledCopy) -> Result<()> {
     for name in NAMES {
         let version =
             format!("s/^Version: .*/Version: {OLDER}/; s/^Depends: forewarn (= .*)/Depends: forewarn (= {OLDER})/");
@@ -101,7 +101,7 @@ fn make_older(copy: &Copy) -> Result<()> {
     Ok(())
 }
 
-fn install(copy: &Copy) -> Result<()> {
+fn install(copy: &InstalledCopy) -> Result<()> {
     copy.sh("dpkg --install /forewarn-older.deb /forewarn-agent-older.deb /forewarn-host-older.deb")?;
     check_version(copy, OLDER)?;
     copy.expect("stat --format '%U %G %a' /var/lib/forewarn", "forewarn forewarn 700")?;
@@ -111,7 +111,7 @@ fn install(copy: &Copy) -> Result<()> {
     copy.expect("ls /etc/systemd/system/multi-user.target.wants | grep forewarn || true", "")
 }
 
-fn check_version(copy: &Copy, version: &str) -> Result<()> {
+fn check_version(copy: &InstalledCopy, version: &str) -> Result<()> {
     let list = format!("dpkg-query --show --showformat '${{Version}} ' {}", NAMES.join(" "));
     copy.expect(&list, &[version; NAMES.len()].join(" "))
 }
@@ -119,7 +119,7 @@ fn check_version(copy: &Copy, version: &str) -> Result<()> {
 /// Where the packages install their units.
 const UNITS: &str = "/usr/lib/systemd/system";
 
-fn check_units(copy: &Copy) -> Result<()> {
+fn check_units(copy: &InstalledCopy) -> Result<()> {
     let units = NAMES.map(|name| format!("{UNITS}/{name}.service")).join(" ");
     let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
@@ -146,7 +146,7 @@ fn check_server_unit() -> Result<()> {
 }
 
 /// Runs the server as its user, and returns when it answers.
-fn start_server(copy: &Copy) -> Result<Running> {
+fn start_server(copy: &InstalledCopy) -> Result<Running> {
     let as_user = "setpriv --reuid forewarn --regid forewarn --clear-groups --pdeathsig KILL --";
     let server = copy.spawn(&format!("exec {as_user} /usr/bin/forewarn serve --config /etc/forewarn/forewarn.toml"))?;
     wait::until("the installed server", || Ok(copy.sh("curl -sf http://127.0.0.1:8170/healthz").ok()))?;
@@ -154,7 +154,7 @@ fn start_server(copy: &Copy) -> Result<Running> {
 }
 
 /// Uses the command line, and runs the agent against the server.
-fn use_programs(copy: &Copy) -> Result<()> {
+fn use_programs(copy: &InstalledCopy) -> Result<()> {
     let machines = copy.sh("forewarn vm list --data /var/lib/forewarn")?;
     ensure!(!machines.trim().is_empty(), "the installed server has no machine");
     copy.sh("forewarn vm create kept --no-address --data /var/lib/forewarn")?;
@@ -191,7 +191,7 @@ exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
   --pdeathsig KILL -- python3 /restrict.py "$unit" "$@""#;
 
 /// The upgraded server under the restrictions of its unit, with a listener on port 80, still has its data.
-fn run_restricted(copy: &Copy) -> Result<()> {
+fn run_restricted(copy: &InstalledCopy) -> Result<()> {
     copy.write("/restrict.py", include_str!("restrict.py"))?;
     copy.write("/restrict.sh", RESTRICT)?;
     let restricted = format!("unshare --mount sh /restrict.sh {UNITS}/forewarn.service forewarn");
@@ -223,7 +223,7 @@ fn run_restricted(copy: &Copy) -> Result<()> {
 }
 
 /// Installs the current packages while the server runs. `systemctl` is a stand-in that records its arguments.
-fn upgrade_with_systemd(copy: &Copy) -> Result<()> {
+fn upgrade_with_systemd(copy: &InstalledCopy) -> Result<()> {
     copy.sh("mkdir -p /run/systemd/system && echo '# mine' >> /etc/forewarn-agent/agent.toml")?;
     copy.sh("printf '#!/bin/sh\\necho \"$@\" >> /systemctl.log\\n' > /usr/local/sbin/systemctl")?;
     copy.sh(
@@ -235,7 +235,7 @@ fn upgrade_with_systemd(copy: &Copy) -> Result<()> {
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml", "# mine")
 }
 
-fn expect_systemctl(copy: &Copy, lines: &[String]) -> Result<()> {
+fn expect_systemctl(copy: &InstalledCopy, lines: &[String]) -> Result<()> {
     let told = copy.sh("cat /systemctl.log")?;
     for line in lines.iter().map(String::as_str).chain(["daemon-reload"]) {
         ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
@@ -243,7 +243,7 @@ fn expect_systemctl(copy: &Copy, lines: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn remove_and_purge(copy: &Copy) -> Result<()> {
+fn remove_and_purge(copy: &InstalledCopy) -> Result<()> {
     let names = NAMES.join(" ");
     copy.sh(&format!("rm /systemctl.log; dpkg --remove {names}"))?;
     expect_systemctl(copy, &NAMES.map(|name| format!("disable --now {name}.service")))?;
@@ -257,7 +257,7 @@ fn remove_and_purge(copy: &Copy) -> Result<()> {
 }
 
 /// A copy of this system.
-struct Copy {
+struct InstalledCopy {
     holder: Child,
     /// The mount point, visible only in the namespaces of the holder.
     dir: tempfile::TempDir,
@@ -273,14 +273,14 @@ ip link set lo up
 echo ready
 exec cat"#;
 
-impl Copy {
-    fn new() -> Result<Copy> {
+impl InstalledCopy {
+    fn new() -> Result<InstalledCopy> {
         let dir = tempfile::tempdir()?;
         let mut command = Command::new("unshare");
         command.args(["--mount", "--net", "sh", "-c", HOLD, "sh"]).arg(dir.path());
         let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot run unshare")?;
         let stdout = holder.stdout.take().context("the holder has no output")?;
-        let copy = Copy { holder, dir };
+        let copy = InstalledCopy { holder, dir };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         ensure!(line == "ready\n", "cannot create a copy of this system; this needs root and overlayfs");
@@ -333,7 +333,7 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for InstalledCopy {
     fn drop(&mut self) {
         // The namespaces and all mounts in them end with the holder.
         let _ = self.holder.kill();

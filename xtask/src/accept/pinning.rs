@@ -54,7 +54,7 @@ pub fn run() -> Result<()> {
     for (name, node) in HOSTS.iter().zip(&network.nodes) {
         server.post("/machines", &json!({ "name": name, "addresses": [{ "ip": node.ip }] }))?;
     }
-    let trial = Trial { network: &network };
+    let trial = PinningRun { network: &network };
     for name in HOSTS {
         trial.is_served(name, name)?;
     }
@@ -75,11 +75,11 @@ enum Spoof {
 
 const SPOOFS: [Spoof; 2] = [Spoof::Address, Spoof::AddressAndMac];
 
-struct Trial<'n> {
+struct PinningRun<'n> {
     network: &'n Network,
 }
 
-impl Trial<'_> {
+impl PinningRun<'_> {
     fn spoofing_succeeds(&self) -> Result<()> {
         for spoof in SPOOFS {
             self.take_over(spoof)?;
@@ -157,7 +157,7 @@ impl Trial<'_> {
         attacker.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "eth0"])?;
         // web3 learns the MAC address of the endpoint from the next packet that carries its IP address.
         self.clear_neighbors(other)?;
-        attacker.ip(&["neighbour", "flush", "all"])?;
+        attacker.ip(&["neighbor", "flush", "all"])?;
         let mut ask = attacker.command("curl");
         ask.args(["-s", "--interface", METADATA, "--max-time", SILENCE_SECS, "http://10.99.0.3:1/"]);
         let _refused = ask.output()?;
@@ -174,8 +174,8 @@ impl Trial<'_> {
     /// Clears the neighbor caches.
     fn clear_neighbors(&self, guest: &Namespace) -> Result<()> {
         guest.ip(&["route", "replace", METADATA, "dev", "eth0"])?;
-        guest.ip(&["neighbour", "flush", "all"])?;
-        self.network.cloud.ip(&["neighbour", "flush", "all"]).map(drop)
+        guest.ip(&["neighbor", "flush", "all"])?;
+        self.network.cloud.ip(&["neighbor", "flush", "all"]).map(drop)
     }
 
     fn is_served(&self, guest: &str, expected: &str) -> Result<()> {

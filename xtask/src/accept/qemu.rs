@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::libvirt::guest;
 use super::netns::{METADATA, Network};
 use crate::needs::Needs;
-use crate::test::programs;
+use crate::test_programs;
 
 /// Names the directory with the kernel. Read by the tests.
 const QEMU: &str = "XTASK_QEMU";
@@ -44,6 +44,6 @@ pub fn run() -> Result<()> {
     network.check_no_way_out()?;
     let cloud = network.cloud.network_path();
     let variables = [(QEMU, dir.path().as_os_str()), (CLOUD, cloud.as_ref())];
-    programs::run_only(programs::QEMU_DRIVER, &variables)?;
-    programs::run_only(programs::QEMU_SERVER, &variables)
+    test_programs::run_only(test_programs::QEMU_DRIVER, &variables)?;
+    test_programs::run_only(test_programs::QEMU_SERVER, &variables)
 }

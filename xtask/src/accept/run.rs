@@ -43,7 +43,7 @@ pub fn run() -> Result<()> {
     pacemaker::check_unchanged(&package)?;
     let shared = Shared::new(&package)?;
     for user in [User::Root, User::Unprivileged] {
-        Node::new(&shared, user)?.reboots().with_context(|| format!("as {user:?}"))?;
+        GuestNode::new(&shared, user)?.reboots().with_context(|| format!("as {user:?}"))?;
     }
     Ok(())
 }
@@ -75,22 +75,22 @@ impl Shared {
     }
 }
 
-struct Node<'s> {
+struct GuestNode<'s> {
     shared: &'s Shared,
     user: User,
     server: Server<'static>,
     cluster: Cluster,
 }
 
-impl<'s> Node<'s> {
-    fn new(shared: &'s Shared, user: User) -> Result<Node<'s>> {
+impl<'s> GuestNode<'s> {
+    fn new(shared: &'s Shared, user: User) -> Result<GuestNode<'s>> {
         let server = Server::start(&["--clock", "manual"])?;
         server.post("/machines", &json!({ "name": MACHINE, "addresses": [] }))?;
         let cluster = Cluster::new(&[MACHINE, OTHER_NODE], shared.path("ocf"), shared.path("bin"))?;
         cluster.place("rsc_hana", MACHINE)?;
         let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(cluster.dir()).status()?;
         ensure!(open.success(), "chmod");
-        Ok(Node { shared, user, server, cluster })
+        Ok(GuestNode { shared, user, server, cluster })
     }
 
     fn reboots(&self) -> Result<()> {

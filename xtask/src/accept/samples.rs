@@ -15,7 +15,7 @@ use super::netns::{METADATA, Namespace, Network};
 use super::server::Server;
 use crate::needs::Needs;
 use crate::sh;
-use crate::test::programs;
+use crate::test_programs;
 
 /// The guest that runs the samples, and another one in the same availability set. Both see every event.
 const HOSTS: [&str; 2] = ["web1", "web2"];
@@ -56,7 +56,7 @@ pub fn run() -> Result<()> {
     for sample in &samples {
         for version in VERSIONS {
             let place = Place::Guest(&network.nodes[0].namespace);
-            Trial { server: &server, place, machine: HOSTS[0], sample, version }.run()?;
+            SampleRun { server: &server, place, machine: HOSTS[0], sample, version }.run()?;
         }
     }
     run_on_host(&samples)?;
@@ -69,7 +69,7 @@ fn run_on_host(samples: &[Sample]) -> Result<()> {
     let machine = sh::program("hostname").read()?.trim().to_owned();
     for sample in samples {
         let place = Place::Host { address: &server.metadata[0] };
-        Trial { server: &server, place, machine: &machine, sample, version: VERSIONS[1] }.run()?;
+        SampleRun { server: &server, place, machine: &machine, sample, version: VERSIONS[1] }.run()?;
     }
     server.stop()
 }
@@ -113,7 +113,7 @@ fn compile_csharp(server: &Server) -> Result<String> {
 
 /// The tests of the workspace have built it already.
 fn compile_rust() -> Result<String> {
-    programs::linting_cargo(&["build", "--quiet", "--workspace", "--example", "query_and_approve"])?.run()?;
+    test_programs::linting_cargo(&["build", "--quiet", "--workspace", "--example", "query_and_approve"])?.run()?;
     text(sh::target().join(sh::ACCEPT_PROFILE).join("examples/query_and_approve"))
 }
 
@@ -143,7 +143,7 @@ impl Place<'_> {
 }
 
 /// One sample in one place with one api-version.
-struct Trial<'n> {
+struct SampleRun<'n> {
     server: &'n Server<'n>,
     place: Place<'n>,
     machine: &'n str,
@@ -151,7 +151,7 @@ struct Trial<'n> {
     version: &'n str,
 }
 
-impl Trial<'_> {
+impl SampleRun<'_> {
     fn run(&self) -> Result<()> {
         let (name, version) = (self.sample.name, self.version);
         let place = match self.place {

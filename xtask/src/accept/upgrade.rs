@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::cluster::{ETCD, NEEDS};
 use crate::sh;
-use crate::test::programs;
+use crate::test_programs;
 
 /// Runs the tests `upgrade::` of the command line with servers of this commit.
 pub fn run(revision: &str) -> Result<()> {
@@ -19,7 +19,7 @@ pub fn run(revision: &str) -> Result<()> {
     sh::program("git").args(&["worktree", "remove", "--force", path]).run()?;
     let old = built.with_context(|| format!("cannot build {revision}"))?;
     let path = format!("{}:{}", ETCD.path()?.join("usr/bin").display(), std::env::var("PATH")?);
-    programs::run_only(programs::UPGRADE, &[("PATH", path.as_ref()), ("XTASK_OLD_FOREWARN", old.as_os_str())])
+    test_programs::run_only(test_programs::UPGRADE, &[("PATH", path.as_ref()), ("XTASK_OLD_FOREWARN", old.as_os_str())])
 }
 
 /// Builds the servers in this work tree. The target directory is the usual one, so that dependencies are built once.

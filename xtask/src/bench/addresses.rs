@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::client::Client;
 use super::process::Process;
-use super::wrk::Run;
+use super::wrk::Throughput;
 
 /// Requests under way, as many as wrk has.
 const WINDOW: usize = 64;
@@ -37,7 +37,7 @@ impl Ring {
     }
 
     /// Requests of all connections in turn for some seconds. There is no distribution of latencies: responses are read in order.
-    pub fn run(&mut self, server: &Process, secs: u32) -> Result<Run> {
+    pub fn run(&mut self, server: &Process, secs: u32) -> Result<Throughput> {
         let (cpu_before, begun) = (server.cpu_secs()?, Instant::now());
         let (mut waiting, mut requests, mut next) = (VecDeque::new(), 0_u64, 0);
         while begun.elapsed() < Duration::from_secs(secs.into()) || !waiting.is_empty() {
@@ -54,7 +54,7 @@ impl Ring {
             requests += 1;
         }
         let cpu_us = (server.cpu_secs()? - cpu_before) * 1e6 / requests as f64;
-        Ok(Run { per_second: requests as f64 / begun.elapsed().as_secs_f64(), cpu_us, p99_us: f64::NAN })
+        Ok(Throughput { per_second: requests as f64 / begun.elapsed().as_secs_f64(), cpu_us, p99_us: f64::NAN })
     }
 }
 

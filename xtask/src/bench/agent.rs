@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::client::{Client, metric};
-use super::process::{Process, SERVER_CORE, Server, free_addresses};
+use super::process::{BenchServer, Process, SERVER_CORE, free_addresses};
 use super::table::{Table, Target, median, short};
 use super::{Built, path, wrk};
 use crate::sh;
@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// Time for all agents to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(120);
 
-struct Agent {
+struct AgentProcess {
     process: Process,
     metadata: String,
     health: String,
@@ -46,8 +46,8 @@ pub fn run(built: &Built) -> Result<Table> {
     let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
     let listener = free_addresses(1)?.remove(0);
     let more = ["--management", "127.0.0.1:0", "--hosts", &listener, "--driver", "agents"];
-    let server = Server::start_on(built, &built.scratch("agent-server")?, &cores, &more)?;
-    let agents: Vec<Agent> = join_all(built, &server, agents, &cores)?;
+    let server = BenchServer::start_on(built, &built.scratch("agent-server")?, &cores, &more)?;
+    let agents: Vec<AgentProcess> = join_all(built, &server, agents, &cores)?;
     let machines = machines(agents.len(), all, first);
     register(&server, &machines)?;
     wait_for_copies(&server, &agents)?;
@@ -59,7 +59,7 @@ pub fn run(built: &Built) -> Result<Table> {
 }
 
 /// Joins as many hosts, then runs their agents.
-fn join_all(built: &Built, server: &Server, count: usize, cores: &str) -> Result<Vec<Agent>> {
+fn join_all(built: &Built, server: &BenchServer, count: usize, cores: &str) -> Result<Vec<AgentProcess>> {
     let program = path(&built.forewarn)?;
     let url = format!("http://{}", server.management);
     let mut management = Client::new(&server.management)?;
@@ -76,7 +76,7 @@ fn join_all(built: &Built, server: &Server, count: usize, cores: &str) -> Result
         let listeners = ["--metadata", &metadata, "--health", &health, "--driver", "none"];
         let run: Vec<&str> = ["host", "run", "--data", path(&dir)?].into_iter().chain(listeners).collect();
         let process = Process::start(program, &run, cores)?;
-        agents.push(Agent { process, metadata, health });
+        agents.push(AgentProcess { process, metadata, health });
     }
     Ok(agents)
 }
@@ -91,7 +91,7 @@ fn machines(hosts: usize, all: usize, first: usize) -> Vec<Placed> {
     (0..all).map(|number| (format!("vm{number}"), host_of(number))).collect()
 }
 
-fn register(server: &Server, machines: &[Placed]) -> Result<()> {
+fn register(server: &BenchServer, machines: &[Placed]) -> Result<()> {
     let create = |share: &[Placed]| -> Result<()> {
         let mut client = Client::new(&server.management)?;
         for (name, host) in share {
@@ -108,7 +108,7 @@ fn register(server: &Server, machines: &[Placed]) -> Result<()> {
 }
 
 /// Waits until every agent has the server's revision.
-fn wait_for_copies(server: &Server, agents: &[Agent]) -> Result<()> {
+fn wait_for_copies(server: &BenchServer, agents: &[AgentProcess]) -> Result<()> {
     let begun = Instant::now();
     let newest = metric(&server.management, "forewarn_revision")?;
     for agent in agents {
@@ -120,7 +120,7 @@ fn wait_for_copies(server: &Server, agents: &[Agent]) -> Result<()> {
     Ok(())
 }
 
-fn revision(agent: &Agent) -> Option<f64> {
+fn revision(agent: &AgentProcess) -> Option<f64> {
     let reply = Client::new(&agent.health).ok()?.get("/healthz", "").ok()?;
     serde_json::from_str::<Value>(&reply.body).ok()?["revision"].as_f64()
 }
@@ -132,8 +132,8 @@ fn document_path(machine: &str) -> String {
 /// A guest waits for the next document at its agent while an operator requests a restart at the server.
 fn measure_visibility(
     built: &Built,
-    server: &Server,
-    agents: &[Agent],
+    server: &BenchServer,
+    agents: &[AgentProcess],
     machines: &[Placed],
     table: &mut Table,
 ) -> Result<()> {
@@ -169,7 +169,7 @@ fn measure_visibility(
     Ok(())
 }
 
-fn measure_idle(built: &Built, agent: &Agent, machines: usize, table: &mut Table) -> Result<()> {
+fn measure_idle(built: &Built, agent: &AgentProcess, machines: usize, table: &mut Table) -> Result<()> {
     let megabytes = agent.process.resident_bytes()? / 1e6;
     let label = format!("resident memory of an agent with {machines} machines, MB");
     table.judge("agent_resident_mb", &label, megabytes, "", Target::AtMost(20.0));
@@ -184,7 +184,13 @@ fn measure_idle(built: &Built, agent: &Agent, machines: usize, table: &mut Table
 }
 
 /// GETs of one document, at the agent and at the server.
-fn compare_gets(built: &Built, server: &Server, agent: &Agent, machine: &str, table: &mut Table) -> Result<()> {
+fn compare_gets(
+    built: &Built,
+    server: &BenchServer,
+    agent: &AgentProcess,
+    machine: &str,
+    table: &mut Table,
+) -> Result<()> {
     for process in [&server.process, &agent.process] {
         let pid = process.id().to_string();
         sh::program("taskset").args(&["-a", "-p", "-c", SERVER_CORE, &pid]).read().context("taskset")?;

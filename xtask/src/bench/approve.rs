@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::client::{Client, metric};
-use super::process::{CLIENT_CORE, SERVER_CORE, Server};
+use super::process::{BenchServer, CLIENT_CORE, SERVER_CORE};
 use super::table::{Table, Target, median, short};
 use super::{Built, path, value};
 use crate::sh;
@@ -26,7 +26,7 @@ pub fn run(built: &Built) -> Result<Table> {
     let plain = built.scratch("approve-sqlite")?;
     let list = std::fs::read_to_string(data.join("events"))?;
     let list: Vec<(&str, &str)> = list.lines().filter_map(|line| line.split_once(' ')).collect();
-    let server = Server::start(built, &data)?;
+    let server = BenchServer::start(built, &data)?;
     pin_ourselves()?;
     let (mut rates, mut singles, mut rows, mut shared) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let cpu_before = server.process.cpu_secs()?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Built;
 use super::approve::pin_ourselves;
 use super::client::{Client, Reply, metric};
-use super::process::Server;
+use super::process::BenchServer;
 use super::table::{Table, Target, median, short};
 
 const SMALL: usize = 100;
@@ -35,8 +35,8 @@ const GROUP: &str = "/subscriptions/s/resourceGroups/rg";
 pub fn run(built: &Built) -> Result<Table> {
     let (few_instances, many_instances, leaving) = built.pick((SMALL, LARGE, LEAVING), (10, 100, 10));
     pin_ourselves()?;
-    let mut small = Fleet::start(built, "arm-small", few_instances)?;
-    let mut large = Fleet::start(built, "arm-large", many_instances)?;
+    let mut small = ScaleSetServer::start(built, "arm-small", few_instances)?;
+    let mut large = ScaleSetServer::start(built, "arm-large", many_instances)?;
     let mut figures: Vec<[f64; 6]> = Vec::new();
     for round in built.pick(0..=ROUNDS, 1..=1) {
         let (few, many) = if round % 2 == 0 {
@@ -80,24 +80,24 @@ pub fn run(built: &Built) -> Result<Table> {
 }
 
 /// A server with one scale set.
-struct Fleet {
-    server: Server,
+struct ScaleSetServer {
+    server: BenchServer,
     client: Client,
     size: usize,
 }
 
 /// Microseconds.
-struct Figures {
+struct ListFigures {
     list_us: f64,
     show_us: f64,
     view_us: f64,
 }
 
-impl Fleet {
-    fn start(built: &Built, name: &str, size: usize) -> Result<Fleet> {
-        let server = Server::start(built, &built.scratch(name)?)?;
+impl ScaleSetServer {
+    fn start(built: &Built, name: &str, size: usize) -> Result<ScaleSetServer> {
+        let server = BenchServer::start(built, &built.scratch(name)?)?;
         let client = Client::new(&server.management)?;
-        let mut fleet = Fleet { server, client, size };
+        let mut fleet = ScaleSetServer { server, client, size };
         fleet.send("PUT", GROUP, &json!({ "location": "x" }))?;
         fleet.send(
             "PUT",
@@ -117,12 +117,12 @@ impl Fleet {
         Ok(fleet)
     }
 
-    fn measure(&mut self, lists: usize) -> Result<Figures> {
+    fn measure(&mut self, lists: usize) -> Result<ListFigures> {
         let (size, items) = (self.size, (self.size * lists) as f64);
         let list = timed(lists, |_| self.list_all())?;
         let show = timed(SHOWN, |n| self.ok(&set(&format!("/virtualMachines/{}", n % size))).map(drop))?;
         let view = timed(lists, |_| self.ok(&set("/instanceView")).map(drop))?;
-        Ok(Figures { list_us: list / items, show_us: show / SHOWN as f64, view_us: view / items })
+        Ok(ListFigures { list_us: list / items, show_us: show / SHOWN as f64, view_us: view / items })
     }
 
     fn list_all(&mut self) -> Result<()> {

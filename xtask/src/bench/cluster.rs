@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::approve::{approve, approve_one};
 use super::client::{Client, metric};
-use super::etcd::{Cluster, NODES};
-use super::process::{SERVER_CORE, Server};
+use super::etcd::{BenchCluster, NODES};
+use super::process::{BenchServer, SERVER_CORE};
 use super::table::{Table, Target, median, short};
 use super::{Built, wrk};
 use crate::sh;
@@ -39,9 +39,9 @@ pub fn compare_with_single(built: &Built) -> Result<Table> {
     let events = (rounds * per_round) as u64;
     let data = built.fleet("cluster-single", events, 10, events)?;
     let list = read_events(&data)?;
-    let cluster = Cluster::start(built, events, events)?;
+    let cluster = BenchCluster::start(built, events, events)?;
     let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
-    let single = Server::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
+    let single = BenchServer::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
     let (mut ours, mut alone, mut cost) = (Vec::new(), Vec::new(), Cost::default());
     for (round, events) in list.chunks(per_round).enumerate() {
         let events: Vec<_> = events.iter().map(|(machine, event)| (machine.as_str(), event.as_str())).collect();
@@ -76,7 +76,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn read(cluster: &Cluster<'_>) -> Result<Cost> {
+    fn read(cluster: &BenchCluster<'_>) -> Result<Cost> {
         let leader = cluster.leader()?;
         let mut cost = Cost { members: cluster.members_cpu_secs()?, ..Cost::default() };
         for index in 0..NODES {
@@ -110,12 +110,12 @@ impl Cost {
 }
 
 /// GETs of one document at a follower and at a single server with the same data.
-fn compare_reads(built: &Built, cluster: &Cluster<'_>, machine: &str, table: &mut Table) -> Result<()> {
-    let single = Server::start(built, &built.scratch.join("cluster-single"))?;
+fn compare_reads(built: &Built, cluster: &BenchCluster<'_>, machine: &str, table: &mut Table) -> Result<()> {
+    let single = BenchServer::start(built, &built.scratch.join("cluster-single"))?;
     let follower = cluster.server(cluster.follower()?)?;
     let pid = follower.process.id().to_string();
     sh::program("taskset").args(&["-a", "-p", "-c", SERVER_CORE, &pid]).read().context("taskset")?;
-    let read = |server: &Server| {
+    let read = |server: &BenchServer| {
         let url = format!("http://{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", server.metadata);
         wrk::run(&server.process, built.pick(READ_SECS, 1), &["-H", "Metadata: true", &url])
     };
@@ -131,7 +131,7 @@ fn compare_reads(built: &Built, cluster: &Cluster<'_>, machine: &str, table: &mu
 /// The time from a kill until the next acknowledged change at another server.
 pub fn measure_takeovers(built: &Built) -> Result<Table> {
     let mut table = Table::new("Takeovers with three servers on three members of etcd");
-    let mut cluster = Cluster::start(built, 1000, 0)?;
+    let mut cluster = BenchCluster::start(built, 1000, 0)?;
     for (name, label, has_etcd, median_max, worst_max) in [
         ("takeover", "leader killed", false, 1.5, 2.5),
         ("double_takeover", "leader and leader of etcd killed", true, 3.0, 5.0),
@@ -148,7 +148,7 @@ pub fn measure_takeovers(built: &Built) -> Result<Table> {
     Ok(table)
 }
 
-fn take_over(cluster: &mut Cluster<'_>, machine: &str, has_etcd: bool) -> Result<f64> {
+fn take_over(cluster: &mut BenchCluster<'_>, machine: &str, has_etcd: bool) -> Result<f64> {
     let leader = cluster.leader()?;
     let member = if has_etcd { Some(cluster.etcd_leader()?) } else { None };
     let other = (leader + 1) % NODES;
@@ -181,7 +181,7 @@ fn create_machine(server: &str, name: &str) -> Result<bool> {
 pub fn measure_large_region(built: &Built) -> Result<Table> {
     let mut table = Table::new("A follower of a large region that was away");
     let (machines, events) = built.pick((LARGE_MACHINES, LARGE_EVENTS), (1000, 1000));
-    let mut cluster = Cluster::start(built, machines, events)?;
+    let mut cluster = BenchCluster::start(built, machines, events)?;
     let list = read_events(&built.scratch.join("cluster-n0"))?;
     let (leader, away) = (cluster.leader()?, cluster.follower()?);
     let is_over = AtomicBool::new(false);
@@ -210,7 +210,7 @@ pub fn measure_large_region(built: &Built) -> Result<Table> {
 }
 
 /// Stops a server for a while. Returns how many records it missed, and how long it took to apply them.
-fn stop_for(cluster: &Cluster<'_>, leader: usize, away: usize, span: Duration) -> Result<(f64, f64)> {
+fn stop_for(cluster: &BenchCluster<'_>, leader: usize, away: usize, span: Duration) -> Result<(f64, f64)> {
     let process = &cluster.server(away)?.process;
     let before = cluster.revision(away)?;
     process.signal("STOP")?;

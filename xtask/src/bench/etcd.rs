@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::client::Client;
-use super::process::{Process, Server, free_addresses};
+use super::process::{BenchServer, Process, free_addresses};
 use super::{Built, path};
 use crate::accept::cluster::ETCD;
 use crate::sh;
@@ -17,19 +17,19 @@ pub const NODES: usize = 3;
 /// Time for a server to copy the region, also a large one.
 const START_MAX: Duration = Duration::from_secs(600);
 
-pub struct Cluster<'a> {
+pub struct BenchCluster<'a> {
     built: &'a Built,
     cores: String,
     region: String,
     // End before etcd does.
-    nodes: Vec<Node>,
+    nodes: Vec<BenchNode>,
     members: Vec<Member>,
 }
 
-struct Node {
+struct BenchNode {
     data: PathBuf,
     management: String,
-    server: Option<Server>,
+    server: Option<BenchServer>,
 }
 
 struct Member {
@@ -39,15 +39,15 @@ struct Member {
 }
 
 /// The answer of a server about its role.
-struct Readiness {
+struct NodeReadiness {
     status: u16,
     role: String,
     revision: u64,
 }
 
-impl<'a> Cluster<'a> {
+impl<'a> BenchCluster<'a> {
     /// Starts a region with a generated fleet on all cores.
-    pub fn start(built: &'a Built, machines: u64, events: u64) -> Result<Cluster<'a>> {
+    pub fn start(built: &'a Built, machines: u64, events: u64) -> Result<BenchCluster<'a>> {
         let cores = format!("0-{}", std::thread::available_parallelism()?.get() - 1);
         let members = members(built)?;
         let clients: Vec<&str> = members.iter().map(|member| member.client.as_str()).collect();
@@ -56,9 +56,9 @@ impl<'a> Cluster<'a> {
         for (index, management) in free_addresses(NODES)?.into_iter().enumerate() {
             let name = format!("cluster-n{index}");
             let data = if index == 0 { built.fleet(&name, machines, 10, events)? } else { built.scratch(&name)? };
-            nodes.push(Node { data, management, server: None });
+            nodes.push(BenchNode { data, management, server: None });
         }
-        let mut cluster = Cluster { built, cores, region, nodes, members };
+        let mut cluster = BenchCluster { built, cores, region, nodes, members };
         (0..NODES).try_for_each(|index| cluster.start_member(index))?;
         let init = ["cluster", "init", "--from", path(&cluster.nodes[0].data)?, "--cluster", &cluster.region];
         wait("etcd", || sh::program(path(&built.forewarn)?).args(&init).read().map(drop))?;
@@ -69,9 +69,9 @@ impl<'a> Cluster<'a> {
 
     pub fn start_server(&mut self, index: usize) -> Result<()> {
         let node = format!("n{index}");
-        let Node { data, management, .. } = &self.nodes[index];
+        let BenchNode { data, management, .. } = &self.nodes[index];
         let more = ["--management", management, "--cluster", &self.region, "--node", &node, "--management-tls", "off"];
-        self.nodes[index].server = Some(Server::start_on(self.built, data, &self.cores, &more)?);
+        self.nodes[index].server = Some(BenchServer::start_on(self.built, data, &self.cores, &more)?);
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl<'a> Cluster<'a> {
         self.members.iter().filter_map(|member| member.process.as_ref()).map(Process::cpu_secs).sum()
     }
 
-    pub fn server(&self, index: usize) -> Result<&Server> {
+    pub fn server(&self, index: usize) -> Result<&BenchServer> {
         self.nodes[index].server.as_ref().context("the server is not running")
     }
 
@@ -160,11 +160,11 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    fn readiness(&self, index: usize) -> Result<Readiness> {
+    fn readiness(&self, index: usize) -> Result<NodeReadiness> {
         let reply = Client::new(self.management(index))?.get("/healthz/ready", "")?;
         let report: Value = serde_json::from_str(&reply.body)?;
         let role = report["role"].as_str().context("no role")?.to_owned();
-        Ok(Readiness { status: reply.status, role, revision: report["revision"].as_u64().context("no revision")? })
+        Ok(NodeReadiness { status: reply.status, role, revision: report["revision"].as_u64().context("no revision")? })
     }
 }
 

@@ -6,16 +6,16 @@ use anyhow::{Context, Result, ensure};
 
 use super::bare;
 use super::client::{Client, Reply};
-use super::process::{Process, SERVER_CORE, Server};
+use super::process::{BenchServer, Process, SERVER_CORE};
 use super::table::{Table, Target};
-use super::wrk::{self, Run, describe, ratio, rounds, secs};
+use super::wrk::{self, Throughput, describe, ratio, rounds, secs};
 use super::{Built, path};
 
 const DOCUMENT: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const METADATA: &str = "Metadata: true";
 
 pub fn run(built: &Built) -> Result<Table> {
-    let server = Server::start(built, &built.scratch("get")?)?;
+    let server = BenchServer::start(built, &built.scratch("get")?)?;
     let reply = with_one_event(&server)?;
     let etag = reply.header("etag").context("no ETag")?.to_owned();
     let nginx = nginx(&built.scratch("nginx")?, &reply.body, &etag)?;
@@ -40,7 +40,7 @@ pub fn run(built: &Built) -> Result<Table> {
     let mut table = Table::new("GET of a document with one event (64 connections, one core each)");
     describe(&mut table, "forewarn", ours);
     describe(&mut table, "nginx", theirs);
-    let against_nginx = |figure: fn(&Run) -> f64| ratio(ours, theirs, figure);
+    let against_nginx = |figure: fn(&Throughput) -> f64| ratio(ours, theirs, figure);
     let per_second = against_nginx(|r| r.per_second);
     table.judge("get_ratio", "requests/s, forewarn : nginx", per_second, " x", Target::AtLeast(1.2));
     let cpu = against_nginx(|r| r.cpu_us);
@@ -59,7 +59,7 @@ pub fn run(built: &Built) -> Result<Table> {
 }
 
 /// Polls as the only machine of a new server, restarts it, and polls again.
-fn with_one_event(server: &Server) -> Result<Reply> {
+fn with_one_event(server: &BenchServer) -> Result<Reply> {
     let (mut machine, mut management) = (Client::new(&server.metadata)?, Client::new(&server.management)?);
     machine.get(DOCUMENT, "Metadata: true\r\n")?;
     let machines: serde_json::Value = serde_json::from_str(&management.get("/api/v1/machines", "")?.body)?;

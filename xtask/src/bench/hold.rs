@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::Built;
 use super::approve::pin_ourselves;
 use super::client::{Client, metric};
-use super::process::Server;
+use super::process::BenchServer;
 use super::table::{Table, Target, median, short};
 
 const HELD: u64 = 10_000;
@@ -32,7 +32,7 @@ pub fn run(built: &Built) -> Result<Table> {
 
 fn one_group(built: &Built, table: &mut Table) -> Result<()> {
     let (count, commits) = built.pick((HELD, ELSEWHERE), (HELD_SMOKE, 10));
-    let server = Server::start(built, &built.fleet("hold", 3 * count, count, 0)?)?;
+    let server = BenchServer::start(built, &built.fleet("hold", 3 * count, count, 0)?)?;
     let mut management = Client::new(&server.management)?;
     let none_held = elsewhere(&server, &mut management, count, commits)?;
     let mut held = hold(&server, count)?;
@@ -61,7 +61,7 @@ fn one_group(built: &Built, table: &mut Table) -> Result<()> {
 
 fn many_groups(built: &Built, table: &mut Table) -> Result<()> {
     let (groups, size) = built.pick((GROUPS, GROUP), (3, 10));
-    let server = Server::start(built, &built.fleet("hold-groups", groups * size, size, 0)?)?;
+    let server = BenchServer::start(built, &built.fleet("hold-groups", groups * size, size, 0)?)?;
     let before = server.process.resident_bytes()?;
     let mut held = hold(&server, groups * size)?;
     let bytes = (server.process.resident_bytes()? - before) / (groups * size) as f64;
@@ -95,7 +95,7 @@ fn answer(management: &mut Client, held: &mut [Client], n: u64) -> Result<(f64, 
 }
 
 /// One held request from each of the first machines.
-fn hold(server: &Server, count: u64) -> Result<Vec<Client>> {
+fn hold(server: &BenchServer, count: u64) -> Result<Vec<Client>> {
     let mut held = (0..count).map(|_| Client::new(&server.metadata)).collect::<Result<Vec<_>>>()?;
     ask_again(&mut held, 1)?;
     wait_for_held(server, count)?;
@@ -111,7 +111,7 @@ fn ask_again(held: &mut [Client], incarnation: u64) -> Result<()> {
     Ok(())
 }
 
-fn wait_for_held(server: &Server, count: u64) -> Result<()> {
+fn wait_for_held(server: &BenchServer, count: u64) -> Result<()> {
     for _ in 0..200 {
         if held_requests(server)? == count {
             return Ok(());
@@ -121,12 +121,12 @@ fn wait_for_held(server: &Server, count: u64) -> Result<()> {
     anyhow::bail!("some requests are not held")
 }
 
-fn held_requests(server: &Server) -> Result<u64> {
+fn held_requests(server: &BenchServer) -> Result<u64> {
     Ok(metric(&server.management, "forewarn_metadata_held")? as u64)
 }
 
 /// CPU milliseconds of the server per commit in the event group of the `first` machine, which has no held requests.
-fn elsewhere(server: &Server, management: &mut Client, first: u64, commits: u64) -> Result<f64> {
+fn elsewhere(server: &BenchServer, management: &mut Client, first: u64, commits: u64) -> Result<f64> {
     let before = server.process.cpu_secs()?;
     for n in 0..commits {
         maintain(management, first + n).context("an event in another event group")?;

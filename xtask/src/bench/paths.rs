@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::addresses::Ring;
 use super::approve::pin_ourselves;
-use super::process::Server;
+use super::process::BenchServer;
 use super::table::{Table, Target};
-use super::wrk::{self, Run, describe, ratio, rounds, secs};
+use super::wrk::{self, Throughput, describe, ratio, rounds, secs};
 use super::{Built, path};
 
 const MACHINES: u64 = 1_000_000;
@@ -37,14 +37,14 @@ end
 pub fn run(built: &Built) -> Result<Table> {
     let machines = built.pick(MACHINES, MACHINES_SMOKE);
     let data = built.fleet("paths", machines, SET, machines / SET)?;
-    let server = Server::start(built, &data)?;
+    let server = BenchServer::start(built, &data)?;
     let mut table = Table::new("One caller against many, of 1,000,000 machines in 10,000 event groups");
     by_path(built, &server, machines, &mut table)?;
     by_address(built, &server, machines, &mut table)?;
     Ok(table)
 }
 
-fn by_path(built: &Built, server: &Server, machines: u64, table: &mut Table) -> Result<()> {
+fn by_path(built: &Built, server: &BenchServer, machines: u64, table: &mut Table) -> Result<()> {
     let dir = built.scratch("paths-scripts")?;
     let script = |count: u64| -> Result<String> {
         let file = dir.join(format!("{count}.lua"));
@@ -66,7 +66,7 @@ fn by_path(built: &Built, server: &Server, machines: u64, table: &mut Table) -> 
     Ok(())
 }
 
-fn by_address(built: &Built, server: &Server, machines: u64, table: &mut Table) -> Result<()> {
+fn by_address(built: &Built, server: &BenchServer, machines: u64, table: &mut Table) -> Result<()> {
     pin_ourselves()?;
     let connections = built.pick(CONNECTIONS, 100);
     let mut one = Ring::of_one(&server.metadata, connections, DOCUMENT)?;
@@ -79,7 +79,7 @@ fn by_address(built: &Built, server: &Server, machines: u64, table: &mut Table) 
     Ok(())
 }
 
-fn compare(table: &mut Table, name: &str, what: &str, many: &[Run], one: &[Run], at_least: f64) {
+fn compare(table: &mut Table, name: &str, what: &str, many: &[Throughput], one: &[Throughput], at_least: f64) {
     let per_second = ratio(many, one, |run| run.per_second);
     table.judge(&format!("{name}_ratio"), &format!("requests/s, {what}"), per_second, " x", Target::AtLeast(at_least));
     let cpu = ratio(many, one, |run| run.cpu_us);

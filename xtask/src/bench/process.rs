@@ -96,20 +96,20 @@ impl Drop for Process {
 }
 
 /// A `forewarn` server and its addresses.
-pub struct Server {
+pub struct BenchServer {
     pub process: Process,
     pub metadata: String,
     pub management: String,
 }
 
-impl Server {
+impl BenchServer {
     /// Starts a server on free loopback ports with this data directory.
-    pub fn start(built: &Built, data: &Path) -> Result<Server> {
-        Server::start_on(built, data, SERVER_CORE, &["--management", "127.0.0.1:0"])
+    pub fn start(built: &Built, data: &Path) -> Result<BenchServer> {
+        BenchServer::start_on(built, data, SERVER_CORE, &["--management", "127.0.0.1:0"])
     }
 
     /// The same on these cores, with these arguments in addition.
-    pub fn start_on(built: &Built, data: &Path, cores: &str, more: &[&str]) -> Result<Server> {
+    pub fn start_on(built: &Built, data: &Path, cores: &str, more: &[&str]) -> Result<BenchServer> {
         let serve = ["serve", "--no-auth", "--data", path(data)?, "--metadata", "127.0.0.1:0"];
         let rest = ["--max-user-operations", "0"];
         let arguments: Vec<&str> = serve.into_iter().chain(rest).chain(more.iter().copied()).collect();
@@ -125,7 +125,7 @@ impl Server {
                 _ => {}
             }
             if let (Some(metadata), Some(management)) = (&metadata, &management) {
-                return Ok(Server { process, metadata: metadata.clone(), management: management.clone() });
+                return Ok(BenchServer { process, metadata: metadata.clone(), management: management.clone() });
             }
         }
         bail!("the server ended before it printed its addresses")

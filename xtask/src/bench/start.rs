@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use super::Built;
 use super::client::Client;
-use super::process::{CLIENT_CORE, SERVER_CORE, Server};
+use super::process::{BenchServer, CLIENT_CORE, SERVER_CORE};
 use super::table::{Table, Target};
 
 const MACHINES: u64 = 1_000_000;
@@ -33,7 +33,7 @@ fn start(built: &Built, machines: u64, set: u64) -> Result<(f64, f64)> {
     // Nothing else runs meanwhile, so the server can load on both cores.
     let cores = format!("{SERVER_CORE},{CLIENT_CORE}");
     let begun = Instant::now();
-    let server = Server::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
+    let server = BenchServer::start_on(built, &data, &cores, &["--management", "127.0.0.1:0"])?;
     let reply = Client::new(&server.metadata)?.get(POLL, "Metadata: true\r\n")?;
     let took: Duration = begun.elapsed();
     ensure!(reply.status == 200, "the first request was answered with {}", reply.status);

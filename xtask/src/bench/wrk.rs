@@ -17,7 +17,7 @@ const SECS: u32 = 2;
 const CONNECTIONS: &str = "-c64";
 
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct Throughput {
     pub per_second: f64,
     /// CPU time of the server per request, in microseconds.
     pub cpu_us: f64,
@@ -30,7 +30,7 @@ pub fn secs(built: &Built) -> u32 {
     built.pick(SECS, 1)
 }
 
-pub fn run(server: &Process, secs: u32, arguments: &[&str]) -> Result<Run> {
+pub fn run(server: &Process, secs: u32, arguments: &[&str]) -> Result<Throughput> {
     let duration = format!("-d{secs}s");
     let before = server.cpu_secs()?;
     let fixed = ["-c", CLIENT_CORE, "wrk", "-t1", CONNECTIONS, &duration, "--latency"];
@@ -38,7 +38,7 @@ pub fn run(server: &Process, secs: u32, arguments: &[&str]) -> Result<Run> {
     let used = server.cpu_secs()? - before;
     ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk reports errors:\n{text}");
     let requests: f64 = after(&text, |words| words.get(1) == Some(&"requests"), 0)?.parse()?;
-    Ok(Run {
+    Ok(Throughput {
         per_second: after(&text, |words| words.first() == Some(&"Requests/sec:"), 1)?.parse()?,
         cpu_us: used * 1e6 / requests,
         p99_us: micros(after(&text, |words| words.first() == Some(&"99%"), 1)?)?,
@@ -64,7 +64,7 @@ fn micros(text: &str) -> Result<f64> {
 }
 
 /// Measures all candidates in turn. The first round is a warm-up.
-pub fn rounds(built: &Built, turns: &mut [&mut dyn FnMut() -> Result<Run>]) -> Result<Vec<Vec<Run>>> {
+pub fn rounds(built: &Built, turns: &mut [&mut dyn FnMut() -> Result<Throughput>]) -> Result<Vec<Vec<Throughput>>> {
     let mut runs = vec![Vec::new(); turns.len()];
     for round in built.pick(0..=ROUNDS, 1..=1) {
         let mut line = String::new();
@@ -82,8 +82,8 @@ pub fn rounds(built: &Built, turns: &mut [&mut dyn FnMut() -> Result<Run>]) -> R
     Ok(runs)
 }
 
-pub fn describe(table: &mut Table, who: &str, runs: &[Run]) {
-    let middle = |figure: fn(&Run) -> f64| short(median(runs.iter().map(figure).collect()));
+pub fn describe(table: &mut Table, who: &str, runs: &[Throughput]) {
+    let middle = |figure: fn(&Throughput) -> f64| short(median(runs.iter().map(figure).collect()));
     let mut text = format!("{}/s, {} µs CPU", middle(|r| r.per_second), middle(|r| r.cpu_us));
     if runs.iter().all(|run| !run.p99_us.is_nan()) {
         text += &format!(", p99 {} µs", middle(|r| r.p99_us));
@@ -92,6 +92,6 @@ pub fn describe(table: &mut Table, who: &str, runs: &[Run]) {
 }
 
 /// The median of the ratios of all rounds.
-pub fn ratio(ours: &[Run], theirs: &[Run], figure: fn(&Run) -> f64) -> f64 {
+pub fn ratio(ours: &[Throughput], theirs: &[Throughput], figure: fn(&Throughput) -> f64) -> f64 {
     median(ours.iter().zip(theirs).map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
 }

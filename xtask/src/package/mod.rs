@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::release::programs;
 use crate::sh;
+use crate::static_programs;
 use deb::Deb;
 pub use generated::Generated;
 
@@ -29,7 +29,7 @@ impl Packages {
 }
 
 pub fn run() -> Result<()> {
-    programs::build()?;
+    static_programs::build()?;
     let packages = build(&sh::target().join("debian"))?;
     for path in packages.paths() {
         println!("{}", path.display());
@@ -40,7 +40,7 @@ pub fn run() -> Result<()> {
 /// Packages the programs that are already built.
 pub fn build(out: &Path) -> Result<Packages> {
     std::fs::create_dir_all(out)?;
-    let programs = programs::find()?;
+    let programs = static_programs::find()?;
     Ok(Packages {
         forewarn: pack_forewarn(&programs.forewarn, out)?,
         agent: pack_agent(&programs.agent, out)?,

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::{package, sh};
 
 /// A directory in which the content of an archive is laid out.
-pub struct Stage(TempDir);
+pub struct StagingDir(TempDir);
 
 /// Numeric owner of the entries of an archive.
 #[derive(Clone, Copy)]
@@ -18,9 +18,9 @@ pub struct Owner(pub u32);
 
 pub const ROOT: Owner = Owner(0);
 
-impl Stage {
-    pub fn new() -> Result<Stage> {
-        Ok(Stage(tempfile::tempdir()?))
+impl StagingDir {
+    pub fn new() -> Result<StagingDir> {
+        Ok(StagingDir(tempfile::tempdir()?))
     }
 
     pub fn path(&self) -> &Path {

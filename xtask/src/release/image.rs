@@ -9,9 +9,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::archive::{Owner, ROOT, Stage, compress, sha256};
-use super::programs::Programs;
+use super::archive::{Owner, ROOT, StagingDir, compress, sha256};
 use super::{VERSION, read};
+use crate::static_programs::Programs;
 use crate::{package, sh};
 
 /// The user that the server runs as; the number that images without a distribution commonly use.
@@ -26,7 +26,7 @@ const GROUP: &str = "root:x:0:\nforewarn:x:65532:\n";
 const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 pub fn write(programs: &Programs, path: &Path) -> Result<()> {
-    let image = Stage::new()?;
+    let image = StagingDir::new()?;
     let (layer, diff_id) = write_layer(programs, &image)?;
     let config = write_blob(&image, &config(&diff_id)?)?;
     let manifest = write_blob(&image, &manifest(&config, &layer))?;
@@ -62,8 +62,8 @@ impl Blob {
 }
 
 /// Writes the only layer and returns it with the digest of its uncompressed form.
-fn write_layer(programs: &Programs, image: &Stage) -> Result<(Blob, String)> {
-    let root = Stage::new()?;
+fn write_layer(programs: &Programs, image: &StagingDir) -> Result<(Blob, String)> {
+    let root = StagingDir::new()?;
     root.file("usr/bin/forewarn", 0o755, &read(&programs.forewarn)?)?;
     root.file("usr/bin/forewarn-agent", 0o755, &read(&programs.agent)?)?;
     root.file("etc/passwd", 0o644, PASSWD.as_bytes())?;
@@ -81,13 +81,13 @@ fn write_layer(programs: &Programs, image: &Stage) -> Result<(Blob, String)> {
     Ok((keep(image, &image.path().join("layer.gz"))?, diff_id))
 }
 
-fn write_blob(image: &Stage, value: &Value) -> Result<Blob> {
+fn write_blob(image: &StagingDir, value: &Value) -> Result<Blob> {
     image.file("blob", 0o644, value.to_string().as_bytes())?;
     keep(image, &image.path().join("blob"))
 }
 
 /// Moves a file to the blobs.
-fn keep(image: &Stage, file: &Path) -> Result<Blob> {
+fn keep(image: &StagingDir, file: &Path) -> Result<Blob> {
     let blob = Blob { digest: sha256(file)?, size: fs::metadata(file)?.len() };
     fs::rename(file, image.path().join(blob.path()))?;
     Ok(blob)

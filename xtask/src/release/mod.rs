@@ -10,12 +10,10 @@
 //! | `install.sh` | installs a tarball after checking its checksum |
 //! | `SHA256SUMS` | checksums of all of these |
 //!
-//! All files are reproducible: `programs` says how; timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
+//! All files are reproducible: `static_programs` says how; timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
 
 mod archive;
 mod image;
-pub mod path_map;
-pub mod programs;
 pub mod verify;
 
 use std::fs;
@@ -26,9 +24,9 @@ use anyhow::{Context, Result};
 
 use crate::package::{self, Generated};
 use crate::sh;
-use archive::{Stage, sha256};
+use crate::static_programs::{self, Programs};
+use archive::{StagingDir, sha256};
 pub use image::tag as image_tag;
-use programs::Programs;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -41,7 +39,7 @@ const PLATFORM: &str = "x86_64-linux";
 const URL_VARIABLE: &str = "RELEASE_URL";
 
 pub fn run(out: Option<&str>) -> Result<()> {
-    programs::build()?;
+    static_programs::build()?;
     let out = out.map_or_else(default_out, PathBuf::from);
     assemble(&out, Contents::All)?;
     println!("{}", out.display());
@@ -96,8 +94,8 @@ pub enum Contents {
 /// Packages the programs that are already built.
 pub fn assemble(out: &Path, contents: Contents) -> Result<()> {
     image::check_prerequisites()?;
-    let stripped = Stage::new()?;
-    let programs = programs::find()?.strip_into(stripped.path())?;
+    let stripped = StagingDir::new()?;
+    let programs = static_programs::find()?.strip_into(stripped.path())?;
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("cannot replace {}", out.display()))?;
     }
@@ -149,8 +147,8 @@ fn pack_agent(programs: &Programs, out: &Path) -> Result<()> {
 }
 
 /// The files that both tarballs have.
-fn start_tarball(dir: &str, name: &str, program: &Path) -> Result<Stage> {
-    let stage = Stage::new()?;
+fn start_tarball(dir: &str, name: &str, program: &Path) -> Result<StagingDir> {
+    let stage = StagingDir::new()?;
     stage.file(&format!("{dir}/bin/{name}"), 0o755, &read(program)?)?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
         stage.file(&format!("{dir}/share/doc/{name}/{file}"), 0o644, &read(&sh::root().join(file))?)?;

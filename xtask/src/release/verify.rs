@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::path_map::cargo_home;
 use super::{SUMS, default_out};
+use crate::path_map::cargo_home;
 use crate::sh;
 
 pub fn run() -> Result<()> {

@@ -11,10 +11,8 @@
 //! A part starts when the parts it depends on are done and its lane is free. Two parts of the waiting lane run at a time, and three
 //! once the CPU lane is done. Each part is a process of its own with a log of its own and a deadline.
 
-pub mod compiler;
 mod lanes;
 mod prerequisites;
-pub mod programs;
 mod report;
 mod scratch;
 
@@ -23,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::{accept, sh};
+use crate::{accept, sh, test_programs};
 use lanes::{Lane, Part};
 pub use prerequisites::install as install_prerequisites;
 
@@ -87,7 +85,7 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
             part.env(crate::needs::INSTALL, "off".as_ref());
         }
         if !["setup", "build-tests"].contains(&part.name()) {
-            part.env(programs::LIST, programs::list_path().as_os_str());
+            part.env(test_programs::LIST, test_programs::list_path().as_os_str());
         }
         if strictness == Strictness::Strict || ["accept agent-actions", "accept cluster"].contains(&part.name()) {
             part.env(STRICT, "1".as_ref());

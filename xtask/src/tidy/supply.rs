@@ -17,7 +17,7 @@ struct Policy {
     target: String,
 }
 
-struct Package {
+struct LockedPackage {
     name: String,
     version: String,
     license: String,
@@ -51,11 +51,11 @@ impl Policy {
     }
 }
 
-fn judge(policy: &Policy, packages: &[Package]) -> Vec<String> {
+fn judge(policy: &Policy, packages: &[LockedPackage]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut unused: BTreeSet<&String> = policy.skipped.iter().collect();
-    for Package { name, version, license, source } in packages {
+    for LockedPackage { name, version, license, source } in packages {
         if !is_allowed(license, &policy.licenses) {
             problems.push(format!("{name} {version} has the license '{license}', which is not allowed"));
         }
@@ -87,14 +87,14 @@ fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
 }
 
 /// The packages that a build for this target uses.
-fn packages(target: &str) -> Result<Vec<Package>> {
+fn packages(target: &str) -> Result<Vec<LockedPackage>> {
     let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
     let metadata: Value = serde_json::from_str(&sh::cargo(&arguments).read()?)?;
     let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata has no graph")?;
     let used: BTreeSet<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
     let all = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let package = |package: &Value| Package {
+    let package = |package: &Value| LockedPackage {
         name: text(&package["name"]),
         version: text(&package["version"]),
         license: text(&package["license"]),
@@ -117,13 +117,13 @@ mod tests {
 
     #[track_caller]
     fn check(packages: &[(&str, &str, &str, Option<&str>)], expected: &[&str]) {
-        let package = |(name, version, license, source): &(&str, &str, &str, Option<&str>)| Package {
+        let package = |(name, version, license, source): &(&str, &str, &str, Option<&str>)| LockedPackage {
             name: (*name).to_owned(),
             version: (*version).to_owned(),
             license: (*license).to_owned(),
             source: source.map(str::to_owned),
         };
-        let packages: Vec<Package> = packages.iter().map(package).collect();
+        let packages: Vec<LockedPackage> = packages.iter().map(package).collect();
         assert_eq!(judge(&Policy::read(POLICY).unwrap(), &packages), expected);
     }
 

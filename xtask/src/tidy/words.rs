@@ -20,14 +20,49 @@ const AVOIDED: &[(&str, &str)] = &[
     ("so many", "name the number"),
 ];
 
+/// Beginnings of words in British spelling. "cancelled" is missing, because libraries and Azure spell it like this.
+const BRITISH: &[&str] = &[
+    "artefact",
+    "behaviour",
+    "catalogue",
+    "centre",
+    "colour",
+    "favour",
+    "grey",
+    "honour",
+    "initialis",
+    "licence",
+    "neighbour",
+    "organis",
+    "recognis",
+    "serialis",
+    "synchronis",
+];
+
 /// A comment that opens like this is a riddle: name the thing.
 const AVOIDED_OPENINGS: &[&str] = &["What ", "Who ", "Whose "];
 
 /// Files that contain these words for a reason.
 const ALLOWED_FILES: &[&str] = &["crates/store/src/conformance/sample.rs", "xtask/src/tidy/words.rs"];
 
-const ENDINGS: &[&str] =
-    &["*.rs", "*.md", "*.html", "*.js", "*.mjs", "*.py", "*.css", "*.sh", "*.toml", "*.yaml", "*.yml", "*.service"];
+const ENDINGS: &[&str] = &[
+    "*.rs",
+    "*.md",
+    "*.html",
+    "*.js",
+    "*.mjs",
+    "*.py",
+    "*.css",
+    "*.sh",
+    "*.toml",
+    "*.yaml",
+    "*.yml",
+    "*.service",
+    "*.ps1",
+    "*.cs",
+    "*.8",
+    "*/Containerfile",
+];
 
 pub fn check(problems: &mut Vec<String>) -> Result<()> {
     for name in tracked(ENDINGS)? {
@@ -52,6 +87,9 @@ fn judge(line: &str) -> Option<String> {
     if let Some((word, instead)) = AVOIDED.iter().find(|(word, _)| contains_word(&text, word)) {
         return Some(format!("avoid '{word}': {instead}"));
     }
+    if let Some(word) = BRITISH.iter().find(|word| starts_a_word(&text, word)) {
+        return Some(format!("'{word}…' is British spelling: use the American one"));
+    }
     let comment = comment(line)?;
     let opening = AVOIDED_OPENINGS.iter().find(|opening| comment.starts_with(**opening))?;
     Some(format!("a comment opens with '{}': name the thing", opening.trim_end()))
@@ -61,6 +99,10 @@ fn contains_word(line: &str, word: &str) -> bool {
     let is_inside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word)
         .any(|(at, _)| !is_inside(line[..at].chars().next_back()) && !is_inside(line[at + word.len()..].chars().next()))
+}
+
+fn starts_a_word(line: &str, beginning: &str) -> bool {
+    line.match_indices(beginning).any(|(at, _)| !line[..at].chars().next_back().is_some_and(char::is_alphanumeric))
 }
 
 /// The text of a line that is nothing but a comment.
@@ -76,7 +118,7 @@ mod tests {
     #[test]
     fn words_are_found_whole_and_in_any_case() {
         let avoided = ["// Nobody listens.", "so long as", "/// What it is.", "    //! Who asks", "\"web hook\""];
-        for line in avoided.into_iter().chain(["fn nobody_asks()", "async fn it_shall_not_pass()"]) {
+        for line in avoided.into_iter().chain(["fn nobody_asks()", "async fn it_shall_not_pass()", "Color::Grey"]) {
             assert!(judge(line).is_some(), "{line}");
         }
         for line in ["let so_many = 1;", "// marshall", "let what = 1; // Whatever", "# What you can do", "also longer"]

@@ -104,7 +104,7 @@ impl TableRow for Machine {
 }
 
 pub fn power_cell(machine: &Machine) -> Cell {
-    let color = if machine.power == PowerState::Running { Color::Green } else { Color::Grey };
+    let color = if machine.power == PowerState::Running { Color::Green } else { Color::Gray };
     Cell::colored(power_text(machine), color)
 }
 

@@ -195,7 +195,7 @@ impl TableRow for WebhookTest {
 
 fn condition(webhook: &Webhook) -> (&'static str, Color) {
     match (webhook.enabled, webhook.state.failures) {
-        (false, _) => ("off", Color::Grey),
+        (false, _) => ("off", Color::Gray),
         (true, 0) => ("on", Color::Green),
         (true, _) => ("failing", Color::Red),
     }

@@ -13,7 +13,7 @@ pub enum Color {
     Yellow,
     Red,
     Green,
-    Grey,
+    Gray,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ const GAP: &str = "  ";
 const CELL_CHARS_MIN: usize = 9;
 
 fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool, columns: Option<usize>) -> Vec<String> {
-    let head: Vec<Cell> = head.iter().map(|text| Cell::colored(*text, Color::Grey)).collect();
+    let head: Vec<Cell> = head.iter().map(|text| Cell::colored(*text, Color::Gray)).collect();
     let all: Vec<&Vec<Cell>> = std::iter::once(&head).chain(rows).collect();
     let width = |column: usize| all.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..head.len()).map(width).collect();
@@ -139,7 +139,7 @@ fn paint(text: &str, color: Color, colored: bool) -> String {
         Color::Yellow => 33,
         Color::Red => 31,
         Color::Green => 32,
-        Color::Grey => 90,
+        Color::Gray => 90,
         Color::Plain => 0,
     };
     if colored && color != Color::Plain { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }

@@ -248,8 +248,8 @@ impl Run {
         }
         let machines: Vec<MachineId> = self.world.region.machines().map(|machine| machine.id).collect();
         // A few machines are chosen more often, so that their events interact.
-        let favourites = machines.len().min(6);
-        let of = if self.rng.percent(50) { &machines[..favourites] } else { &machines[..] };
+        let favorites = machines.len().min(6);
+        let of = if self.rng.percent(50) { &machines[..favorites] } else { &machines[..] };
         self.rng.pick(of).unwrap_or(MachineId(0))
     }
 

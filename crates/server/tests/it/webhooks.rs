@@ -516,7 +516,7 @@ fn invalid_webhooks_are_refused_with_a_message() {
         (json!({ "name": "a", "url": "http://example.org", "retrySeconds": 604_801 }), "604800"),
         (json!({ "name": "a", "url": "http://example.org", "types": ["Nap"] }), "Nap"),
         (json!({ "name": "a", "url": "http://example.org", "machines": vec!["m"; 101] }), "100"),
-        (json!({ "name": "a", "url": "http://example.org", "colour": "red" }), "colour"),
+        (json!({ "name": "a", "url": "http://example.org", "color": "red" }), "color"),
     ] {
         let message = refused(&server, "POST /webhooks", body, 400, "InvalidField");
         assert!(message.contains(word) && !message.contains("pw@"), "{message}");

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 
 use self::region::Etcd;
-use self::script::{Chapter, Section, Step};
+use self::script::{Chapter, ScriptStep, Section};
 use self::sdk::Script;
-use self::table::{Part, Row, Table};
+use self::table::{ClientRows, CommandRow, KeptTable};
 use super::cluster::ETCD;
 use super::netns::Namespace;
 use crate::needs::Needs;
@@ -68,15 +68,15 @@ const AT_ONCE: usize = 3;
 
 /// Runs everything and compares the result with `docs/compatibility.md`.
 pub fn run() -> Result<()> {
-    run_and(Table::Check)
+    run_and(KeptTable::Check)
 }
 
 /// Runs everything and writes the result to `docs/compatibility.md`.
 pub fn write() -> Result<()> {
-    run_and(Table::Write)
+    run_and(KeptTable::Write)
 }
 
-fn run_and(table: Table) -> Result<()> {
+fn run_and(table: KeptTable) -> Result<()> {
     let namespace = Namespace::new("azure")?;
     let etcd = Etcd::start(&namespace)?;
     let cli = CLI.path()?;
@@ -117,7 +117,7 @@ fn is_wanted(name: &str) -> bool {
     only().is_none_or(|only| only.split(',').any(|wanted| wanted == name))
 }
 
-fn play_all(etcd: &Etcd<'_>, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
+fn play_all(etcd: &Etcd<'_>, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<ClientRows> {
     let chosen = CHAPTERS.iter().filter(|(name, _)| is_wanted(name));
     let chapters: Vec<(&str, Chapter)> = chosen
         .map(|(name, text)| Ok((*name, script::parse(text).with_context(|| format!("chapter {name}"))?)))
@@ -129,7 +129,7 @@ fn play_all(etcd: &Etcd<'_>, venv: &Path, problems: &mut Vec<anyhow::Error>) -> 
             problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
         }
     }
-    Ok(Part { client: format!("Azure CLI {}", CLI_VERSION), rows })
+    Ok(ClientRows { client: format!("Azure CLI {}", CLI_VERSION), rows })
 }
 
 /// The results of a chapter's sections.
@@ -158,22 +158,27 @@ fn nth<T>(list: &[T], n: usize) -> Option<(usize, &T)> {
 }
 
 /// A row for each command. A command that only reads or prepares is listed once, where it is first used.
-fn add_rows(rows: &mut Vec<Row>, section: &Section, passed: bool) {
+fn add_rows(rows: &mut Vec<CommandRow>, section: &Section, passed: bool) {
     for (_, step) in &section.steps {
         let Some(command) = step.command().filter(|command| command.starts_with("az ")).map(script::brief) else {
             continue;
         };
         let is_known = rows.iter().any(|row| row.command == command);
-        if is_known && matches!(step, Step::Run(_)) && passed {
+        if is_known && matches!(step, ScriptStep::Run(_)) && passed {
             continue;
         }
-        let refused = if matches!(step, Step::Fail(_)) { "Refused. " } else { "" };
-        rows.push(Row { command, what: format!("{refused}{}", section.title), passed });
+        let refused = if matches!(step, ScriptStep::Fail(_)) { "Refused. " } else { "" };
+        rows.push(CommandRow { command, what: format!("{refused}{}", section.title), passed });
     }
 }
 
-fn run_all(client: &str, scripts: &[Script<'_>], etcd: &Etcd<'_>, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
-    let mut part = Part { client: client.to_owned(), rows: Vec::new() };
+fn run_all(
+    client: &str,
+    scripts: &[Script<'_>],
+    etcd: &Etcd<'_>,
+    problems: &mut Vec<anyhow::Error>,
+) -> Result<ClientRows> {
+    let mut part = ClientRows { client: client.to_owned(), rows: Vec::new() };
     for script in scripts.iter().filter(|script| is_wanted(script.name)) {
         let (rows, ended) = script.run(etcd)?;
         part.rows.extend(rows);

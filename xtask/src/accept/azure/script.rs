@@ -32,11 +32,11 @@ pub struct Chapter {
 pub struct Section {
     pub title: String,
     /// Steps with their line numbers.
-    pub steps: Vec<(usize, Step)>,
+    pub steps: Vec<(usize, ScriptStep)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ScriptStep {
     Shell(String),
     Run(String),
     Begin(String),
@@ -52,21 +52,21 @@ pub enum Step {
     Advance { seconds: u32 },
 }
 
-impl Step {
+impl ScriptStep {
     /// The command line, if the step runs one.
     pub fn command(&self) -> Option<&str> {
         match self {
-            Step::Run(command) | Step::Begin(command) | Step::Fail(command) => Some(command),
-            Step::Shell(_)
-            | Step::Printed(_)
-            | Step::Says(_)
-            | Step::Waits
-            | Step::Ends
-            | Step::Fails
-            | Step::Sees { .. }
-            | Step::Approves { .. }
-            | Step::Machines(_)
-            | Step::Advance { .. } => None,
+            ScriptStep::Run(command) | ScriptStep::Begin(command) | ScriptStep::Fail(command) => Some(command),
+            ScriptStep::Shell(_)
+            | ScriptStep::Printed(_)
+            | ScriptStep::Says(_)
+            | ScriptStep::Waits
+            | ScriptStep::Ends
+            | ScriptStep::Fails
+            | ScriptStep::Sees { .. }
+            | ScriptStep::Approves { .. }
+            | ScriptStep::Machines(_)
+            | ScriptStep::Advance { .. } => None,
         }
     }
 }
@@ -92,27 +92,27 @@ pub fn parse(text: &str) -> Result<Chapter> {
     Ok(Chapter { title: title.to_owned(), sections })
 }
 
-fn step(line: &str) -> Result<Step> {
+fn step(line: &str) -> Result<ScriptStep> {
     let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
     let rest = rest.trim().to_owned();
     Ok(match first {
-        "eval" | "export" => Step::Shell(line.to_owned()),
-        "$" => Step::Run(rest),
-        "&" => Step::Begin(rest),
-        "!" => Step::Fail(rest),
-        "=" => Step::Printed(rest),
-        "says" => Step::Says(rest),
-        "waits" => Step::Waits,
-        "ends" => Step::Ends,
-        "fails" => Step::Fails,
-        "machines" => Step::Machines(if rest == "none" { String::new() } else { rest }),
-        "advance" => Step::Advance { seconds: seconds(&rest)? },
+        "eval" | "export" => ScriptStep::Shell(line.to_owned()),
+        "$" => ScriptStep::Run(rest),
+        "&" => ScriptStep::Begin(rest),
+        "!" => ScriptStep::Fail(rest),
+        "=" => ScriptStep::Printed(rest),
+        "says" => ScriptStep::Says(rest),
+        "waits" => ScriptStep::Waits,
+        "ends" => ScriptStep::Ends,
+        "fails" => ScriptStep::Fails,
+        "machines" => ScriptStep::Machines(if rest == "none" { String::new() } else { rest }),
+        "advance" => ScriptStep::Advance { seconds: seconds(&rest)? },
         machine => match rest.split_once(' ').unwrap_or((&rest, "")) {
             ("sees", events) => {
                 let events = if events == "nothing" { String::new() } else { events.to_owned() };
-                Step::Sees { machine: machine.to_owned(), events }
+                ScriptStep::Sees { machine: machine.to_owned(), events }
             }
-            ("approves", "") => Step::Approves { machine: machine.to_owned() },
+            ("approves", "") => ScriptStep::Approves { machine: machine.to_owned() },
             _ => bail!("not a step: {line}"),
         },
     })
@@ -193,11 +193,11 @@ mod tests {
         let text = "# Title\n\n## Section\n$ az group create \\\n    -n rg\n= []\nsu_0 sees nothing\nadvance 2m\nmachines none\n";
         let chapter = parse(text).unwrap();
         assert_eq!((chapter.title.as_str(), chapter.sections[0].title.as_str()), ("Title", "Section"));
-        let steps: Vec<&Step> = chapter.sections[0].steps.iter().map(|(_, step)| step).collect();
-        let sees = Step::Sees { machine: "su_0".into(), events: String::new() };
-        let run = Step::Run("az group create -n rg".into());
-        let rest = [&Step::Advance { seconds: 120 }, &Step::Machines(String::new())];
-        assert_eq!(steps, [&run, &Step::Printed("[]".into()), &sees, rest[0], rest[1]]);
+        let steps: Vec<&ScriptStep> = chapter.sections[0].steps.iter().map(|(_, step)| step).collect();
+        let sees = ScriptStep::Sees { machine: "su_0".into(), events: String::new() };
+        let run = ScriptStep::Run("az group create -n rg".into());
+        let rest = [&ScriptStep::Advance { seconds: 120 }, &ScriptStep::Machines(String::new())];
+        assert_eq!(steps, [&run, &ScriptStep::Printed("[]".into()), &sees, rest[0], rest[1]]);
         assert_eq!(chapter.sections[0].steps[1].0, 6);
     }
 

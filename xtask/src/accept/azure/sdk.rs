@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::region::{Etcd, Region};
 use super::stage::CLOCK;
-use super::table::Row;
+use super::table::CommandRow;
 use crate::accept::server::Server;
 use crate::sh;
 
@@ -21,7 +21,7 @@ pub struct Script<'a> {
 
 impl Script<'_> {
     /// Runs the script against the follower of its own region.
-    pub fn run(&self, etcd: &Etcd<'_>) -> Result<(Vec<Row>, Result<()>)> {
+    pub fn run(&self, etcd: &Etcd<'_>) -> Result<(Vec<CommandRow>, Result<()>)> {
         let Region { follower, leader } = etcd.start_region(CLOCK)?;
         let mut command = follower.command("env");
         self.prepare(&mut command, &follower)?;
@@ -55,9 +55,9 @@ impl Script<'_> {
 }
 
 /// Parses `passed CALL: RESULT`.
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<CommandRow> {
     let (command, what) = line.strip_prefix("passed ")?.split_once(": ")?;
-    Some(Row { command: command.to_owned(), what: what.to_owned(), passed: true })
+    Some(CommandRow { command: command.to_owned(), what: what.to_owned(), passed: true })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_what_passed_becomes_a_row() {
-        let expected = Row { command: "a.b".into(), what: "It: went.".into(), passed: true };
+        let expected = CommandRow { command: "a.b".into(), what: "It: went.".into(), passed: true };
         assert_eq!(row("passed a.b: It: went."), Some(expected));
         assert_eq!(row("something else: x"), None);
     }

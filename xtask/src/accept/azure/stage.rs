@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::region::{Etcd, Region};
-use super::script::{Chapter, Section, Step};
+use super::script::{Chapter, ScriptStep, Section};
 use crate::accept::server::Server;
 use crate::accept::wait;
 use crate::sh;
@@ -103,44 +103,46 @@ impl<'n> Stage<'n> {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &ScriptStep) -> Result<()> {
         match step {
-            Step::Shell(line) => self.shell(&self.fill_in(line)?),
-            Step::Run(command) => {
+            ScriptStep::Shell(line) => self.shell(&self.fill_in(line)?),
+            ScriptStep::Run(command) => {
                 let is_good = self.run(&self.fill_in(command)?)?;
                 ensure!(is_good, "{command}: {}{}", self.stderr, self.stdout);
                 Ok(())
             }
-            Step::Fail(command) => {
+            ScriptStep::Fail(command) => {
                 let is_good = self.run(&self.fill_in(command)?)?;
                 ensure!(!is_good, "{command} succeeded: {}", self.stdout);
                 Ok(())
             }
-            Step::Begin(command) => {
+            ScriptStep::Begin(command) => {
                 self.background = Some(self.begin(&self.fill_in(command)?, "begun")?);
                 Ok(())
             }
-            Step::Printed(expected) => self.printed(&self.fill_in(expected)?),
-            Step::Says(text) => {
+            ScriptStep::Printed(expected) => self.printed(&self.fill_in(expected)?),
+            ScriptStep::Says(text) => {
                 let found = self.stdout.contains(text) || self.stderr.contains(text);
                 ensure!(found, "the output does not contain '{text}': {}{}", self.stderr, self.stdout);
                 Ok(())
             }
-            Step::Waits => self.waits(),
-            Step::Ends => {
+            ScriptStep::Waits => self.waits(),
+            ScriptStep::Ends => {
                 let is_good = self.end_background()?;
                 ensure!(is_good, "the command failed: {}{}", self.stderr, self.stdout);
                 Ok(())
             }
-            Step::Fails => {
+            ScriptStep::Fails => {
                 let is_good = self.end_background()?;
                 ensure!(!is_good, "the command succeeded: {}", self.stdout);
                 Ok(())
             }
-            Step::Sees { machine, events } => self.sees(&self.fill_in(machine)?, &self.fill_in(events)?),
-            Step::Approves { machine } => self.approve(&self.fill_in(machine)?),
-            Step::Machines(names) => self.machines(&self.fill_in(names)?),
-            Step::Advance { seconds } => self.server.post("/clock/advance", &json!({ "seconds": seconds })).map(|_| ()),
+            ScriptStep::Sees { machine, events } => self.sees(&self.fill_in(machine)?, &self.fill_in(events)?),
+            ScriptStep::Approves { machine } => self.approve(&self.fill_in(machine)?),
+            ScriptStep::Machines(names) => self.machines(&self.fill_in(names)?),
+            ScriptStep::Advance { seconds } => {
+                self.server.post("/clock/advance", &json!({ "seconds": seconds })).map(|_| ())
+            }
         }
     }
 

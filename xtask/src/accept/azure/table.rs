@@ -22,30 +22,30 @@ instances of scale sets, not for dedicated hosts. Assignments to whole subscript
 
 /// Whether to check or to write the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum KeptTable {
     Check,
     Write,
 }
 
 /// The results of one client, in order.
-pub struct Part {
+pub struct ClientRows {
     pub client: String,
-    pub rows: Vec<Row>,
+    pub rows: Vec<CommandRow>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CommandRow {
     pub command: String,
     pub what: String,
     pub passed: bool,
 }
 
-impl Table {
-    pub fn keep(self, parts: &[Part]) -> Result<()> {
+impl KeptTable {
+    pub fn keep(self, parts: &[ClientRows]) -> Result<()> {
         let (path, text) = (sh::root().join(FILE), render(parts));
         match self {
-            Table::Write => std::fs::write(path, text)?,
-            Table::Check => {
+            KeptTable::Write => std::fs::write(path, text)?,
+            KeptTable::Check => {
                 let kept = std::fs::read_to_string(path).unwrap_or_default();
                 let difference = text.lines().zip(kept.lines()).find(|(new, old)| new != old);
                 let hint = "cargo xtask accept azure --write writes it";
@@ -56,11 +56,11 @@ impl Table {
     }
 }
 
-fn render(parts: &[Part]) -> String {
+fn render(parts: &[ClientRows]) -> String {
     let mut text = HEAD.to_owned();
-    for Part { client, rows } in parts {
+    for ClientRows { client, rows } in parts {
         let _ = write!(text, "\n## {client}\n\n| command | effect | result |\n|---|---|---|\n");
-        for Row { command, what, passed } in rows {
+        for CommandRow { command, what, passed } in rows {
             let word = if *passed { "passed" } else { "failed" };
             let _ = writeln!(text, "| `{}` | {} | {word} |", command.replace('|', "\\|"), what.replace('|', "\\|"));
         }
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn a_row_says_what_happened() {
-        let row = Row { command: "az a | b".into(), what: "Done.".into(), passed: false };
-        let text = render(&[Part { client: "az 1".into(), rows: vec![row] }]);
+        let row = CommandRow { command: "az a | b".into(), what: "Done.".into(), passed: false };
+        let text = render(&[ClientRows { client: "az 1".into(), rows: vec![row] }]);
         assert!(
             text.ends_with(
                 "## az 1\n\n| command | effect | result |\n|---|---|---|\n| `az a \\| b` | Done. | failed |\n"

@@ -11,7 +11,7 @@ mod hosts;
 use anyhow::Result;
 
 use crate::needs::Needs;
-use crate::test::programs;
+use crate::test_programs;
 
 /// Names the directory with the hosts. Read by the tests.
 const HOSTS: &str = "XTASK_HOSTS";
@@ -49,10 +49,14 @@ pub fn run() -> Result<()> {
     let cloud = hosts.cloud.network_path();
     let host = hosts.nodes[0].namespace.network_path();
     let variables = [(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref()), (HOST, host.as_ref())];
-    let groups =
-        [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER, programs::LIBVIRT_SERVER, programs::LIBVIRT_AGENT];
+    let groups = [
+        test_programs::LIBVIRT_CLIENT,
+        test_programs::LIBVIRT_DRIVER,
+        test_programs::LIBVIRT_SERVER,
+        test_programs::LIBVIRT_AGENT,
+    ];
     for group in groups {
-        programs::run_only(group, &variables).inspect_err(|_| hosts::print_logs(dir.path()))?;
+        test_programs::run_only(group, &variables).inspect_err(|_| hosts::print_logs(dir.path()))?;
     }
     Ok(())
 }

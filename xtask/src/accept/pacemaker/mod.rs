@@ -55,7 +55,7 @@ pub fn run() -> Result<()> {
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     let cluster = Cluster::new(&HOSTS, package.join("usr/lib/ocf"), cluster::stubs())?;
-    let fleet = Fleet { server: &server, cluster: &cluster, nodes: &network.nodes };
+    let fleet = ClusterFleet { server: &server, cluster: &cluster, nodes: &network.nodes };
     fleet.register()?;
     fleet.run_all_cases().with_context(|| format!("log of the agents:\n{}", cluster.log()))?;
     server.stop()
@@ -76,13 +76,13 @@ pub fn check_unchanged(package: &Path) -> Result<()> {
     Ok(())
 }
 
-struct Fleet<'r> {
+struct ClusterFleet<'r> {
     server: &'r Server<'r>,
     cluster: &'r Cluster,
     nodes: &'r [Node],
 }
 
-impl Fleet<'_> {
+impl ClusterFleet<'_> {
     fn register(&self) -> Result<()> {
         self.server.post("/availability-sets", &json!({ "name": "sap" }))?;
         for (domain, (machine, node)) in MACHINES.iter().zip(self.nodes).enumerate() {

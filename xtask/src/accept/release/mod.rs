@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::netns::Namespace;
 use super::wait;
 use crate::needs::Needs;
-use crate::release::path_map::PathMap;
+use crate::path_map::PathMap;
 use crate::release::{self, Contents, SUMS, VERSION};
 use crate::setup::Download;
 use crate::sh;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::approve::pin_ourselves;
-use super::process::Server;
+use super::process::BenchServer;
 use super::table::{Table, Target, short};
 use super::{Built, path};
 use crate::accept::portal;
@@ -14,8 +14,8 @@ use crate::sh;
 
 pub fn run(built: &Built) -> Result<Table> {
     let modules = portal::modules()?;
-    let large = Server::start(built, &built.scratch("portal-large")?)?;
-    let small = Server::start(built, &built.scratch("portal-small")?)?;
+    let large = BenchServer::start(built, &built.scratch("portal-large")?)?;
+    let small = BenchServer::start(built, &built.scratch("portal-small")?)?;
     pin_ourselves()?;
     let mut words = vec!["xtask/src/bench/portal/measure.mjs".to_owned(), path(&modules)?.to_owned()];
     for server in [&large, &small] {

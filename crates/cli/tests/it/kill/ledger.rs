@@ -12,7 +12,7 @@ use super::server::Server;
 pub struct Ledger {
     scheduled: Mutex<BTreeSet<String>>,
     approved: Mutex<BTreeSet<String>>,
-    cancelled: Mutex<BTreeSet<String>>,
+    canceled: Mutex<BTreeSet<String>>,
     /// The document of each event group at each incarnation.
     documents: Mutex<BTreeMap<(String, u64), String>>,
 }
@@ -26,8 +26,8 @@ impl Ledger {
         self.approved.lock().expect("no thread has panicked").insert(event.into());
     }
 
-    pub fn cancelled(&self, event: &str) {
-        self.cancelled.lock().expect("no thread has panicked").insert(event.into());
+    pub fn canceled(&self, event: &str) {
+        self.canceled.lock().expect("no thread has panicked").insert(event.into());
     }
 
     /// The same incarnation always shows the same list, before and after a crash.
@@ -44,7 +44,7 @@ impl Ledger {
     pub fn check(&self, server: &Server) {
         let scheduled = self.scheduled.lock().expect("no thread has panicked");
         let approved = self.approved.lock().expect("no thread has panicked");
-        let cancelled = self.cancelled.lock().expect("no thread has panicked");
+        let canceled = self.canceled.lock().expect("no thread has panicked");
         for event in scheduled.iter() {
             let rows = Life::read(server, event);
             assert!(rows.has("appeared"), "{event} was scheduled and is lost");
@@ -52,13 +52,13 @@ impl Ledger {
             if approved.contains(event) {
                 assert!(rows.has("approved") || rows.started_when_due(), "{event}'s approval is lost");
             }
-            if cancelled.contains(event) {
+            if canceled.contains(event) {
                 assert!(rows.outcome_is("canceled") && !rows.has("started"), "{event}'s cancellation is lost");
             }
             assert!(!rows.has("started") || rows.has("approved") || rows.started_when_due(), "{event} started early");
         }
-        assert!(!approved.is_empty() && !cancelled.is_empty(), "the load did not do what it is for");
-        println!("{} scheduled, {} approved, {} cancelled", scheduled.len(), approved.len(), cancelled.len());
+        assert!(!approved.is_empty() && !canceled.is_empty(), "the load did not do what it is for");
+        println!("{} scheduled, {} approved, {} canceled", scheduled.len(), approved.len(), canceled.len());
     }
 }
 

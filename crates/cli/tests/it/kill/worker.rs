@@ -48,7 +48,7 @@ fn round(server: &Server, ledger: &Ledger, number: u64, random: &mut Random, ack
             let answer = server.manage("POST", &format!("/events/{event}/cancel"), &json!({}))?;
             assert!(answer.status == 200 || answer.status == 409, "{}: {}", answer.status, answer.body);
             if answer.status == 200 {
-                ledger.cancelled(&event);
+                ledger.canceled(&event);
             }
         }
         _ => return Some(()),

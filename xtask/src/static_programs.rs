@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::path_map::{self, PathMap};
+use crate::path_map::{self, PathMap};
 use crate::sh;
 
 /// Paths of the programs. They have symbols of the C library; packages contain them stripped.

@@ -11,8 +11,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::compiler;
-use crate::release::path_map::{self, PathMap};
+use crate::compiler;
+use crate::path_map::{self, PathMap};
 use crate::sh;
 
 /// Names the file with the list of test programs, once they are built. Without the prefix `FOREWARN_`: servers warn about
