@@ -175,7 +175,7 @@ impl Course {
         })
     }
 
-    /// Goes on to the next thing that happens. Returns false if nothing will.
+    /// Advances to the next change. Returns false if there is none.
     fn advance(&mut self) -> bool {
         self.note_wait();
         if self.activate_drained_host() {

@@ -315,7 +315,7 @@ impl fmt::Display for Rejection {
             }
             NotSpot(name) => write!(
                 f,
-                "Machine '{name}' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead."
+                "Machine '{name}' is not a Spot machine. Evictions and rebalance recommendations apply to Spot machines only."
             ),
             TerminateOnSpot => write!(
                 f,

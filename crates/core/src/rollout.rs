@@ -9,7 +9,7 @@ use crate::model::{EventKind, Name, Operation, OperationEvent, Plan, Wait};
 use crate::time::Timestamp;
 use crate::window::Window;
 
-/// The value of a limit that limits nothing.
+/// A limit that means unlimited.
 pub const UNLIMITED: u32 = u32::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ impl Publisher {
         self.attachments.subscribe()
     }
 
-    /// The store has other attachments of the region itself.
+    /// Signals that the attachments of the region itself have changed.
     pub fn note_region_attachments(&self) {
         self.attachments.send_modify(|count| *count += 1);
     }

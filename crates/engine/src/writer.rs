@@ -84,7 +84,7 @@ pub enum Commits {
 }
 
 impl Commits {
-    /// The newest format that everyone reads who gets the commits.
+    /// The newest format that all recipients of the commits can read.
     fn format(&self) -> u8 {
         match self {
             Commits::Store(_) => PAYLOAD_FORMAT,
@@ -315,7 +315,7 @@ impl Writer {
             let Some(due) = self.next_due().filter(|due| *due <= to) else { break };
             passes = if due > self.clock.now() { 0 } else { passes + 1 };
             if passes == PASSES_MAX {
-                tracing::error!(due = due.0, "a deadline keeps recurring; the clock stops there");
+                tracing::error!(due = due.0, "a deadline keeps recurring; not advancing the clock past it");
                 return Err(AdvanceError::Unavailable);
             }
             self.clock.move_to(due);

@@ -240,7 +240,7 @@ impl PortTable {
         let next = (1..=slots).map(|step| (self.last_slot + step - 1) % slots + 1);
         let free = next.into_iter().find(|slot| !self.by_mark.contains_key(&mask.mark(*slot)));
         let Some(slot) = free else {
-            tracing::error!(port = port.name, %mask, "no mark is left for a port: use a mask with more bits");
+            tracing::error!(port = port.name, %mask, "all packet marks are in use: set --mark-mask to a mask with more bits");
             return;
         };
         self.last_slot = slot;

@@ -33,7 +33,7 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
 /// Limit of handlers that start at the same time.
 const STARTING_MAX: usize = 4;
 
-/// Number of refused polls, with no others, after which the handler is considered wrong.
+/// Consecutive refused polls, without a successful one, after which the handler fails the case.
 const REFUSED_MAX: usize = 3;
 
 /// How much of the last line of a handler that exited is reported: enough for an exception.

@@ -398,7 +398,7 @@ impl EtcdConnection {
             let compacted: Result<CompactionResponse, LogError> =
                 self.client.call(Method::Compact, CompactionRequest { revision }).await;
             if let Err(error) = compacted {
-                tracing::debug!(%error, revision, "etcd was not compacted");
+                tracing::debug!(%error, revision, "cannot compact etcd");
             }
         }
         Ok(TruncateResult::Done)

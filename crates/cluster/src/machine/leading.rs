@@ -381,7 +381,7 @@ impl Machine {
         self.note_append_failure(sent_at, now, error);
     }
 
-    /// A record that is refused for what it is says nothing about the next one, but the first one of a term is always the
+    /// A record that is refused because of its content does not predict the outcome of the next one, but the first one of a term is always the
     /// same.
     fn note_append_failure(&mut self, sent_at: Moment, now: Moment, error: &LogError) {
         let failing_max = self.settings.failing_max;

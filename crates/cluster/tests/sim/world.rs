@@ -301,7 +301,7 @@ impl World {
         }
         let node = &self.nodes[index];
         if node.is_hung && matches!(request, Request::Beat { .. }) {
-            return Err(format!("invariant \"a hung leader sends no beats\": {}", node.name));
+            return Err(format!("invariant \"a hung leader sends no heartbeats\": {}", node.name));
         }
         self.next_number += 1;
         let number = self.next_number;

@@ -42,7 +42,7 @@ impl Step {
         })
     }
 
-    /// The size of the part of a group that these machines are, if it alone exceeds the limit.
+    /// The first group whose limit these machines exceed on their own, with that limit.
     pub fn exceeds_limit_alone(&self, machines: &[Arc<Machine>], own_max: Option<u32>) -> Option<(Name, u32)> {
         let mut groups: BTreeMap<AvailabilityGroup, u32> = BTreeMap::new();
         for machine in machines.iter().filter(|machine| machine.power == Power::Running) {

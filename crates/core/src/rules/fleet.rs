@@ -353,7 +353,7 @@ pub(crate) fn check_plain(what: &'static str, text: &str) -> Result<(), Rejectio
     if text.contains(char::is_control) { Err(Rejection::BadName { what, problem }) } else { Ok(()) }
 }
 
-/// Uses the home of the group where it is the same, as it nearly always is.
+/// Shares the group's resource group reference if it is equal, which is the usual case.
 fn shared_home(home: &ResourceGroupRef, group: Option<&Group>) -> Arc<ResourceGroupRef> {
     let of_group = group.map(|group| &group.home).filter(|of_group| ***of_group == *home);
     of_group.cloned().unwrap_or_else(|| Arc::new(home.clone()))

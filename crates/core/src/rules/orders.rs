@@ -300,7 +300,7 @@ impl Step {
         events.any(|event| event.status != Status::Scheduled && event.target_of(machine.id) == Some(host))
     }
 
-    /// Ends what is open about machines on a host that is certainly off.
+    /// Settles pending transfers of machines on a fenced host.
     pub fn settle_transit(&mut self, host: &Name) {
         let machines: Vec<Arc<Machine>> = self.region.machines_in_transit().cloned().collect();
         for machine in machines {

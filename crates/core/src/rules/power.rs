@@ -61,7 +61,7 @@ impl Step {
         machine.host.as_ref().map_or(Ok(()), |host| self.check_reporter(host))
     }
 
-    /// Whether no host has to do anything to stop a machine.
+    /// Whether a machine can be stopped without an order to a host.
     fn is_off(&self, machine: &Machine) -> bool {
         let host = machine.placed_on().and_then(|host| self.region.hosts.get(host));
         let is_asked = host.is_some_and(|host| host.state != HostState::Failed);

@@ -97,7 +97,7 @@ impl Step {
         Ok(Answer::Operation(id))
     }
 
-    /// Takes the Scheduled events of an operation back.
+    /// Withdraws the Scheduled events of an operation.
     pub fn withdraw_scheduled(&mut self, operation: &Operation, by: &Name) {
         for event in self.scheduled_events(operation) {
             self.withdraw_operation(&event, operation.id, by);

@@ -132,7 +132,7 @@ impl Step {
 
     // --- progress ------------------------------------------------------------------------------------
 
-    /// Lets every drain and rollout go on as far as it can, in order of creation.
+    /// Advances every drain and rollout as far as possible, in order of creation.
     pub fn advance_plans(&mut self) {
         let rollouts: Vec<RolloutId> = self.region.index.live_rollouts.iter().map(|(_, id)| *id).collect();
         for id in rollouts {

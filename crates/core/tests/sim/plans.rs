@@ -224,6 +224,6 @@ impl PlanRun {
             format!("{} {} {} {machines}", host.name, host.pool, host.state.as_str())
         });
         let lists = [rollouts.collect::<Vec<_>>(), running.collect(), hosts.collect()];
-        format!("left alone, not everything ends: {live:?}\n{lists:#?}")
+        format!("end of run: something has not finished: {live:?}\n{lists:#?}")
     }
 }

@@ -606,7 +606,7 @@ impl Run {
 
     fn stuck(&self) -> String {
         let live: Vec<_> = self.world.region.events().filter(|event| event.is_live()).collect();
-        format!("left alone, not everything ends: {live:?}")
+        format!("end of run: something has not finished: {live:?}")
     }
 }
 

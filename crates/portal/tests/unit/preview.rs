@@ -290,7 +290,7 @@ fn deletions_and_evictions_are_previewed() {
         (
             "machine web",
             "evict web",
-            "Machine 'web' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead.",
+            "Machine 'web' is not a Spot machine. Evictions and rebalance recommendations apply to Spot machines only.",
         ),
         (
             "machine web; listen web",

@@ -72,7 +72,7 @@ fn base_of(parts: &Parts) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{scheme}://{host}")).ok()
 }
 
-/// Lets a forwarded request look as it did when it arrived: responses contain URLs, and the caller must find the server at them.
+/// Restores the original scheme and host of a forwarded request: responses contain URLs, and the caller must find the server at them.
 fn restore_base(request: &mut Request) {
     let Some(base) = request.headers_mut().remove(FORWARDED_BASE) else { return };
     let (scheme, host) = match base.to_str().ok().and_then(|base| base.split_once("://")) {

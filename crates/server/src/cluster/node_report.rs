@@ -99,8 +99,7 @@ impl Cluster {
     }
 }
 
-/// How far another clock is ahead that was read between two readings of this one. A difference that the time of the answer
-/// explains is none.
+/// The lead of a remote clock that was read between two local readings. Zero if the network delay explains the difference.
 fn compare_clocks(before_ms: i64, other_ms: i64, after_ms: i64) -> i64 {
     (other_ms - after_ms).max(0) + (other_ms - before_ms).min(0)
 }

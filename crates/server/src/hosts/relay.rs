@@ -42,7 +42,7 @@ pub const PEER_PREFIX: &str = "/cluster/v1/hosts";
 pub const CLAIM: &str = "/claim";
 pub const RELEASE: &str = "/release";
 
-/// Middleware of the listener for hosts: has the leader answer, if that is another server.
+/// Middleware of the listener for hosts: forwards the request to the leader if another server leads.
 pub async fn relay(State(links): State<Arc<Links>>, request: Request, next: Next) -> Response {
     let is_stream = request.uri().path() == paths::STREAM;
     if is_stream || links.cluster.is_none() || links.engine.accepts_commands() {

@@ -80,7 +80,7 @@ impl ServerList {
     }
 }
 
-/// Keeps what this server knows of hosts and servers equal to what the region has, until it stops.
+/// Keeps this server's view of hosts and servers in sync with the region, until it stops.
 pub async fn follow_region(links: Arc<Links>, stop: CancellationToken) {
     let mut changes = links.engine.region_attachments();
     let following = async {
