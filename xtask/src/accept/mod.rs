@@ -31,6 +31,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 
 use crate::needs::{Needs, Unavailable};
+use crate::test::Strictness;
 
 /// One acceptance run.
 pub struct Run {
@@ -114,6 +115,24 @@ fn run_several(names: &[&str]) -> Result<()> {
         }
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
+    judge(failed, skipped, Strictness::from_environment())
+}
+
+fn judge(failed: u32, skipped: u32, strictness: Strictness) -> Result<()> {
     ensure!(failed == 0, "{failed} acceptance runs failed");
+    ensure!(skipped == 0 || strictness == Strictness::Lenient, "{skipped} acceptance runs skipped with CI=true");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_runs_are_failures_in_ci_only() {
+        assert!(judge(0, 0, Strictness::Strict).is_ok());
+        assert!(judge(0, 1, Strictness::Lenient).is_ok());
+        assert!(judge(0, 1, Strictness::Strict).is_err());
+        assert!(judge(1, 0, Strictness::Lenient).is_err());
+    }
 }
