@@ -20,6 +20,9 @@ use crate::links::LinkChanges;
 /// The interval between two checks without a change. Finds rules that another program has removed.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
+/// The interval between two readings of the owners of ports without an event: each asks libvirtd twice for every domain.
+const READ_OWNERS_EVERY: Duration = Duration::from_secs(60);
+
 /// The shortest pause between two checks: interfaces change several times while a domain starts.
 const CHECK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -172,7 +175,7 @@ impl Keeper {
             tokio::select! {
                 exists = watch.changed() => if !exists { return },
                 () = self.changed.notified() => {}
-                () = sleep(CHECK_EVERY) => {}
+                () = sleep(READ_OWNERS_EVERY) => {}
             }
         }
     }
