@@ -13,9 +13,9 @@ use crate::args::{ImportArgs, Output};
 use crate::client::{Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Cell, TableRow};
+use crate::output::{self, ApiValue, Cell, TableRow};
 
-/// A domain, and whether it is a machine.
+/// A domain, and whether it is a machine; or a machine without a domain.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DomainRow {
@@ -46,11 +46,15 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
         Ok((key.to_owned(), value.to_owned()))
     };
     let selector = args.selector.as_deref().map(parse).transpose()?;
-    let found = find(api, args, selector)?;
+    let Found { domains, is_empty } = find(api, args, selector.as_ref())?;
     let machines = api.list(Call::api(&["machines"]))?.iter().map(decode).collect::<Result<Vec<Machine>, _>>()?;
     let is_known = |vm_id: &str| machines.iter().any(|machine| machine.vm_id.to_string().eq_ignore_ascii_case(vm_id));
+    let mut missing = Vec::new();
+    if selector.is_none() {
+        missing = find_missing(&machines, args.host.name(), &domains);
+    }
     let mut rows = Vec::new();
-    for mut row in found {
+    for mut row in domains {
         if is_known(&row.vm_id) {
             row.state = "managed".into();
         } else if args.adopt {
@@ -59,19 +63,56 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
         }
         rows.push(json!(row));
     }
-    output::print_list::<DomainRow>(&rows, output)
+    rows.extend(missing.iter().map(|row| json!(row)));
+    let nothing = match &args.selector {
+        Some(selector) if !is_empty => format!("No domain of the host has the label '{selector}'."),
+        Some(_) | None => DomainRow::EMPTY.to_owned(),
+    };
+    output::print_answer(ApiValue::Many(&rows), output, |rows: &[DomainRow]| {
+        output::print_table(DomainRow::HEADER, &rows.iter().map(DomainRow::cells).collect::<Vec<_>>(), &nothing)
+    })
+}
+
+/// The domains to import.
+struct Found {
+    domains: Vec<DomainRow>,
+    /// Whether the host has no domains at all, selected or not.
+    is_empty: bool,
+}
+
+/// The machines of a host that it does not have.
+fn find_missing(machines: &[Machine], host: &str, domains: &[DomainRow]) -> Vec<DomainRow> {
+    let is_here = |machine: &&Machine| machine.host.as_deref() == Some(host);
+    let is_found = |machine: &&Machine| {
+        let vm_id = machine.vm_id.to_string();
+        domains.iter().any(|domain| domain.vm_id.eq_ignore_ascii_case(&vm_id))
+    };
+    let missing = machines.iter().filter(is_here).filter(|machine| !is_found(machine));
+    missing.map(describe_missing).collect()
+}
+
+fn describe_missing(machine: &Machine) -> DomainRow {
+    DomainRow {
+        name: machine.name.clone(),
+        vm_id: machine.vm_id.to_string(),
+        power: machine.power.to_string(),
+        memory_mib: machine.memory_mib,
+        macs: Vec::new(),
+        addresses: machine.addresses.iter().map(|address| address.ip.to_string()).collect(),
+        state: "missing".into(),
+    }
 }
 
 /// The machines of the QEMU driver's file, or the selected domains of the host.
-fn find(api: &Api, args: &ImportArgs, selector: Option<(String, String)>) -> Result<Vec<DomainRow>, Failure> {
+fn find(api: &Api, args: &ImportArgs, selector: Option<&(String, String)>) -> Result<Found, Failure> {
     if let Some(file) = &args.driver_machines {
         let machines = read_qemu_machines(file).map_err(|error| Failure::Usage(format!("{error:#}")))?;
-        return Ok(machines.iter().map(describe_qemu).collect());
+        return Ok(Found { domains: machines.iter().map(describe_qemu).collect(), is_empty: machines.is_empty() });
     }
     let domains = list_domains(api, args)?;
-    let is_selected =
-        |domain: &&HostDomain| selector.as_ref().is_none_or(|(key, value)| domain.labels.get(key) == Some(value));
-    Ok(domains.iter().filter(is_selected).map(describe).collect())
+    let is_selected = |domain: &&HostDomain| selector.is_none_or(|(key, value)| domain.labels.get(key) == Some(value));
+    let is_empty = domains.is_empty();
+    Ok(Found { domains: domains.iter().filter(is_selected).map(describe).collect(), is_empty })
 }
 
 /// The domains that the host's agent has reported, or those of the libvirtd of this computer.
