@@ -28,7 +28,9 @@ pub async fn describe_all(connection: &Connection) -> Result<Vec<DomainDescripti
         match describe(connection, &domain).await {
             Ok(description) => found.push(description),
             Err(error) if is_connection_lost(&error) => return Err(error),
-            Err(error) => tracing::debug!(domain = domain.name, %error, "left out"),
+            Err(error) => {
+                tracing::warn!(domain = domain.name, %error, "skipping the domain: cannot read its description");
+            }
         }
     }
     found.sort_by(|one, two| one.name.cmp(&two.name));

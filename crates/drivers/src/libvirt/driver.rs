@@ -57,18 +57,30 @@ impl JournaledDriver<LibvirtMachines> {
         let host = &self.hypervisor.host;
         let mut unknown = Vec::new();
         for domain in host.connection().await.domains().await? {
-            if !host.has_element(&domain).await? {
-                continue;
+            match self.clear_unknown_record(&domain).await {
+                Ok(record) => unknown.extend(record),
+                Err(error) if is_connection_lost(&error) => return Err(error),
+                // It has disappeared, or another program has locked it. The next pass comes soon.
+                Err(error) => {
+                    tracing::warn!(domain = domain.name, %error, "cannot look for the record of an unknown order")
+                }
             }
-            let mark = host.mark(&domain).await?;
-            if mark.as_ref().is_some_and(|mark| self.is_expected(mark, domain.uuid)) {
-                continue;
-            }
-            host.set_mark(&domain, None).await?;
-            let (order, target) = (mark.as_ref().map(|mark| mark.id), mark.and_then(|mark| mark.target));
-            unknown.push(UnknownRecord { domain: domain.name, order, target });
         }
         Ok(unknown)
+    }
+
+    async fn clear_unknown_record(&self, domain: &Domain) -> Result<Option<UnknownRecord>, Error> {
+        let host = &self.hypervisor.host;
+        if !host.has_element(domain).await? {
+            return Ok(None);
+        }
+        let mark = host.mark(domain).await?;
+        if mark.as_ref().is_some_and(|mark| self.is_expected(mark, domain.uuid)) {
+            return Ok(None);
+        }
+        host.set_mark(domain, None).await?;
+        let (order, target) = (mark.as_ref().map(|mark| mark.id), mark.and_then(|mark| mark.target));
+        Ok(Some(UnknownRecord { domain: domain.name.clone(), order, target }))
     }
 
     fn is_expected(&self, mark: &Mark, domain: Uuid) -> bool {

@@ -68,7 +68,9 @@ impl DomainWatch {
             match self.connection.xml(&domain, XmlFlags::NONE).await {
                 Ok(xml) => taps.extend(find_taps(&xml).into_iter().map(|tap| (tap, machine))),
                 Err(error) if is_connection_lost(&error) => return Err(error),
-                Err(error) => tracing::debug!(domain = domain.name, %error, "left out"),
+                Err(error) => {
+                    tracing::warn!(domain = domain.name, %error, "skipping the domain: cannot read its description");
+                }
             }
         }
         Ok(taps)
