@@ -236,9 +236,14 @@ impl Link {
             }
             let body = SeenMachines { machines: machines.iter().map(|id| id.0).collect() };
             let sent = post::<Value>(connection.clone(), paths::SEEN, &body).await;
-            if let Err(UpstreamError::Unreachable) = sent {
-                machines.into_iter().for_each(|machine| self.status.note_seen(machine));
-                bail!("a report failed: the server did not answer");
+            let Err(error) = sent else { continue };
+            // They are part of the next report.
+            machines.into_iter().for_each(|machine| self.status.note_seen(machine));
+            match error {
+                UpstreamError::Unreachable => bail!("a report failed: {error}"),
+                UpstreamError::Unexpected(_) | UpstreamError::Refused(_) => {
+                    tracing::debug!(%error, "the report of machines that were seen is sent again");
+                }
             }
         }
     }
