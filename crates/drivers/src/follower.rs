@@ -117,12 +117,18 @@ mod tests {
 
         fn abort(&self, _order: OrderId) {}
 
+        fn abandon(&self, _order: OrderId) {}
+
         fn release(&self) -> Pending<'_, ()> {
             Box::pin(async {})
         }
 
         fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
             Ok(Vec::new())
+        }
+
+        fn can_continue(&self, _order: OrderId) -> bool {
+            true
         }
 
         fn confirm(&self, _order: OrderId) -> Result<(), Refusal> {

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use forewarn_core::{EventId, Guid, Timestamp};
 
+use crate::journaled::now as local_now;
+
 /// Identity of an order: one event and one of its machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId {
@@ -57,6 +59,24 @@ impl Order {
         if self.deadline == Order::DEADLINE_OPEN {
             let time = if self.action == Action::Stop { Order::SHUTDOWN_MAX } else { Order::OPEN_MAX };
             self.deadline = begun.unwrap_or(now + time);
+        }
+        self
+    }
+
+    /// The same order, with its deadline on the clock of this program. `now`: the time on the clock of the deadline.
+    pub fn with_local_deadline(mut self, now: Timestamp) -> Order {
+        if self.deadline != Order::DEADLINE_OPEN {
+            self.deadline = local_now() + self.deadline.since(now);
+        }
+        self
+    }
+
+    /// The same order, with the target's address as this host reaches it. `peers` knows the addresses that are configured.
+    pub fn with_addresses(mut self, peers: &dyn Fn(&str) -> Option<HostAddress>) -> Order {
+        if let Action::Migrate { to } | Action::Redeploy { to } = &mut self.action
+            && let Some(address) = peers(&to.name)
+        {
+            *to = address;
         }
         self
     }
@@ -201,8 +221,16 @@ pub trait MachineDriver: Send + Sync {
 }
 
 /// Reads a GUID with or without hyphens.
+    /// Ends an order whose machine may run on another host by now, from where it stopped. A machine that the order has paused
+    /// is resumed, but none is started. `perform` returns the outcome.
+    fn abandon(&self, order: OrderId);
+
 pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
     let digits = text.replace('-', "");
     let is_guid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_guid.then(|| u128::from_str_radix(&digits, 16).ok().map(Guid)).flatten()
 }
+    /// Whether an order of the journal can go on without a server. Not after a restart of the operating system: the host
+    /// may have been fenced meanwhile, and the machine started elsewhere.
+    fn can_continue(&self, order: OrderId) -> bool;
+

@@ -7,6 +7,10 @@
 //!
 //! One task per machine, so one order at a time. A machine's task is forgotten only after its report is visible in the
 //! orders, so that an order that has ended is not taken for a new one.
+//!
+//! Orders of the journal continue without a server, but not after a restart of the operating system: until then the host may
+//! have been fenced, and its machines started elsewhere. Such an order waits for the book. If the book does not have it, or the
+//! host is still fenced, it is abandoned: no machine is started.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,6 +27,9 @@ use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refu
 /// Orders in progress. Others are queued: more would mostly wait for the same disks and links.
 pub const ORDERS_MAX: usize = 32;
 
+/// Evictions and deletions in progress, besides the others: they must not wait for guests that take minutes to shut down.
+pub const URGENT_ORDERS_MAX: usize = 32;
+
 /// The pause before an order that the driver refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -32,8 +39,11 @@ const RELEASE_MAX: Duration = Duration::from_millis(2_500);
 
 /// Where the orders of a host come from, and where its reports go.
 pub trait OrderBook: Send + Sync + 'static {
-    /// The orders that have not ended.
-    fn orders(&self) -> Vec<Order>;
+    /// The orders that have not ended. None: unknown, because there is no contact with a server.
+    fn orders(&self) -> Option<Vec<Order>>;
+
+    /// Whether the host was fenced and not activated since, as far as is known. It gets no orders.
+    fn is_barred(&self) -> bool;
 
     /// The current term, for orders that were begun in an earlier one.
     fn term(&self) -> u64;
@@ -62,39 +72,66 @@ pub struct OrderRunner {
     pub book: Arc<dyn OrderBook>,
 }
 
-/// The machines that have a task, with the order that it performs.
+/// Orders in progress or queued, and their tasks.
 #[derive(Default)]
-struct Busy {
+struct Progress {
+    slots: Arc<Slots>,
+    tasks: JoinSet<()>,
+    /// The machines that have a task, with the order that it performs.
     orders: HashMap<Guid, OrderId>,
     machines: HashMap<Id, Guid>,
     aborted: HashSet<OrderId>,
+    abandoned: HashSet<OrderId>,
+    /// Orders of the journal that cannot continue before the book is known.
+    waiting: Vec<Order>,
+}
+
+/// Limits of orders in progress.
+struct Slots {
+    urgent: Semaphore,
+    other: Semaphore,
+}
+
+impl Default for Slots {
+    fn default() -> Slots {
+        Slots { urgent: Semaphore::new(URGENT_ORDERS_MAX), other: Semaphore::new(ORDERS_MAX) }
+    }
+}
+
+impl Slots {
+    fn of(&self, action: &Action) -> &Semaphore {
+        match action {
+            Action::Evict(_) | Action::Terminate => &self.urgent,
+            Action::Freeze { .. }
+            | Action::Migrate { .. }
+            | Action::Reboot(_)
+            | Action::Redeploy { .. }
+            | Action::Start
+            | Action::Stop
+            | Action::Withdraw => &self.other,
+        }
+    }
 }
 
 impl OrderRunner {
     /// Runs until stopped: first the orders of the journal, then those of the book. What is in progress then continues
     /// after the next start, except that no machine stays paused until then.
     pub async fn run(self, stop: CancellationToken) {
-        let slots = Arc::new(Semaphore::new(ORDERS_MAX));
-        let mut tasks = JoinSet::new();
-        let mut busy = Busy::default();
-        for order in self.unfinished() {
-            self.begin(order, true, &slots, &mut tasks, &mut busy);
-        }
+        let mut progress = Progress::default();
+        self.begin_unfinished(&mut progress);
         loop {
-            for order in self.book.orders() {
-                self.follow(order, &slots, &mut tasks, &mut busy);
-            }
+            self.follow_book(&mut progress);
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.book.changed() => {}
-                Some(ended) = tasks.join_next_with_id() => busy.forget(match ended {
+                Some(ended) = progress.tasks.join_next_with_id() => progress.forget(match ended {
                     Ok((id, ())) => id,
                     Err(error) => error.id(),
                 }),
             }
         }
         self.release().await;
-        tasks.shutdown().await;
+        progress.tasks.shutdown().await;
     }
 
     async fn release(&self) {
@@ -103,25 +140,71 @@ impl OrderRunner {
         }
     }
 
-    /// The orders of the journal, with the current term: their outcome was not reported.
-    fn unfinished(&self) -> Vec<Order> {
+    /// Continues the orders of the journal, with the current term: their outcome was not reported.
+    fn begin_unfinished(&self, progress: &mut Progress) {
         let term = self.book.term();
-        match self.driver.unfinished() {
-            Ok(orders) => orders.into_iter().map(|order| Order { term, ..order }).collect(),
-            Err(error) => {
-                tracing::error!(%error, "cannot read the journal; orders in progress continue when they are given again");
-                Vec::new()
+        let unfinished = self.driver.unfinished().unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the journal; orders in progress continue when they are given again");
+            Vec::new()
+        });
+        let unfinished = unfinished.into_iter().map(|order| Order { term, ..order });
+        let (ready, waiting) = unfinished.partition(|order| self.driver.can_continue(order.id));
+        progress.waiting = waiting;
+        if self.book.is_barred() {
+            progress.waiting.extend(ready);
+            return self.abandon_waiting(progress, |_| true);
+        }
+        for order in ready {
+            self.begin(order, true, progress);
+        }
+        for order in &progress.waiting {
+            tracing::warn!(order = %order.id, name = order.name, "this host was restarted during the order: waiting for a server");
+        }
+    }
+
+    fn follow_book(&self, progress: &mut Progress) {
+        if self.book.is_barred() {
+            self.abandon_waiting(progress, |_| true);
+            self.abandon_begun(progress);
+        }
+        let Some(orders) = self.book.orders() else { return };
+        let wanted = |order: &Order| order.action != Action::Withdraw;
+        let wanted: HashSet<OrderId> = orders.iter().filter(|order| wanted(order)).map(|order| order.id).collect();
+        self.abandon_waiting(progress, |order| !wanted.contains(&order.id));
+        // The others are in the book, so they begin like every order.
+        progress.waiting.clear();
+        for order in orders {
+            self.follow(order, progress);
+        }
+    }
+
+    /// Ends orders that wait for the book, without a start of their machines.
+    fn abandon_waiting(&self, progress: &mut Progress, is_abandoned: impl Fn(&Order) -> bool) {
+        for order in progress.waiting.extract_if(.., |order| is_abandoned(order)).collect::<Vec<_>>() {
+            tracing::warn!(order = %order.id, name = order.name, "abandoning an order: this host was restarted or fenced");
+            self.driver.abandon(order.id);
+            progress.abandoned.insert(order.id);
+            self.begin(order, true, progress);
+        }
+    }
+
+    /// Ends the orders in progress of a host that was fenced: their machines may run elsewhere by now.
+    fn abandon_begun(&self, progress: &mut Progress) {
+        for id in progress.orders.values() {
+            if progress.abandoned.insert(*id) {
+                tracing::warn!(order = %id, "abandoning an order: this host was fenced");
+                self.driver.abandon(*id);
             }
         }
     }
 
     /// Begins an order, or ends the one that is in its way.
-    fn follow(&self, order: Order, slots: &Arc<Semaphore>, tasks: &mut JoinSet<()>, busy: &mut Busy) {
-        match busy.orders.get(&order.id.machine).copied() {
-            None => self.begin(order, false, slots, tasks, busy),
+    fn follow(&self, order: Order, progress: &mut Progress) {
+        match progress.orders.get(&order.id.machine).copied() {
+            None => self.begin(order, false, progress),
             Some(id) if id == order.id && order.action != Action::Withdraw => {}
             Some(id) => {
-                if busy.aborted.insert(id) {
+                if progress.aborted.insert(id) {
                     tracing::info!(order = %id, name = order.name, "ending an order that is no longer wanted");
                     self.driver.abort(id);
                 }
@@ -130,19 +213,20 @@ impl OrderRunner {
     }
 
     /// `is_begun`: the order is in the journal, so it continues even if the book does not have it.
-    fn begin(&self, order: Order, is_begun: bool, slots: &Arc<Semaphore>, tasks: &mut JoinSet<()>, busy: &mut Busy) {
+    fn begin(&self, order: Order, is_begun: bool, progress: &mut Progress) {
         let (machine, id) = (order.id.machine, order.id);
-        let task = perform(self.driver.clone(), self.book.clone(), slots.clone(), order, is_begun);
-        busy.orders.insert(machine, id);
-        busy.machines.insert(tasks.spawn(task).id(), machine);
+        let task = perform(self.driver.clone(), self.book.clone(), progress.slots.clone(), order, is_begun);
+        progress.orders.insert(machine, id);
+        progress.machines.insert(progress.tasks.spawn(task).id(), machine);
     }
 }
 
-impl Busy {
+impl Progress {
     fn forget(&mut self, task: Id) {
         let order = self.machines.remove(&task).and_then(|machine| self.orders.remove(&machine));
         if let Some(order) = order {
             self.aborted.remove(&order);
+            self.abandoned.remove(&order);
         }
     }
 }
@@ -150,31 +234,37 @@ impl Busy {
 async fn perform(
     driver: Arc<dyn MachineDriver>,
     book: Arc<dyn OrderBook>,
-    slots: Arc<Semaphore>,
+    slots: Arc<Slots>,
     order: Order,
     is_begun: bool,
 ) {
+    let slots = slots.of(&order.action);
     let _slot = match slots.try_acquire() {
         Ok(slot) => Some(slot),
         Err(_) => {
             let slot = slots.acquire().await.ok();
             // It may have been withdrawn while it waited. One that was begun before continues.
             let is_wanted = |other: &Order| other.id == order.id && other.action == order.action;
-            if !is_begun && !book.orders().iter().any(is_wanted) {
+            if !is_begun && !book.orders().is_some_and(|orders| orders.iter().any(is_wanted)) {
                 return;
             }
             slot
         }
     };
-    let outcome = match driver.perform(order.clone()).await {
-        Ok(outcome) => outcome,
-        Err(refusal) => {
-            tracing::warn!(order = %order.id, name = order.name, %refusal, "order refused; trying again");
-            if let Refusal::Busy(other) = refusal {
-                driver.abort(other);
+    let outcome = loop {
+        match driver.perform(order.clone()).await {
+            Ok(outcome) => break outcome,
+            Err(refusal) => {
+                tracing::warn!(order = %order.id, name = order.name, %refusal, "order refused; trying again");
+                if let Refusal::Busy(other) = refusal {
+                    driver.abort(other);
+                }
+                tokio::time::sleep(RETRY).await;
+                // The book decides whether the order still exists by then. One that was begun has to end.
+                if !is_begun {
+                    return;
+                }
             }
-            // The book decides whether the order still exists by then.
-            return tokio::time::sleep(RETRY).await;
         }
     };
     book.observe(&order, &outcome);

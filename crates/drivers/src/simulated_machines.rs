@@ -118,6 +118,10 @@ impl MachineDriver for SimulatedMachines {
         }
     }
 
+    fn abandon(&self, order: OrderId) {
+        self.abort(order);
+    }
+
     /// There is nothing to pause.
     fn release(&self) -> Pending<'_, ()> {
         Box::pin(async {})
@@ -125,6 +129,10 @@ impl MachineDriver for SimulatedMachines {
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         Ok(self.lock().journal.values().map(|entry| entry.order.clone()).collect())
+    }
+
+    fn can_continue(&self, _order: OrderId) -> bool {
+        true
     }
 
     fn confirm(&self, order: OrderId) -> Result<(), Refusal> {

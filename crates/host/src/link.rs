@@ -199,6 +199,10 @@ impl Link {
             match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
                 Ok(BeatAnswer { now_ms, servers }) => {
                     self.status.record_contact(Timestamp(now_ms));
+                    if self.status.contacts() == 1 {
+                        // Its clock is known from now on.
+                        self.book.wake();
+                    }
                     self.servers.learn(&servers);
                     if leaderless.take().is_some() {
                         self.status.set_connected(true);

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forewarn_api_types::host_link::{CommitResponse, LinkRefusal, OrderReport, paths};
-use forewarn_core::Guid;
+use forewarn_core::{Guid, HostState};
+use forewarn_drivers::libvirt::KnownPeers;
 use forewarn_drivers::message::{decode_order, encode_outcome};
 use forewarn_drivers::{
     Action, MachineDriver, Order, OrderBook, OrderId, Outcome, Pending, RebootMode, Refusal, ReportResult,
@@ -34,7 +35,8 @@ pub struct ServerOrderBook {
 
 #[derive(Default)]
 struct BookState {
-    orders: Vec<Order>,
+    /// None: the server has sent no list since the link is up.
+    orders: Option<Vec<Order>>,
     /// Orders whose report is committed. The server may not have sent a list without them yet.
     settled: HashSet<OrderId>,
 }
@@ -55,17 +57,17 @@ impl ServerOrderBook {
         let orders: Vec<Order> = decoded.map(|order| order.with_reboot(self.reboot)).collect();
         let mut state = self.lock();
         state.settled.retain(|id| orders.iter().any(|order| order.id == *id));
-        state.orders = orders;
+        state.orders = Some(orders);
         drop(state);
         self.changed.notify_one();
     }
 
     /// There is no contact, so nothing new may start.
     pub fn clear(&self) {
-        self.lock().orders.clear();
+        self.lock().orders = None;
     }
 
-    /// There is contact again: orders that were received before can begin.
+    /// There is contact: orders that were received before can begin.
     pub fn wake(&self) {
         self.changed.notify_one();
     }
@@ -81,12 +83,16 @@ impl ServerOrderBook {
 }
 
 impl OrderBook for ServerOrderBook {
-    fn orders(&self) -> Vec<Order> {
-        if !self.status.is_connected() {
-            return Vec::new();
-        }
+    /// Their deadlines are on the clock of the server, so they are unknown until it is.
+    fn orders(&self) -> Option<Vec<Order>> {
+        let now = self.status.server_now().filter(|_| self.status.is_connected())?;
         let state = self.lock();
-        state.orders.iter().filter(|order| !state.settled.contains(&order.id)).cloned().collect()
+        let orders = state.orders.as_ref()?.iter().filter(|order| !state.settled.contains(&order.id));
+        Some(orders.map(|order| order.clone().with_local_deadline(now)).collect())
+    }
+
+    fn is_barred(&self) -> bool {
+        self.status.peek().region.host(&self.status.host).is_some_and(|host| host.state == HostState::Failed)
     }
 
     /// The term of the copy, which is at least that of every order received.
@@ -183,6 +189,10 @@ impl MachineDriver for DepartureDriver {
     fn release(&self) -> Pending<'_, ()> {
         self.driver.release()
     }
+    fn abandon(&self, order: OrderId) {
+        self.driver.abandon(order);
+    }
+
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         self.driver.unfinished()
@@ -191,4 +201,8 @@ impl MachineDriver for DepartureDriver {
     fn confirm(&self, order: OrderId) -> Result<(), Refusal> {
         self.driver.confirm(order)
     }
+    fn can_continue(&self, order: OrderId) -> bool {
+        self.driver.can_continue(order)
+    }
+
 }

@@ -158,6 +158,17 @@ impl Status {
 
     /// Records whether the hypervisor answers. Until then it is taken to do so.
     pub fn set_hypervisor(&self, answers: bool) {
+    /// The server's time; None before the first contact.
+    pub fn server_now(&self) -> Option<Timestamp> {
+        (self.contacts() > 0).then(|| self.now())
+    }
+
+    /// How far the clock of this host is ahead of the server's, in milliseconds; None before the first contact.
+    pub fn clock_ahead_ms(&self) -> Option<i64> {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Some(to_ms(wall) - self.server_now()?.0)
+    }
+
         self.lacks_hypervisor.store(!answers, Ordering::Relaxed);
     }
 

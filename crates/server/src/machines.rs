@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use forewarn_api::HealthProblems;
-use forewarn_core::{Command, MachineReport, Name};
+use forewarn_core::{Command, HostState, MachineReport, Name};
 use forewarn_drivers::book::orders_of;
 use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, Target};
 use forewarn_drivers::qemu::{QemuConfig, QemuDriver};
@@ -163,11 +163,16 @@ struct EngineBook {
 }
 
 impl OrderBook for EngineBook {
-    fn orders(&self) -> Vec<Order> {
+    fn orders(&self) -> Option<Vec<Order>> {
         let region = &self.engine.snapshot().region;
         let peers = |host: &str| self.peers.address(host);
-        let orders = orders_of(region, &self.host, region.meta().term, &peers);
-        orders.into_iter().map(|order| order.with_reboot(self.reboot)).collect()
+        let orders = orders_of(region, &self.host, region.meta().term, &peers).into_iter();
+        let now = self.engine.now();
+        Some(orders.map(|order| order.with_reboot(self.reboot).with_local_deadline(now)).collect())
+    }
+
+    fn is_barred(&self) -> bool {
+        self.engine.snapshot().region.host(&self.host).is_some_and(|host| host.state == HostState::Failed)
     }
 
     fn term(&self) -> u64 {

@@ -20,19 +20,29 @@ pub struct JournaledDriver<H> {
     pub(crate) journal: Journal,
     holds: PauseTracker,
     running: Mutex<HashMap<Guid, Running>>,
+    /// The boot of the operating system; None if it is unknown.
+    boot: Option<String>,
 }
 
 /// An order in progress.
 struct Running {
     id: OrderId,
+    signals: Signals,
+}
+
+/// Tell an order in progress to end.
+#[derive(Clone, Default)]
+struct Signals {
     abort: CancellationToken,
+    abandon: CancellationToken,
 }
 
 impl<H: Hypervisor> JournaledDriver<H> {
     /// Opens the journal, and creates its directory.
     pub(crate) fn new(hypervisor: H, journal: &Path) -> io::Result<JournaledDriver<H>> {
         let journal = Journal::open(journal)?;
-        Ok(JournaledDriver { hypervisor, journal, holds: PauseTracker::default(), running: Mutex::new(HashMap::new()) })
+        let (holds, running) = (PauseTracker::default(), Mutex::new(HashMap::new()));
+        Ok(JournaledDriver { hypervisor, journal, holds, running, boot: read_boot_id() })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Running>> {
@@ -50,26 +60,26 @@ impl<H: Hypervisor> JournaledDriver<H> {
         // Its guest gets no more time to shut down than before.
         let deadline = order.deadline.min(entry.order.deadline);
         let (entry, guard) = self.accept(Order { action: entry.order.action, deadline, ..order })?;
-        guard.abort.cancel();
-        Ok(self.carry_out(entry, &guard.abort).await)
+        guard.signals.abort.cancel();
+        Ok(self.carry_out(entry, &guard.signals).await)
     }
 
     /// Checks an order and writes it to the journal.
     fn accept(&self, order: Order) -> Result<(Entry, RunningGuard<'_, H>), Refusal> {
-        let highest = self.journal.term().map_err(Refusal::Journal)?;
-        if order.term < highest {
-            return Err(Refusal::LowerTerm { term: order.term, highest });
-        }
         let guard = self.enlist(order.id)?;
         let begun = self.journal.read(order.id.machine).map_err(Refusal::Journal)?;
-        let is_begun = begun.is_some();
+        let is_begun = begun.as_ref().is_some_and(|entry| entry.order.id == order.id);
         let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), job::now());
+        let boot = self.boot.clone();
         let entry = match begun {
-            Some(entry) if entry.order.id != order.id => return Err(Refusal::Busy(entry.order.id)),
-            Some(entry) => Entry { order, ..entry },
-            None => Entry::new(order),
+            Some(entry) if !is_begun => return Err(Refusal::Busy(entry.order.id)),
+            Some(entry) => Entry { order: Order { term: order.term.max(entry.order.term), ..order }, boot, ..entry },
+            None => {
+                self.check_term(order.term)?;
+                Entry { boot, ..Entry::new(order) }
+            }
         };
-        match self.write_accepted(&entry, highest) {
+        match self.write_accepted(&entry) {
             // The machine may be paused, and must not wait for a disk that is full.
             Err(error) if is_begun => {
                 tracing::error!(order = %entry.order.id, %error, "cannot write the journal; continuing an order that was begun");
@@ -79,10 +89,15 @@ impl<H: Hypervisor> JournaledDriver<H> {
         Ok((entry, guard))
     }
 
-    fn write_accepted(&self, entry: &Entry, highest_term: u64) -> io::Result<()> {
-        if entry.order.term > highest_term {
-            self.journal.set_term(entry.order.term)?;
-        }
+    /// Refuses a new order of an earlier leader. One that was begun has to end in any case: the current term may be unknown,
+    /// because the host has joined again or its copy is damaged.
+    fn check_term(&self, term: u64) -> Result<(), Refusal> {
+        let highest = self.journal.term().map_err(Refusal::Journal)?;
+        if term < highest { Err(Refusal::LowerTerm { term, highest }) } else { Ok(()) }
+    }
+
+    fn write_accepted(&self, entry: &Entry) -> io::Result<()> {
+        self.journal.raise_term(entry.order.term)?;
         self.journal.write(entry)
     }
 
@@ -91,14 +106,14 @@ impl<H: Hypervisor> JournaledDriver<H> {
         if let Some(other) = running.get(&id.machine) {
             return Err(Refusal::Busy(other.id));
         }
-        let abort = CancellationToken::new();
-        running.insert(id.machine, Running { id, abort: abort.clone() });
-        Ok(RunningGuard { driver: self, machine: id.machine, abort })
+        let signals = Signals::default();
+        running.insert(id.machine, Running { id, signals: signals.clone() });
+        Ok(RunningGuard { driver: self, machine: id.machine, signals })
     }
 
     /// Performs an accepted order to its end, through restarts of the hypervisor.
-    async fn carry_out(&self, mut entry: Entry, abort: &CancellationToken) -> Outcome {
-        let outcome = self.find_outcome(&mut entry, abort).await;
+    async fn carry_out(&self, mut entry: Entry, signals: &Signals) -> Outcome {
+        let outcome = self.find_outcome(&mut entry, signals).await;
         (self.hypervisor.hook())(Step::Clear);
         while let Err(error) = self.hypervisor.clear(&entry).await {
             self.pause_after(&entry.order, &error).await;
@@ -107,22 +122,33 @@ impl<H: Hypervisor> JournaledDriver<H> {
     }
 
     /// The recorded outcome, or performs the order and records its outcome.
-    async fn find_outcome(&self, entry: &mut Entry, abort: &CancellationToken) -> Outcome {
+    async fn find_outcome(&self, entry: &mut Entry, signals: &Signals) -> Outcome {
         if let Some(outcome) = &entry.outcome {
             return outcome.clone();
         }
         // Kept until the outcome is recorded, through attempts that end because the hypervisor does not answer.
         let mut hold = None;
+        let accepted = job::now();
         let outcome = loop {
             let mut job = Job {
                 hypervisor: &self.hypervisor,
                 journal: &self.journal,
                 holds: &self.holds,
                 entry,
-                abort,
+                abort: &signals.abort,
+                accepted,
                 hold: &mut hold,
             };
-            match job::perform(&mut job).await {
+            let is_abandoned = job.entry.is_abandoned;
+            // Every step can be repeated, so an attempt can end anywhere.
+            let ended = tokio::select! {
+                ended = job::perform(&mut job) => ended,
+                () = signals.abandon.cancelled(), if !is_abandoned => {
+                    self.note_abandoned(entry);
+                    continue;
+                }
+            };
+            match ended {
                 Ok(outcome) => break outcome,
                 Err(error) => self.pause_after(&entry.order, &error).await,
             }
@@ -137,6 +163,23 @@ impl<H: Hypervisor> JournaledDriver<H> {
         outcome
     }
 
+    fn note_abandoned(&self, entry: &mut Entry) {
+        entry.is_abandoned = true;
+        if let Err(error) = self.journal.write(entry) {
+            tracing::error!(order = %entry.order.id, %error, "cannot write the journal; an abandoned order may go on after a restart");
+        }
+    }
+
+    /// Abandons an order that waits in the journal.
+    fn abandon_waiting(&self, order: OrderId) -> io::Result<()> {
+        let entry =
+            self.journal.read(order.machine)?.filter(|entry| entry.order.id == order && entry.outcome.is_none());
+        if let Some(mut entry) = entry {
+            self.note_abandoned(&mut entry);
+        }
+        Ok(())
+    }
+
     async fn pause_after(&self, order: &Order, error: &H::Error) {
         tracing::warn!(order = %order.id, name = order.name, %error, "continuing once the hypervisor answers");
         self.hypervisor.forget_connection(order.id.machine, error);
@@ -148,7 +191,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
 struct RunningGuard<'d, H: Hypervisor> {
     driver: &'d JournaledDriver<H>,
     machine: Guid,
-    abort: CancellationToken,
+    signals: Signals,
 }
 
 impl<H: Hypervisor> Drop for RunningGuard<'_, H> {
@@ -164,13 +207,27 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
                 return self.withdraw(order).await;
             }
             let (entry, guard) = self.accept(order)?;
-            Ok(self.carry_out(entry, &guard.abort).await)
+            Ok(self.carry_out(entry, &guard.signals).await)
         })
     }
 
     fn abort(&self, order: OrderId) {
         if let Some(running) = self.lock().get(&order.machine).filter(|running| running.id == order) {
-            running.abort.cancel();
+            running.signals.abort.cancel();
+        }
+    }
+
+    fn abandon(&self, order: OrderId) {
+        // Locked until the journal is written, so that the order does not begin meanwhile.
+        let all = self.lock();
+        match all.get(&order.machine) {
+            Some(running) if running.id == order => running.signals.abandon.cancel(),
+            Some(_) => {}
+            None => {
+                if let Err(error) = self.abandon_waiting(order) {
+                    tracing::error!(%order, %error, "cannot read the journal");
+                }
+            }
         }
     }
 
@@ -183,6 +240,14 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
         Ok(entries.into_iter().map(|entry| entry.order).collect())
     }
 
+    fn can_continue(&self, order: OrderId) -> bool {
+        let entry = self.journal.read(order.machine).ok().flatten().filter(|entry| entry.order.id == order);
+        entry.is_none_or(|entry| {
+            let is_same_boot = entry.boot.is_some() && entry.boot == self.boot;
+            is_same_boot || entry.is_abandoned || entry.outcome.is_some()
+        })
+    }
+
     fn confirm(&self, order: OrderId) -> Result<(), Refusal> {
         match self.journal.read(order.machine).map_err(Refusal::Journal)? {
             Some(entry) if entry.order.id == order && entry.outcome.is_some() => {
@@ -191,4 +256,14 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Identifies the boot of the operating system.
+fn read_boot_id() -> Option<String> {
+    const PATH: &str = "/proc/sys/kernel/random/boot_id";
+    let warn = |error: &io::Error| {
+        tracing::warn!(%error, "cannot read {PATH}; orders in progress wait for the server after every restart");
+    };
+    let id = std::fs::read_to_string(PATH).inspect_err(warn).ok()?;
+    Some(id.trim().to_owned())
 }

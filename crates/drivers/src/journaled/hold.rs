@@ -58,7 +58,7 @@ async fn hold<H: Hypervisor>(job: &mut Job<'_, H>, effect: Effect) -> StepResult
                 job.record(&found.machine, Stage::Held).await?;
             }
             Stage::Held => {
-                if let Some(outcome) = act(job, &found, reached.since, effect).await? {
+                if let Some(outcome) = act(job, &found, job.time_of(reached), effect).await? {
                     return Ok(outcome);
                 }
             }

@@ -4,7 +4,8 @@
 
 use std::fmt;
 use std::io;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use forewarn_core::{Guid, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,9 @@ use crate::order::{Action, Eviction, HostAddress, Outcome, RebootMode};
 /// Interval between two looks at the state of a machine. Looking cannot miss anything, unlike events across a lost
 /// connection, and costs a fraction of a millisecond.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The outcome of an abandoned order.
+pub const ABANDONED: &str = "the host was restarted or fenced, and the order is no longer wanted";
 
 /// The reason why a step failed.
 pub enum StepError<E> {
@@ -155,6 +159,8 @@ pub struct Job<'j, H> {
     pub holds: &'j PauseTracker,
     pub entry: &'j mut Entry,
     pub abort: &'j CancellationToken,
+    /// When this program accepted the order.
+    pub accepted: Timestamp,
     /// Taken while the order may keep the machine paused.
     pub hold: &'j mut Option<PauseGuard>,
 }
@@ -186,6 +192,9 @@ fn give_up<H: Hypervisor>(job: &Job<'_, H>, error: H::Error) -> Result<Outcome, 
 }
 
 async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
+    if job.entry.is_abandoned {
+        return Err(StepError::Failed(ABANDONED.into()));
+    }
     match job.entry.order.action.clone() {
         Action::Freeze { duration } => hold::freeze(job, duration).await,
         Action::Reboot(RebootMode::Hard) => hold::reset(job).await,
@@ -231,7 +240,8 @@ impl<H: Hypervisor> Job<'_, H> {
         Ok(())
     }
 
-    /// Lets the machine run again if this order has paused it or shut it down.
+    /// Lets the machine run again if this order has paused it or shut it down. The machine of an abandoned order is not
+    /// started: it may run on another host.
     async fn release(&self) -> StepResult<(), H> {
         let Some(LocatedMachine { machine, state }) = self.inspect().await? else { return Ok(()) };
         if self.read_stage(&machine).await?.is_none() {
@@ -242,7 +252,7 @@ impl<H: Hypervisor> Job<'_, H> {
                 self.hypervisor.resume(&machine).await
             }
             Action::Reboot(RebootMode::Graceful) | Action::Redeploy { .. }
-                if !state.is_active() && !self.entry.was_off =>
+                if !state.is_active() && !self.entry.was_off && !self.entry.is_abandoned =>
             {
                 H::start(self, &machine).await
             }
@@ -256,6 +266,12 @@ impl<H: Hypervisor> Job<'_, H> {
             | Action::Terminate
             | Action::Withdraw => Ok(()),
         }
+    }
+
+    /// The time of a step, which was possibly taken before a restart of this program. The clock may have been set back
+    /// since: then a time that begins with the step begins when the order was accepted again.
+    pub fn time_of(&self, reached: StageRecord) -> Timestamp {
+        reached.since.min(self.accepted)
     }
 
     pub fn deadline(&self) -> Timestamp {
@@ -283,9 +299,12 @@ impl<H: Hypervisor> Job<'_, H> {
     }
 }
 
-/// The current time.
+/// The current time: the wall clock when this program first asked for it, and the time that has passed since. If the clock is
+/// set, no pause becomes longer and no deadline passes early.
 pub fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    static FIRST: LazyLock<(Instant, SystemTime)> = LazyLock::new(|| (Instant::now(), SystemTime::now()));
+    let (instant, wall) = *FIRST;
+    let since = (wall + instant.elapsed()).duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 

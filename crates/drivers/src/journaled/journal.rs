@@ -1,11 +1,13 @@
 //! The journal: what this host was asked to do, one file per machine, until the report is confirmed.
 //!
 //! A file is written to a temporary name, flushed and renamed, so it holds either the old entry or the new one. The file
-//! `term` holds the highest term that was seen.
+//! `term` holds the highest term that was seen. A file that cannot be read stays where it is, and blocks the orders of its
+//! machine only.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use forewarn_core::{Guid, Timestamp};
@@ -22,6 +24,8 @@ const TERM: &str = "term";
 
 pub struct Journal {
     dir: PathBuf,
+    /// Held while the term is compared and replaced.
+    term: Mutex<()>,
 }
 
 /// The state of an order.
@@ -34,12 +38,24 @@ pub struct Entry {
     pub disks: Vec<String>,
     /// Whether the machine was shut off before the order. False for actions that need a running machine.
     pub was_off: bool,
+    /// The boot of the operating system in which the order was accepted. None: unknown.
+    pub boot: Option<String>,
+    /// The order is no longer wanted, and its machine may run on another host: it must not be started here.
+    pub is_abandoned: bool,
     pub outcome: Option<Outcome>,
 }
 
 impl Entry {
     pub fn new(order: Order) -> Entry {
-        Entry { order, reached: None, disks: Vec::new(), was_off: false, outcome: None }
+        Entry {
+            order,
+            reached: None,
+            disks: Vec::new(),
+            was_off: false,
+            boot: None,
+            is_abandoned: false,
+            outcome: None,
+        }
     }
 }
 
@@ -47,14 +63,13 @@ impl Journal {
     /// Opens a journal, and creates its directory.
     pub fn open(dir: &Path) -> io::Result<Journal> {
         fs::create_dir_all(dir)?;
-        Ok(Journal { dir: dir.to_owned() })
+        Ok(Journal { dir: dir.to_owned(), term: Mutex::new(()) })
     }
 
     pub fn read(&self, machine: Guid) -> io::Result<Option<Entry>> {
-        match fs::read(self.path(machine)) {
-            Ok(bytes) => decode(&bytes).map(Some),
+        match read_entry(&self.path(machine)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+            other => other.map(Some),
         }
     }
 
@@ -69,25 +84,37 @@ impl Journal {
         }
     }
 
-    /// All entries, in the order of their machines.
+    /// All entries that can be read, in the order of their machines.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(&self.dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
         paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
         paths.sort();
-        paths.iter().map(|path| decode(&fs::read(path)?)).collect()
+        let readable = |path: &PathBuf| {
+            let entry = read_entry(path);
+            entry.inspect_err(|error| tracing::error!(%error, "skipping an entry of the journal")).ok()
+        };
+        Ok(paths.iter().filter_map(readable).collect())
     }
 
+    /// The highest term that was seen. If the file is damaged, that of the entries: orders must not be refused forever.
     pub fn term(&self) -> io::Result<u64> {
-        match fs::read_to_string(self.dir.join(TERM)) {
-            Ok(text) => text.trim().parse().map_err(|_| invalid("the term is not a number")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(error),
+        let path = self.dir.join(TERM);
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            other => other?,
+        };
+        if let Some(term) = str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()) {
+            return Ok(term);
         }
+        tracing::warn!(path = %path.display(), "the file with the highest term is damaged; using the terms of the orders");
+        Ok(self.entries()?.iter().map(|entry| entry.order.term).max().unwrap_or(0))
     }
 
-    pub fn set_term(&self, term: u64) -> io::Result<()> {
-        self.replace(&self.dir.join(TERM), term.to_string().as_bytes())
+    /// Remembers a term if it is the highest one.
+    pub fn raise_term(&self, term: u64) -> io::Result<()> {
+        let _turn = self.term.lock().unwrap_or_else(PoisonError::into_inner);
+        if term > self.term()? { self.replace(&self.dir.join(TERM), term.to_string().as_bytes()) } else { Ok(()) }
     }
 
     fn path(&self, machine: Guid) -> PathBuf {
@@ -122,6 +149,8 @@ pub fn encode(entry: &Entry) -> Value {
         "since": entry.reached.map(|reached| reached.since.0),
         "disks": entry.disks,
         "wasOff": entry.was_off,
+        "boot": entry.boot,
+        "abandoned": entry.is_abandoned,
         "outcome": entry.outcome.as_ref().map(encode_outcome),
     })
 }
@@ -155,9 +184,13 @@ pub fn encode_outcome(outcome: &Outcome) -> Value {
     }
 }
 
-fn decode(bytes: &[u8]) -> io::Result<Entry> {
-    let value: Value = serde_json::from_slice(bytes)?;
-    decode_entry(&value).ok_or_else(|| invalid("an entry of the journal is damaged or from a newer version"))
+fn read_entry(path: &Path) -> io::Result<Entry> {
+    let value = serde_json::from_slice(&fs::read(path)?).ok();
+    let entry = value.as_ref().and_then(decode_entry);
+    entry.ok_or_else(|| {
+        let message = format!("{} is damaged or from a newer version: upgrade, or remove it", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 pub fn decode_entry(value: &Value) -> Option<Entry> {
@@ -182,9 +215,11 @@ pub fn decode_entry(value: &Value) -> Option<Entry> {
         outcome => Some(decode_outcome(outcome)?),
     };
     let disks = value["disks"].as_array()?.iter().map(text).collect::<Option<_>>()?;
-    // Entries of earlier versions do not have it.
+    // Entries of earlier versions do not have these.
     let was_off = value["wasOff"].as_bool().unwrap_or(false);
-    Some(Entry { order, reached, disks, was_off, outcome })
+    let boot = text(&value["boot"]);
+    let is_abandoned = value["abandoned"].as_bool().unwrap_or(false);
+    Some(Entry { order, reached, disks, was_off, boot, is_abandoned, outcome })
 }
 
 fn decode_action(value: &Value) -> Option<Action> {
@@ -226,10 +261,6 @@ fn guid(value: &Value) -> Option<Guid> {
     parse_guid(value.as_str()?)
 }
 
-fn invalid(message: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,7 +297,9 @@ mod tests {
                 let disks = vec!["/disk".to_owned()];
                 let reached = Some(StageRecord { stage: Stage::Held, since: Timestamp(5) });
                 let outcome = outcome.clone();
-                let entry = Entry { reached, outcome, disks, was_off: true, ..entry(action.clone()) };
+                let boot = Some("b5f1b7b4".to_owned());
+                let entry = entry(action.clone());
+                let entry = Entry { reached, outcome, disks, was_off: true, boot, is_abandoned: true, ..entry };
                 journal.write(&entry).unwrap();
                 let journal = Journal::open(dir.path()).unwrap();
                 assert_eq!(journal.entries().unwrap(), std::slice::from_ref(&entry));
@@ -283,7 +316,7 @@ mod tests {
         let reached = Some(StageRecord { stage: Stage::Begun, since: Timestamp(0) });
         let entry = Entry { reached, ..entry(Action::Terminate) };
         let mut value = encode(&entry);
-        for key in ["wasOff", "since"] {
+        for key in ["wasOff", "since", "boot", "abandoned"] {
             value.as_object_mut().unwrap().remove(key).unwrap();
         }
         assert_eq!(decode_entry(&value), Some(entry));
@@ -294,20 +327,52 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open(dir.path()).unwrap();
         assert_eq!(journal.term().unwrap(), 0);
-        journal.set_term(7).unwrap();
+        journal.raise_term(7).unwrap();
+        journal.raise_term(6).unwrap();
         assert_eq!(Journal::open(dir.path()).unwrap().term().unwrap(), 7);
     }
 
     #[test]
-    fn damaged_entries_are_errors() {
+    fn a_damaged_term_is_replaced_by_that_of_the_orders() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        for damage in ["", "seven", "\u{fffd}"] {
+            fs::write(dir.path().join(TERM), damage).unwrap();
+            assert_eq!(journal.term().unwrap(), 0, "{damage:?}");
+        }
+        journal.write(&entry(Action::Terminate)).unwrap();
+        assert_eq!(journal.term().unwrap(), 3);
+        journal.raise_term(4).unwrap();
+        assert_eq!(journal.term().unwrap(), 4);
+    }
+
+    #[test]
+    fn threads_that_raise_the_term_leave_the_highest_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        std::thread::scope(|scope| {
+            for term in 1..=16 {
+                let journal = &journal;
+                scope.spawn(move || journal.raise_term(term).unwrap());
+            }
+        });
+        assert_eq!(journal.term().unwrap(), 16);
+    }
+
+    #[test]
+    fn a_damaged_entry_is_an_error_for_its_machine_only() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open(dir.path()).unwrap();
         let entry = entry(Action::Terminate);
+        let id = OrderId { machine: Guid::from_random_bits(3), ..entry.order.id };
+        let other = Entry::new(Order { id, ..entry.order.clone() });
         journal.write(&entry).unwrap();
+        journal.write(&other).unwrap();
         for damage in ["", "{}", "{\"version\":2}", "[]"] {
             fs::write(journal.path(entry.order.id.machine), damage).unwrap();
-            assert!(journal.read(entry.order.id.machine).is_err(), "{damage}");
-            assert!(journal.entries().is_err(), "{damage}");
+            let error = journal.read(entry.order.id.machine).unwrap_err().to_string();
+            assert!(error.contains("is damaged or from a newer version"), "{damage}: {error}");
+            assert_eq!(journal.entries().unwrap(), std::slice::from_ref(&other), "{damage}");
         }
     }
 }

@@ -92,8 +92,12 @@ impl Bench {
 struct OneOrder(Order);
 
 impl OrderBook for OneOrder {
-    fn orders(&self) -> Vec<Order> {
-        vec![self.0.clone()]
+    fn orders(&self) -> Option<Vec<Order>> {
+        Some(vec![self.0.clone()])
+    }
+
+    fn is_barred(&self) -> bool {
+        false
     }
 
     fn term(&self) -> u64 {
@@ -196,6 +200,27 @@ async fn lower_terms_are_refused_even_after_a_restart() {
         assert!(matches!(refusal, Refusal::LowerTerm { term: 8, highest: 9 }), "{refusal}");
     }
     assert_eq!(bench.driver.unfinished().unwrap(), []);
+}
+
+/// The host has joined again, or its copy is damaged: the term is unknown.
+#[tokio::test]
+async fn an_order_that_was_begun_continues_with_an_unknown_term() {
+    let Some(bench) = Bench::start().await else { return };
+    let frozen = freeze(1, Duration::from_secs(1));
+    let task = bench.begin(frozen.clone()).await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    let target = Target::new(bench.daemon.socket(), "test:///default");
+    let journal = bench.dir.path().join("journal");
+    let again = open(&target, &journal, Arc::default());
+    assert_eq!(again.perform(Order { term: 0, ..frozen.clone() }).await.unwrap(), Outcome::Done);
+    assert_eq!(bench.state().await, State::Running);
+    assert_eq!(again.unfinished().unwrap()[0].term, frozen.term, "the term does not fall");
+    let refusal = again.perform(Order { term: 0, ..freeze(2, LONG) }).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::Busy(_)), "{refusal}");
+    again.confirm(frozen.id).unwrap();
+    let refusal = again.perform(Order { term: 0, ..freeze(2, LONG) }).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::LowerTerm { term: 0, highest: 5 }), "{refusal}");
 }
 
 #[tokio::test]

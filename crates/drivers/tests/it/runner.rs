@@ -1,12 +1,15 @@
 //! The runner of orders, with a driver that works for as long as the test wants.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use forewarn_core::{Guid, Timestamp};
 use forewarn_drivers::{
-    Action, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal, ReportResult,
+    Action, Eviction, MachineDriver, Order, OrderBook, OrderId, OrderRunner, Outcome, Pending, RebootMode, Refusal,
+    ReportResult,
 };
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Orders that are in progress at the same time.
@@ -24,13 +27,52 @@ fn order(machine: u128) -> Order {
 
 /// A driver and a book in one: an order ends once it has a permit.
 struct Desk {
-    orders: Mutex<Vec<Order>>,
+    /// None: there is no contact.
+    orders: Mutex<Option<Vec<Order>>>,
+    is_barred: AtomicBool,
+    /// Orders of the journal, and whether they can continue without contact.
+    unfinished: Vec<Order>,
+    can_continue: bool,
+    /// Orders that are refused before one is accepted.
+    refusals: AtomicU32,
     begun: Mutex<Vec<Order>>,
+    abandoned: Mutex<Vec<OrderId>>,
+    reported: Mutex<Vec<OrderId>>,
     permits: Semaphore,
     changed: Notify,
 }
 
 impl Desk {
+    fn new(orders: Option<Vec<Order>>) -> Desk {
+        Desk {
+            orders: Mutex::new(orders),
+            is_barred: AtomicBool::new(false),
+            unfinished: Vec::new(),
+            can_continue: false,
+            refusals: AtomicU32::new(0),
+            begun: Mutex::default(),
+            abandoned: Mutex::default(),
+            reported: Mutex::default(),
+            permits: Semaphore::new(0),
+            changed: Notify::new(),
+        }
+    }
+
+    fn run(self: &Arc<Desk>) -> (CancellationToken, JoinHandle<()>) {
+        let stop = CancellationToken::new();
+        let runner = OrderRunner { driver: self.clone(), book: self.clone() };
+        (stop.clone(), tokio::spawn(runner.run(stop)))
+    }
+
+    fn begun(&self) -> Vec<OrderId> {
+        self.begun.lock().unwrap().iter().map(|order| order.id).collect()
+    }
+
+    fn set_orders(&self, orders: Option<Vec<Order>>) {
+        *self.orders.lock().unwrap() = orders;
+        self.changed.notify_one();
+    }
+
     async fn wait_until(&self, is_so: impl Fn(&Desk) -> bool) {
         while !is_so(self) {
             tokio::task::yield_now().await;
@@ -40,8 +82,14 @@ impl Desk {
 
 impl MachineDriver for Desk {
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
+        let id = order.id;
         self.begun.lock().unwrap().push(order);
-        Box::pin(async {
+        let is_refused =
+            self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        Box::pin(async move {
+            if is_refused {
+                return Err(Refusal::LowerTerm { term: id.event.0 as u64, highest: 9 });
+            }
             self.permits.acquire().await.unwrap().forget();
             Ok(Outcome::Done)
         })
@@ -49,12 +97,20 @@ impl MachineDriver for Desk {
 
     fn abort(&self, _: OrderId) {}
 
+    fn abandon(&self, id: OrderId) {
+        self.abandoned.lock().unwrap().push(id);
+    }
+
     fn release(&self) -> Pending<'_, ()> {
         Box::pin(async {})
     }
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
-        Ok(Vec::new())
+        Ok(self.unfinished.clone())
+    }
+
+    fn can_continue(&self, _: OrderId) -> bool {
+        self.can_continue
     }
 
     fn confirm(&self, _: OrderId) -> Result<(), Refusal> {
@@ -63,8 +119,12 @@ impl MachineDriver for Desk {
 }
 
 impl OrderBook for Desk {
-    fn orders(&self) -> Vec<Order> {
+    fn orders(&self) -> Option<Vec<Order>> {
         self.orders.lock().unwrap().clone()
+    }
+
+    fn is_barred(&self) -> bool {
+        self.is_barred.load(Ordering::Relaxed)
     }
 
     fn term(&self) -> u64 {
@@ -76,7 +136,10 @@ impl OrderBook for Desk {
     }
 
     fn report(&self, order: &Order, _: Outcome) -> Pending<'_, ReportResult> {
-        self.orders.lock().unwrap().retain(|other| other.id != order.id);
+        if let Some(orders) = self.orders.lock().unwrap().as_mut() {
+            orders.retain(|other| other.id != order.id);
+        }
+        self.reported.lock().unwrap().push(order.id);
         Box::pin(async { ReportResult::Settled })
     }
 
@@ -87,22 +150,95 @@ impl OrderBook for Desk {
 async fn an_order_that_is_withdrawn_while_it_waits_for_its_turn_is_not_begun() {
     let orders: Vec<Order> = (0..SLOTS + 2).map(order).collect();
     let withdrawn = orders[SLOTS as usize].clone();
-    let desk = Arc::new(Desk {
-        orders: Mutex::new(orders),
-        begun: Mutex::default(),
-        permits: Semaphore::new(0),
-        changed: Notify::new(),
-    });
-    let stop = CancellationToken::new();
-    let runner = tokio::spawn(OrderRunner { driver: desk.clone(), book: desk.clone() }.run(stop.clone()));
+    let desk = Arc::new(Desk::new(Some(orders.clone())));
+    let (stop, runner) = desk.run();
     desk.wait_until(|desk| desk.begun.lock().unwrap().len() == SLOTS as usize).await;
     let withdraw = Order { action: Action::Withdraw, ..withdrawn.clone() };
-    desk.orders.lock().unwrap()[SLOTS as usize] = withdraw.clone();
-    desk.changed.notify_one();
+    let withdrawing = orders.iter().map(|order| if *order == withdrawn { &withdraw } else { order });
+    desk.set_orders(Some(withdrawing.cloned().collect()));
     desk.permits.add_permits(SLOTS as usize + 2);
-    desk.wait_until(|desk| desk.orders.lock().unwrap().is_empty()).await;
+    desk.wait_until(|desk| desk.orders.lock().unwrap().as_ref().unwrap().is_empty()).await;
     stop.cancel();
     runner.await.unwrap();
     let begun = desk.begun.lock().unwrap();
     assert!(begun.contains(&withdraw) && !begun.contains(&withdrawn), "{begun:?}");
+}
+
+#[tokio::test]
+async fn urgent_orders_do_not_wait_for_slow_ones() {
+    let mut orders: Vec<Order> = (0..SLOTS).map(order).collect();
+    orders.push(Order { action: Action::Terminate, ..order(SLOTS) });
+    orders.push(Order { action: Action::Evict(Eviction::Deallocate), ..order(SLOTS + 1) });
+    let urgent: Vec<OrderId> = orders[SLOTS as usize..].iter().map(|order| order.id).collect();
+    let desk = Arc::new(Desk::new(Some(orders)));
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| urgent.iter().all(|id| desk.begun().contains(id))).await;
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+#[tokio::test]
+async fn after_a_restart_of_the_host_an_order_waits_for_the_server_and_is_abandoned_if_it_is_not_wanted() {
+    let (kept, lost, withdrawn) = (order(1), order(2), order(3));
+    let unfinished = vec![kept.clone(), lost.clone(), withdrawn.clone()];
+    let desk = Arc::new(Desk { unfinished, ..Desk::new(None) });
+    desk.permits.add_permits(3);
+    let (stop, runner) = desk.run();
+    desk.changed.notify_one();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(desk.begun(), [], "without contact nothing begins");
+    let withdraw = Order { action: Action::Withdraw, ..withdrawn.clone() };
+    desk.set_orders(Some(vec![kept.clone(), withdraw]));
+    desk.wait_until(|desk| desk.reported.lock().unwrap().len() == 3).await;
+    assert_eq!(*desk.abandoned.lock().unwrap(), [lost.id, withdrawn.id]);
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+#[tokio::test]
+async fn orders_of_the_same_boot_continue_without_contact() {
+    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, ..Desk::new(None) });
+    desk.permits.add_permits(1);
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| !desk.reported.lock().unwrap().is_empty()).await;
+    assert_eq!(*desk.abandoned.lock().unwrap(), []);
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_is_fenced_abandons_its_orders() {
+    let desk = Arc::new(Desk::new(Some(vec![order(1)])));
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| !desk.begun().is_empty()).await;
+    desk.is_barred.store(true, Ordering::Relaxed);
+    desk.set_orders(Some(Vec::new()));
+    desk.wait_until(|desk| *desk.abandoned.lock().unwrap() == [order(1).id]).await;
+    stop.cancel();
+    runner.await.unwrap();
+
+    let unfinished = vec![order(1)];
+    let desk = Arc::new(Desk { unfinished, can_continue: true, is_barred: AtomicBool::new(true), ..Desk::new(None) });
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| !desk.begun().is_empty()).await;
+    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id], "before it begins again");
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_was_begun_is_tried_until_it_is_accepted() {
+    let refusals = AtomicU32::new(3);
+    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, refusals, ..Desk::new(None) });
+    desk.permits.add_permits(1);
+    let (stop, runner) = desk.run();
+    while desk.reported.lock().unwrap().is_empty() {
+        tokio::time::advance(std::time::Duration::from_millis(100)).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(desk.begun(), [order(1).id; 4]);
+    stop.cancel();
+    runner.await.unwrap();
 }
