@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
-use super::job::{Hypervisor, Job, LocatedMachine, POLL_INTERVAL, StepResult, inconsistent, not_running, now};
+use super::job::{
+    Hypervisor, Job, LocatedMachine, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent, not_running, now,
+};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -12,28 +14,27 @@ use crate::order::Outcome;
 const RESERVE: Duration = Duration::from_secs(10);
 
 /// Time that an evicted guest has to shut down. Azure gives as much notice.
-pub const EVICTION_GRACE: Duration = Duration::from_secs(30);
+const EVICTION_GRACE: Duration = Duration::from_secs(30);
+
+const STARTED: &str = "the machine was started by another program after it had shut down";
 
 /// Interval between two requests to shut down. A guest that is booting ignores the first one.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 pub async fn reboot<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
-    let limit = before_deadline(job);
-    if !shut_down(job, Needs::RunningAndPersistent, limit).await? {
+    if !shut_down(job, Needs::RunningAndPersistent, Grace::UntilDeadline).await? {
         return Ok(Outcome::Gone);
     }
     start(job).await
 }
 
 pub async fn deallocate<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
-    let limit = now() + EVICTION_GRACE;
-    Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
+    Ok(if shut_down(job, Needs::Persistent, Grace::Eviction).await? { Outcome::Done } else { Outcome::Gone })
 }
 
 /// Shuts the machine down, if it runs.
 pub async fn stop<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
-    let limit = before_deadline(job);
-    Ok(if shut_down(job, Needs::Persistent, limit).await? { Outcome::Done } else { Outcome::Gone })
+    Ok(if shut_down(job, Needs::Persistent, Grace::UntilDeadline).await? { Outcome::Done } else { Outcome::Gone })
 }
 
 /// Starts the machine, if it does not run.
@@ -46,7 +47,8 @@ pub async fn start<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H
     Ok(Outcome::Done)
 }
 
-/// Requirements of an action for a machine that it shuts down.
+/// Requirements of an action for a machine that it shuts down. They also decide about a machine that another program starts
+/// then: an action that removes the machine powers it off again, others fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     Nothing,
@@ -55,8 +57,27 @@ pub enum Needs {
     RunningAndPersistent,
 }
 
-/// Shuts the machine down, and powers it off at a time. Returns whether it is still defined here.
-pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit: Timestamp) -> StepResult<bool, H> {
+/// Time that a guest has to shut down before it is powered off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Grace {
+    /// Almost until the deadline of the order.
+    UntilDeadline,
+    /// That of an eviction, from its begin. A crash does not extend it.
+    Eviction,
+}
+
+impl Grace {
+    fn limit<H: Hypervisor>(self, job: &Job<'_, H>, begun: StageRecord) -> Timestamp {
+        match self {
+            Grace::UntilDeadline => job.deadline() - RESERVE,
+            Grace::Eviction => job.time_of(begun) + EVICTION_GRACE,
+        }
+    }
+}
+
+/// Shuts the machine down, and powers it off after a time. Returns whether it is still defined here. If so, it does not run,
+/// except in a restart that has come further.
+pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, grace: Grace) -> StepResult<bool, H> {
     loop {
         let Some(LocatedMachine { machine, state }) = job.inspect().await? else { return Ok(false) };
         let Some(reached) = job.read_stage(&machine).await? else {
@@ -73,7 +94,7 @@ pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit:
         match reached.stage {
             Stage::Begun => {
                 if state.is_active() {
-                    power_off(job, &machine, limit).await?;
+                    power_off(job, &machine, grace.limit(job, reached)).await?;
                 }
                 job.hypervisor.end_process(&machine).await?;
                 // A transient domain disappears with its process.
@@ -82,14 +103,19 @@ pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, limit:
                 }
                 job.record(&machine, Stage::Down).await?;
             }
+            Stage::Down if state.is_active() => match needs {
+                Needs::Nothing => {
+                    destroy(job, &machine).await?;
+                    job.hypervisor.end_process(&machine).await?;
+                }
+                Needs::Persistent => return Err(StepError::Failed(STARTED.into())),
+                // By this order.
+                Needs::RunningAndPersistent => return Ok(true),
+            },
             Stage::Down => return Ok(true),
             Stage::Held | Stage::Done => return Err(inconsistent(reached.stage).into()),
         }
     }
-}
-
-pub fn before_deadline<H: Hypervisor>(job: &Job<'_, H>) -> Timestamp {
-    Timestamp(job.deadline().0 - i64::try_from(RESERVE.as_millis()).unwrap_or(0))
 }
 
 /// Asks the guest to shut down. Once it was asked, the order cannot end early any more.

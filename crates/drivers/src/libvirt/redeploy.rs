@@ -3,14 +3,13 @@
 use forewarn_libvirt::{MigrateFlags, Migration};
 
 use super::driver::LibvirtMachines;
-use crate::journaled::cycle::{Needs, before_deadline, shut_down};
+use crate::journaled::cycle::{Grace, Needs, shut_down};
 use crate::journaled::{Job, LocatedMachine, Stage, Step, StepResult};
 use crate::order::{HostAddress, Outcome};
 
 pub async fn redeploy(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> StepResult<Outcome, LibvirtMachines> {
-    let limit = before_deadline(job);
     note_power(job).await?;
-    if !shut_down(job, Needs::Persistent, limit).await? {
+    if !shut_down(job, Needs::Persistent, Grace::UntilDeadline).await? {
         // libvirt removes the definition here only after it exists there.
         let was_down = job.entry.reached.is_some_and(|reached| reached.stage == Stage::Down);
         return Ok(if was_down { Outcome::Moved { to: to.name.clone() } } else { Outcome::Gone });

@@ -5,13 +5,12 @@ use forewarn_libvirt::{Connection, Domain, ErrorCode, UndefineFlags, XmlFlags};
 use super::disks::own_disks;
 use super::driver::LibvirtMachines;
 use super::migrate::LibvirtResult;
-use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
-use crate::journaled::{Job, LocatedMachine, Stage, Step, now};
+use crate::journaled::cycle::{Grace, Needs, destroy, shut_down};
+use crate::journaled::{Job, LocatedMachine, Stage, Step};
 use crate::order::Outcome;
 
 pub async fn evict(job: &mut Job<'_, LibvirtMachines>) -> LibvirtResult<Outcome> {
-    let limit = now() + EVICTION_GRACE;
-    if shut_down(job, Needs::Nothing, limit).await?
+    if shut_down(job, Needs::Nothing, Grace::Eviction).await?
         && let Some(LocatedMachine { machine: domain, .. }) = job.inspect().await?
     {
         undefine(job, &domain).await?;

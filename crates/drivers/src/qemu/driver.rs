@@ -13,7 +13,7 @@ use super::launch::{self, clean_up, delete_disk, describe_failure};
 use super::qmp::{Qmp, QmpError};
 use super::watch::QemuWatch;
 use crate::inventory::{MachineWatch, WatchedDriver};
-use crate::journaled::cycle::{EVICTION_GRACE, Needs, destroy, shut_down};
+use crate::journaled::cycle::{Grace, Needs, destroy, shut_down};
 use crate::journaled::journal::Entry;
 use crate::journaled::{
     Hypervisor, Job, JournaledDriver, LocatedMachine, MachineState, POLL_INTERVAL, Stage, StageRecord, Step, StepError,
@@ -272,22 +272,22 @@ impl Hypervisor for QemuMachines {
 
     async fn evict(job: &mut Job<'_, Self>) -> QemuResult<Outcome> {
         note_disks(job)?;
-        let limit = now() + EVICTION_GRACE;
-        shut_down(job, Needs::Nothing, limit).await?;
+        shut_down(job, Needs::Nothing, Grace::Eviction).await?;
         remove(job).await?;
         Ok(Outcome::Gone)
     }
 
     async fn terminate(job: &mut Job<'_, Self>) -> QemuResult<Outcome> {
         note_disks(job)?;
-        while let Some(LocatedMachine { machine, .. }) = job.inspect().await? {
+        while let Some(LocatedMachine { machine, state }) = job.inspect().await? {
             match job.read_stage(&machine).await?.map(|reached| reached.stage) {
                 None => job.record(&machine, Stage::Begun).await?,
-                Some(Stage::Begun) => {
+                Some(Stage::Down) if !state.is_active() => break,
+                // Another program may have started it again.
+                Some(Stage::Begun | Stage::Down) => {
                     destroy(job, &machine).await?;
                     job.record(&machine, Stage::Down).await?;
                 }
-                Some(Stage::Down) => break,
                 Some(stage @ (Stage::Held | Stage::Done)) => return Err(inconsistent(stage).into()),
             }
         }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use forewarn_drivers::{Action, MachineDriver as _, Order, Outcome, RebootMode, Step};
-use forewarn_libvirt::{Affect, DefineFlags, DestroyFlags, State, Target, UndefineFlags};
+use forewarn_drivers::{Action, Eviction, HostAddress, MachineDriver as _, Order, Outcome, RebootMode, Step};
+use forewarn_libvirt::{Affect, CreateFlags, DefineFlags, DestroyFlags, ErrorCode, State, Target, UndefineFlags};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -49,11 +49,30 @@ impl Bench {
         (outcome, steps)
     }
 
+    fn edit_journal(&self, order: &Order, edit: impl Fn(&mut serde_json::Value)) {
+        let path = self.dir.path().join("journal").join(format!("{}.json", order.id.machine));
+        let mut entry = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        edit(&mut entry);
+        std::fs::write(&path, entry.to_string()).unwrap();
+    }
+
+    /// What the journal would say had the host been restarted since.
+    fn restart_host(&self, order: &Order) {
+        self.edit_journal(order, |entry| {
+            assert!(entry["boot"].is_string(), "{entry}");
+            entry["boot"] = "an-earlier-boot".into();
+        });
+    }
+
     async fn set_element(&self, element: Option<&str>) {
         let is_active = self.state().await.is_active();
         let affect = if is_active { Affect::LIVE | Affect::CONFIG } else { Affect::CONFIG };
         self.connection.set_metadata(&self.domain, element, "forewarn", URI, affect).await.unwrap();
     }
+}
+
+fn host2() -> HostAddress {
+    HostAddress { name: "host2".into(), uri: "test:///default".into(), data_uri: None }
 }
 
 fn graceful(event: u128) -> Order {
@@ -134,6 +153,131 @@ async fn a_machine_that_dies_while_it_is_held_is_started() {
     bench.connection.destroy(&bench.domain, DestroyFlags::NONE).await.unwrap();
     assert_eq!(task.await.unwrap().unwrap(), failed(), "without a crash of the driver");
     assert_eq!((bench.state().await, bench.element().await), (State::Running, None));
+}
+
+/// The host lost power during an order; it was fenced, and its machines may run elsewhere.
+#[tokio::test]
+async fn after_a_restart_of_the_host_an_abandoned_order_starts_no_machine() {
+    let reset = order(1, Action::Reboot(RebootMode::Hard));
+    let redeploy = order(1, Action::Redeploy { to: host2() });
+    let cases = [
+        (reset, Step::Reset),
+        (freeze(1, LONG), Step::Wait),
+        (graceful(1), Step::Start),
+        (graceful(1), Step::Shutdown),
+        (redeploy, Step::MoveDefinition),
+    ];
+    for (order, step) in cases {
+        let Some(bench) = Bench::start().await else { return };
+        bench.crash_before(&order, step).await;
+        if bench.state().await.is_active() {
+            bench.connection.destroy(&bench.domain, DestroyFlags::NONE).await.unwrap();
+        }
+        let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
+        let reopen = || open(&bench.target(), &bench.dir.path().join("journal"), steps.clone());
+        assert!(reopen().can_continue(order.id), "an agent that crashed finishes what it began");
+        bench.restart_host(&order);
+        assert!(!reopen().can_continue(order.id), "{step:?}");
+        reopen().abandon(order.id);
+        let driver = reopen();
+        assert!(driver.can_continue(order.id), "{step:?}");
+        let outcome = driver.perform(order.clone()).await.unwrap();
+        let reason = "the host was restarted or fenced, and the order is no longer wanted";
+        assert_eq!(outcome, Outcome::Failed(reason.into()), "{step:?}");
+        assert_eq!(*steps.lock().unwrap(), [Step::RecordOutcome, Step::Clear], "{step:?}");
+        assert_eq!((bench.state().await, bench.element().await), (State::ShutOff, None), "{step:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_abandoned_order_resumes_its_machine() {
+    let Some(bench) = Bench::start().await else { return };
+    let frozen = freeze(1, LONG);
+    let task = bench.begin(frozen.clone()).await;
+    bench.driver.abandon(frozen.id);
+    assert!(matches!(task.await.unwrap().unwrap(), Outcome::Failed(_)));
+    assert_eq!((bench.state().await, bench.element().await), (State::Running, None));
+}
+
+/// The server waits for the libvirtd of a host that was fenced meanwhile.
+#[tokio::test]
+async fn an_order_that_is_abandoned_while_libvirtd_is_gone_starts_no_machine() {
+    let Some(bench) = Bench::start().await else { return };
+    let front = Front::open(bench.dir.path(), bench.daemon.socket());
+    let states = front.daemon.clone();
+    let hook = move |step| {
+        if step == Step::Start {
+            states.send_replace(Daemon::Gone);
+        }
+    };
+    let driver = Arc::new(open_with(&front.target(), &bench.dir.path().join("journal"), Arc::new(hook)));
+    let (order, performer) = (graceful(1), driver.clone());
+    let performing = order.clone();
+    let task = tokio::spawn(async move { performer.perform(performing).await });
+    let mut states = front.daemon.subscribe();
+    states.wait_for(|state| *state == Daemon::Gone).await.unwrap();
+    driver.abandon(order.id);
+    front.set(Daemon::Answers);
+    assert!(matches!(task.await.unwrap().unwrap(), Outcome::Failed(_)));
+    assert_eq!((bench.state().await, bench.element().await), (State::ShutOff, None));
+}
+
+#[tokio::test]
+async fn a_machine_that_another_program_starts_is_not_moved_and_stays_on() {
+    let deallocate = Action::Evict(Eviction::Deallocate);
+    let redeploy = Action::Redeploy { to: host2() };
+    for (action, step) in
+        [(redeploy, Step::MoveDefinition), (Action::Stop, Step::RecordOutcome), (deallocate, Step::RecordOutcome)]
+    {
+        let Some(bench) = Bench::start().await else { return };
+        let order = order(1, action);
+        bench.crash_before(&order, step).await;
+        bench.connection.start(&bench.domain, CreateFlags::NONE).await.unwrap();
+        let (outcome, steps) = bench.resume_order(&order).await;
+        let reason = "the machine was started by another program after it had shut down";
+        assert_eq!(outcome, Outcome::Failed(reason.into()), "{step:?}");
+        assert_eq!(steps, [Step::RecordOutcome, Step::Clear], "{step:?}");
+        assert_eq!((bench.state().await, bench.element().await), (State::Running, None), "{step:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_another_program_starts_is_powered_off_before_it_is_removed() {
+    for action in [Action::Evict(Eviction::Delete), Action::Terminate] {
+        let Some(bench) = Bench::start().await else { return };
+        let order = order(1, action);
+        bench.crash_before(&order, Step::Undefine).await;
+        bench.connection.start(&bench.domain, CreateFlags::NONE).await.unwrap();
+        let (outcome, steps) = bench.resume_order(&order).await;
+        assert_eq!(outcome, Outcome::Gone, "{steps:?}");
+        assert!(steps.contains(&Step::Destroy), "{steps:?}");
+        assert!(bench.connection.domain_by_name("test").await.unwrap_err().is(ErrorCode::NO_DOMAIN), "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_does_not_extend_the_time_that_an_evicted_guest_has_to_shut_down() {
+    let Some(bench) = Bench::start().await else { return };
+    let evicted = order(1, Action::Evict(Eviction::Deallocate));
+    bench.crash_before(&evicted, Step::Shutdown).await;
+    bench.edit_journal(&evicted, |entry| entry["since"] = (entry["since"].as_i64().unwrap() - 30_000).into());
+    let (outcome, steps) = bench.resume_order(&evicted).await;
+    assert_eq!((outcome, bench.state().await), (Outcome::Done, State::ShutOff));
+    assert!(steps.contains(&Step::Destroy) && !steps.contains(&Step::Shutdown), "{steps:?}");
+}
+
+/// A freeze ends in time even if the clock was set back while the agent was down.
+#[tokio::test]
+async fn a_freeze_that_seems_to_have_begun_in_the_future_is_not_prolonged() {
+    let Some(bench) = Bench::start().await else { return };
+    let frozen = freeze(1, Duration::from_millis(100));
+    bench.crash_before(&frozen, Step::Wait).await;
+    let ahead = i64::try_from(LONG.as_millis()).unwrap();
+    bench.edit_journal(&frozen, |entry| entry["since"] = (entry["since"].as_i64().unwrap() + ahead).into());
+    let begun = std::time::Instant::now();
+    assert_eq!(bench.resume_order(&frozen).await.0, Outcome::Done);
+    assert!(begun.elapsed() < LONG / 2, "it took {:?}", begun.elapsed());
+    assert_eq!(bench.state().await, State::Running);
 }
 
 /// A state of libvirtd, as a client sees it.

@@ -184,6 +184,20 @@ async fn deletions_survive_a_crash_at_every_step_and_delete_only_named_disks() {
 }
 
 #[tokio::test]
+async fn a_machine_that_another_program_starts_is_powered_off_before_its_disks_are_deleted() {
+    for action in [Action::Evict(Eviction::Delete), Action::Terminate] {
+        let Some(qemu) = TestQemu::started(Guest::ShutsDown) else { return };
+        let order = order(1, action.clone(), LONG);
+        crash_before(&qemu, &order, Step::Cleanup).await;
+        assert_eq!(qemu.status(), "off", "{action:?}");
+        qemu.start();
+        assert_eq!(open(&qemu).perform(order).await.unwrap(), Outcome::Gone, "{action:?}");
+        assert_eq!((&*qemu.status(), qemu.seen().processes), ("off", 2), "{action:?}");
+        assert!(!qemu.path("named.img").exists(), "{action:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_machine_is_started_once_and_only_if_it_does_not_run() {
     for step in [Step::Start, Step::AwaitStart, Step::RecordOutcome] {
         let Some(qemu) = TestQemu::new(Guest::Ignores) else { return };
