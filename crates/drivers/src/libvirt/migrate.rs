@@ -9,8 +9,11 @@
 //! | running | absent | migrate |
 //! | paused or shut off | running | remove the rest here; moved |
 //! | paused | absent | resume, then migrate |
+//! | paused or shut off | unknown | alarm, then wait: it may run there |
 //!
 //! If libvirtd or this program is killed during a migration, libvirt either completes it or continues the machine here.
+
+use std::time::{Duration, Instant};
 
 use forewarn_libvirt::{Connection, DestroyFlags, Domain, ErrorCode, JobKind, MigrateFlags, Migration, UndefineFlags};
 
@@ -19,10 +22,15 @@ use super::driver::LibvirtMachines;
 use crate::journaled::{Job, LocatedMachine, MachineState, POLL_INTERVAL, Stage, Step, StepError, not_running};
 use crate::order::{HostAddress, Outcome};
 
+/// Time that a machine can be paused here, its state at the target being unknown, before that is an alarm. libvirt itself takes a
+/// moment between the last two steps of a migration.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+
 pub(super) type LibvirtResult<T> = crate::journaled::StepResult<T, LibvirtMachines>;
 
 pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> LibvirtResult<Outcome> {
     let moved = Outcome::Moved { to: to.name.clone() };
+    let mut stuck = Stuck::default();
     loop {
         // In this order: there, jobs, here. The machine stops here before it runs there, and only this driver begins jobs,
         // so a migration that completes in between is not taken for a machine that runs on both hosts.
@@ -31,6 +39,10 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
             return Ok(if job.entry.reached.is_some() { moved } else { Outcome::Gone });
         };
         if has_job(&job.hypervisor.host.connection().await, &domain).await? {
+            if job.read_stage(&domain).await?.is_none() {
+                // Not ours, such as a backup: it is not aborted, and does not use up the time of the migration.
+                return Err(StepError::Failed("another job is in progress on the domain: wait for its end".into()));
+            }
             wait_for_job(job, &domain).await?;
             continue;
         }
@@ -48,6 +60,15 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
                 job.check_time()?;
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
+            Next::AskOperator => {
+                let advice = format!(
+                    "the machine does not run on this host, and host '{to}' cannot be asked: look there. If it runs there,                      remove it here (virsh destroy, virsh undefine); else resume it here (virsh resume)",
+                    to = to.name
+                );
+                stuck.warn(job, &advice);
+                job.check_time().map_err(|reason| format!("{reason}; {advice}"))?;
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
             Next::Alarm(reason) => return Err(StepError::Failed(reason.into())),
             Next::Migrate => {
                 job.check_time()?;
@@ -59,10 +80,30 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
     }
 }
 
+/// A machine that is neither here nor known to be there.
+#[derive(Default)]
+struct Stuck {
+    since: Option<Instant>,
+    is_logged: bool,
+}
+
+impl Stuck {
+    fn warn(&mut self, job: &Job<'_, LibvirtMachines>, advice: &str) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.is_logged && since.elapsed() >= STUCK_AFTER {
+            self.is_logged = true;
+            let order = &job.entry.order;
+            tracing::error!(order = %order.id, name = order.name, "the migration was interrupted: {advice}");
+        }
+    }
+}
+
 /// The next step of a migration that was begun, while no job is active.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Wait,
+    /// The machine may run at the target, which only an operator can find out.
+    AskOperator,
     Alarm(&'static str),
     Migrate,
     Resume,
@@ -78,7 +119,8 @@ fn decide(here: &MachineState, there: PeerState) -> Next {
         (false, PeerState::Running) => Next::RemoveRest,
         (false, PeerState::Absent) if *here == MachineState::Paused => Next::Resume,
         (false, PeerState::Absent) => Next::Alarm("the machine was shut off during its migration"),
-        (false, PeerState::Paused | PeerState::Unknown) => Next::Wait,
+        (false, PeerState::Paused) => Next::Wait,
+        (false, PeerState::Unknown) => Next::AskOperator,
     }
 }
 
@@ -178,7 +220,7 @@ mod tests {
             (MachineState::Paused, Running, Next::RemoveRest),
             (MachineState::Off, Running, Next::RemoveRest),
             (MachineState::Paused, Absent, Next::Resume),
-            (MachineState::Paused, Unknown, Next::Wait),
+            (MachineState::Paused, Unknown, Next::AskOperator),
             (MachineState::Paused, Paused, Next::Wait),
         ];
         for (state, there, next) in cases {
