@@ -158,6 +158,18 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The kind of outcome, for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Failed(_) => "failed",
+            Outcome::Gone => "gone",
+            Outcome::Moved { .. } => "moved",
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -209,6 +221,10 @@ pub trait MachineDriver: Send + Sync {
     /// Ends an order early; `perform` then returns. Orders that cannot be undone go on to their end.
     fn abort(&self, order: OrderId);
 
+    /// Ends an order whose machine may run on another host by now, from where it stopped. A machine that the order has paused
+    /// is resumed, but none is started. `perform` returns the outcome.
+    fn abandon(&self, order: OrderId);
+
     /// Prepares for the end of this program. Returns once no order keeps a machine paused: short pauses end by
     /// themselves, longer ones are cut short. Orders that would pause a machine do not begin any more.
     fn release(&self) -> Pending<'_, ()>;
@@ -216,21 +232,17 @@ pub trait MachineDriver: Send + Sync {
     /// Orders in the journal whose report is not confirmed: perform them again after a restart.
     fn unfinished(&self) -> Result<Vec<Order>, Refusal>;
 
+    /// Whether an order of the journal can go on without a server. Not after a restart of the operating system: the host
+    /// may have been fenced meanwhile, and the machine started elsewhere.
+    fn can_continue(&self, order: OrderId) -> bool;
+
     /// The report of this order was committed: forget it.
     fn confirm(&self, order: OrderId) -> Result<(), Refusal>;
 }
 
 /// Reads a GUID with or without hyphens.
-    /// Ends an order whose machine may run on another host by now, from where it stopped. A machine that the order has paused
-    /// is resumed, but none is started. `perform` returns the outcome.
-    fn abandon(&self, order: OrderId);
-
 pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
     let digits = text.replace('-', "");
     let is_guid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_guid.then(|| u128::from_str_radix(&digits, 16).ok().map(Guid)).flatten()
 }
-    /// Whether an order of the journal can go on without a server. Not after a restart of the operating system: the host
-    /// may have been fenced meanwhile, and the machine started elsewhere.
-    fn can_continue(&self, order: OrderId) -> bool;
-

@@ -4,6 +4,7 @@ mod qemu;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use forewarn_drivers::qemu::SocketProbe;
 
@@ -26,6 +27,9 @@ pub struct Facts {
     /// Whether guests are to be identified by their network interfaces.
     pub needs_marks: bool,
     pub enrollment: EnrollmentFact,
+    /// How far the clock of this host is ahead of the server's, in milliseconds. None: no agent with a health listener runs,
+    /// or it has had no contact.
+    pub clock_ahead_ms: Option<i64>,
 }
 
 /// The requirements of the driver.
@@ -124,7 +128,21 @@ pub fn examine(facts: &Facts) -> Vec<Finding> {
     }
     findings.extend([check_bridge(facts), check_address(facts), check_nft(facts), check_fwmark(facts)]);
     findings.push(check_enrollment(facts));
+    findings.extend(facts.clock_ahead_ms.map(check_clock));
     findings
+}
+
+/// A larger difference confuses the readers of logs. Orders are not affected: the agent converts their deadlines.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(5);
+
+fn check_clock(ahead_ms: i64) -> Finding {
+    let difference = Duration::from_millis(ahead_ms.unsigned_abs());
+    let relation = if ahead_ms < 0 { "behind" } else { "ahead of" };
+    let detail = format!("{:.1} s {relation} the server's", difference.as_secs_f64());
+    if difference <= CLOCK_AHEAD_MAX {
+        return good("clock", detail);
+    }
+    problem("clock", Verdict::Limited, detail, "synchronize the clocks with NTP: apt install systemd-timesyncd")
 }
 
 fn good(check: &str, detail: impl Into<String>) -> Finding {
@@ -250,6 +268,7 @@ mod tests {
             has_nft: true,
             needs_marks: false,
             enrollment: EnrollmentFact::Joined { host: "node1".into(), days_left: 20 },
+            clock_ahead_ms: Some(-40),
         }
     }
 
@@ -297,6 +316,16 @@ mod tests {
         ] {
             check(&Facts { enrollment, ..facts() }, "enrollment", Verdict::Bad, "forewarn host join");
         }
+    }
+
+    #[test]
+    fn a_clock_that_differs_from_the_servers_is_a_limit() {
+        for (ahead_ms, detail) in [(65_000, "65.0 s ahead of the server's"), (-5_100, "5.1 s behind the server's")] {
+            let facts = Facts { clock_ahead_ms: Some(ahead_ms), ..healthy() };
+            check(&facts, "clock", Verdict::Limited, "NTP");
+            assert_eq!(check_clock(ahead_ms).detail, detail);
+        }
+        assert!(examine(&Facts { clock_ahead_ms: None, ..healthy() }).iter().all(|finding| finding.check != "clock"));
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use forewarn_access::tls::now;
+use forewarn_connect::Trust;
 use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
+use serde_json::Value;
 
 use crate::doctor::{DriverFact, EnrollmentFact, Facts, LibvirtFact};
 use crate::enroll::Identity;
@@ -35,7 +38,15 @@ pub fn gather(data: &Path, driver: HostDriver, options: DriverOptions) -> Facts 
         has_nft: find_nft().is_some(),
         needs_marks: false,
         enrollment: enrollment(data),
+        clock_ahead_ms: None,
     }
+}
+
+/// The difference between the clocks of this host and the server, as the agent with this health listener knows it.
+pub fn read_clock_ahead(health: SocketAddr) -> Option<i64> {
+    let agent = forewarn_connect::agent(&Trust::System(None)).ok()?;
+    let mut answer = agent.get(format!("http://{health}/healthz")).call().ok()?;
+    answer.body_mut().read_json::<Value>().ok()?["clockAheadMs"].as_i64()
 }
 
 const SYSTEM: &str = "/sys/class/net";

@@ -59,6 +59,7 @@ impl Health {
         registry.register("machines", "Machines of this host", gauges.machines.clone());
         let help = "Whether the hypervisor answers";
         registry.register("hypervisor_connected", help, gauges.hypervisor_connected.clone());
+        registry.register("orders_ended", "Orders that have ended, by outcome", status.orders_ended.clone());
         Health { status, registry, gauges }
     }
 
@@ -90,6 +91,7 @@ impl Health {
             "status": word,
             "host": &*self.status.host,
             "silenceSeconds": self.silence_secs(),
+            "clockAheadMs": self.status.clock_ahead_ms(),
             "revision": self.status.peek().revision,
             "problem": problem,
         });
@@ -143,5 +145,30 @@ pub async fn serve(listener: TcpListener, health: Arc<Health>, stop: Cancellatio
             let _ = stop.run_until_cancelled(connection).await;
             drop(slot);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forewarn_core::{Name, Timestamp};
+
+    use super::*;
+    use crate::copy::Copy;
+
+    #[test]
+    fn orders_are_counted_and_the_clock_is_compared() {
+        let host = Name::from("node1");
+        let status = Arc::new(Status::new(host.clone(), Copy::empty(host), Duration::ZERO));
+        let health = Health::new(status.clone(), &EndpointState::new(None));
+        for outcome in ["done", "failed", "done"] {
+            status.count_order(outcome);
+        }
+        let metrics = health.metrics();
+        for line in ["orders_ended_total{outcome=\"done\"} 2", "orders_ended_total{outcome=\"failed\"} 1"] {
+            assert!(metrics.contains(&format!("forewarn_host_{line}\n")), "{metrics}");
+        }
+        assert_eq!(health.check().1["clockAheadMs"], json!(null), "no contact yet");
+        status.record_contact(Timestamp(0));
+        assert!(health.check().1["clockAheadMs"].as_i64().unwrap() > 0);
     }
 }

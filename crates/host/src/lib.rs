@@ -38,7 +38,7 @@ pub use config_file::{CONFIG_FILE, ConfigFile, DATA_DIRECTORY};
 pub use copy::{Copy, CopyError};
 pub use domains::to_host_domain;
 pub use enroll::{Identity, JoinError, join};
-pub use facts::gather;
+pub use facts::{gather, read_clock_ahead};
 pub use host_driver::{DriverOptions, HostDriver, LIBVIRT_SOCKET, OpenDriver};
 pub use run::run;
 pub use status::Status;

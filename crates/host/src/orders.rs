@@ -150,6 +150,7 @@ impl OrderBook for ServerOrderBook {
         tracing::info!(order = %order.id, name = order.name, %outcome, "order ended");
     }
 }
+        self.status.count_order(outcome.kind());
 
 /// A driver that lets guests go before they move: their held requests are answered, because the connections stay behind.
 pub struct DepartureDriver {

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, Guard};
 use forewarn_core::{MachineId, Name, Snapshot, Timestamp};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::sync::{Notify, watch};
 
 use crate::copy::Copy;
@@ -24,10 +27,17 @@ pub struct Status {
     /// Whether the hypervisor does not answer.
     lacks_hypervisor: AtomicBool,
     leaving: Mutex<HashSet<MachineId>>,
+    /// Orders that have ended, by outcome.
+    pub orders_ended: Family<OutcomeLabel, Counter>,
     /// Machines whose requests are still to be reported.
     seen: Mutex<HashSet<MachineId>>,
     /// The copy has changed: the next beat is due.
     pub beat: Notify,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OutcomeLabel {
+    outcome: &'static str,
 }
 
 /// When the server was last heard from, and its time.
@@ -62,6 +72,7 @@ impl Status {
             problem: Mutex::new(None),
             lacks_hypervisor: AtomicBool::new(false),
             leaving: Mutex::default(),
+            orders_ended: Family::default(),
             seen: Mutex::default(),
             beat: Notify::new(),
         }
@@ -147,17 +158,6 @@ impl Status {
         Timestamp(self.link.epoch_ms.load(Ordering::Relaxed)) + self.link.started.elapsed()
     }
 
-    /// Records why there is no contact.
-    pub fn set_problem(&self, problem: String) {
-        *lock(&self.problem) = Some(problem);
-    }
-
-    pub fn problem(&self) -> Option<String> {
-        lock(&self.problem).clone()
-    }
-
-    /// Records whether the hypervisor answers. Until then it is taken to do so.
-    pub fn set_hypervisor(&self, answers: bool) {
     /// The server's time; None before the first contact.
     pub fn server_now(&self) -> Option<Timestamp> {
         (self.contacts() > 0).then(|| self.now())
@@ -169,11 +169,26 @@ impl Status {
         Some(to_ms(wall) - self.server_now()?.0)
     }
 
+    /// Records why there is no contact.
+    pub fn set_problem(&self, problem: String) {
+        *lock(&self.problem) = Some(problem);
+    }
+
+    pub fn problem(&self) -> Option<String> {
+        lock(&self.problem).clone()
+    }
+
+    /// Records whether the hypervisor answers. Until then it is taken to do so.
+    pub fn set_hypervisor(&self, answers: bool) {
         self.lacks_hypervisor.store(!answers, Ordering::Relaxed);
     }
 
     pub fn lacks_hypervisor(&self) -> bool {
         self.lacks_hypervisor.load(Ordering::Relaxed)
+    }
+
+    pub fn count_order(&self, outcome: &'static str) {
+        self.orders_ended.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
     // --- machines ----------------------------------------------------------------------------------

@@ -35,12 +35,6 @@ impl OrderMetrics {
     }
 
     pub fn count(&self, host: &str, outcome: &Outcome) {
-        let outcome = match outcome {
-            Outcome::Done => "done",
-            Outcome::Failed(_) => "failed",
-            Outcome::Gone => "gone",
-            Outcome::Moved { .. } => "moved",
-        };
-        self.orders.get_or_create(&OrderLabel { host: host.into(), outcome }).inc();
+        self.orders.get_or_create(&OrderLabel { host: host.into(), outcome: outcome.kind() }).inc();
     }
 }

@@ -139,7 +139,9 @@ pub fn doctor(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure
     let (driver, options) = choose_driver(args, &file)?;
     let guests_by = args.guests_by.as_deref().or(file.guests_by.as_deref());
     let facts = forewarn_host::gather(&data(connection, &file), driver, options);
-    let findings = examine(&Facts { needs_marks: guests_by == Some("mark"), ..facts });
+    let needs_marks = guests_by == Some("mark");
+    let clock_ahead_ms = args.health.or(file.health).and_then(forewarn_host::read_clock_ahead);
+    let findings = examine(&Facts { needs_marks, clock_ahead_ms, ..facts });
     let rows = findings.iter().map(|finding| {
         let color = match finding.verdict {
             Verdict::Good => None,
