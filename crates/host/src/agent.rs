@@ -80,7 +80,7 @@ pub async fn start(config: HostConfig, driver: OpenDriver) -> anyhow::Result<Run
         tasks.spawn(health::serve(listener, health, stop.clone()));
     }
 
-    let book = Arc::new(ServerOrderBook::new(status.clone(), upstream.clone(), config.reboot));
+    let book = Arc::new(ServerOrderBook::new(status.clone(), upstream.clone(), config.reboot, config.peers.clone()));
     if let Some(driver) = driver.watched.clone() {
         let observer = DomainReporter::new(status.clone(), upstream.clone());
         tasks.spawn(MachineFollower { host: status.host.clone(), driver, observer }.run(stop.clone()));

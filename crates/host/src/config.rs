@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_drivers::RebootMode;
+pub use forewarn_drivers::libvirt::KnownPeers;
 use forewarn_metadata::MetadataListener;
 pub use forewarn_taps::Settings as TapSettings;
 
@@ -25,6 +26,8 @@ pub struct HostConfig {
     pub rate_limit: Option<u32>,
     /// How machines are restarted.
     pub reboot: RebootMode,
+    /// How libvirt on this host reaches others. For a host that is not here, the default address is used.
+    pub peers: KnownPeers,
     pub timing: Timing,
 }
 

@@ -1,9 +1,11 @@
 //! The configuration file of the agent.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use forewarn_drivers::libvirt::Peer;
 use serde::Deserialize;
 
 /// The file that is read if none is named.
@@ -40,6 +42,8 @@ pub struct ConfigFile {
     pub driver_machines: Option<PathBuf>,
     /// Storage pools from which the disks of deleted machines are deleted.
     pub pools: Vec<String>,
+    /// Hosts that libvirt moves machines to, by name.
+    pub peers: BTreeMap<String, Peer>,
 }
 
 impl ConfigFile {
@@ -71,8 +75,13 @@ mod tests {
         assert_eq!(read("").unwrap(), ConfigFile::default());
         let file = read("metadata = [\"169.254.169.254:80\"]\nhealth = \"127.0.0.1:8173\"\ndriver = \"none\"").unwrap();
         assert_eq!(file.metadata, ["169.254.169.254:80"]);
-        let error = format!("{:#}", read("metdata = []").unwrap_err());
-        assert!(error.contains("host.toml") && error.contains("metdata"), "{error}");
+        let peers = read("[peers.node2]\ndata_uri = \"tcp://10.0.0.2\"\n[peers.node3]").unwrap().peers;
+        assert_eq!(peers["node2"].data_uri.as_deref(), Some("tcp://10.0.0.2"));
+        assert_eq!(peers["node3"], Peer::default());
+        for (text, word) in [("metdata = []", "metdata"), ("[peers.node2]\nurl = \"x\"", "url")] {
+            let error = format!("{:#}", read(text).unwrap_err());
+            assert!(error.contains("host.toml") && error.contains(word), "{error}");
+        }
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct DriverOptions {
     pub pools: Vec<String>,
     /// The file that names the machines of the QEMU driver.
     pub machines: Option<PathBuf>,
+    /// Hosts that libvirt moves machines to.
+    pub peers: KnownPeers,
 }
 
 impl HostDriver {
@@ -74,7 +76,7 @@ impl HostDriver {
 
     /// Opens the driver. `host`: the name of this host.
     pub fn open(self, host: &str, data: &std::path::Path, options: DriverOptions) -> anyhow::Result<OpenDriver> {
-        let DriverOptions { socket, pools, machines } = options;
+        let DriverOptions { socket, pools, machines, peers } = options;
         Ok(match self {
             HostDriver::None => OpenDriver::default(),
             HostDriver::Qemu => {
@@ -90,7 +92,7 @@ impl HostDriver {
                     target: Target::qemu(socket),
                     journal: journal.clone(),
                     pools,
-                    peers: Arc::new(KnownPeers::default()),
+                    peers: Arc::new(peers),
                     hook: default_hook(),
                 };
                 let driver = LibvirtDriver::open(config);

@@ -33,7 +33,7 @@ mod status;
 mod upstream;
 
 pub use agent::{RunningAgent, start};
-pub use config::{HostConfig, TapSettings, Timing};
+pub use config::{HostConfig, KnownPeers, TapSettings, Timing};
 pub use config_file::{CONFIG_FILE, ConfigFile, DATA_DIRECTORY};
 pub use copy::{Copy, CopyError};
 pub use domains::to_host_domain;

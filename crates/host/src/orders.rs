@@ -29,6 +29,7 @@ pub struct ServerOrderBook {
     pub upstream: Arc<Upstream>,
     /// How machines are restarted.
     reboot: RebootMode,
+    peers: KnownPeers,
     state: Mutex<BookState>,
     changed: Notify,
 }
@@ -42,8 +43,8 @@ struct BookState {
 }
 
 impl ServerOrderBook {
-    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>, reboot: RebootMode) -> ServerOrderBook {
-        ServerOrderBook { status, upstream, reboot, state: Mutex::default(), changed: Notify::new() }
+    pub fn new(status: Arc<Status>, upstream: Arc<Upstream>, reboot: RebootMode, peers: KnownPeers) -> ServerOrderBook {
+        ServerOrderBook { status, upstream, reboot, peers, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer.
@@ -54,7 +55,8 @@ impl ServerOrderBook {
                 None
             })
         });
-        let orders: Vec<Order> = decoded.map(|order| order.with_reboot(self.reboot)).collect();
+        let localize = |order: Order| order.with_reboot(self.reboot).with_addresses(&|host| self.peers.address(host));
+        let orders: Vec<Order> = decoded.map(localize).collect();
         let mut state = self.lock();
         state.settled.retain(|id| orders.iter().any(|order| order.id == *id));
         state.orders = Some(orders);
@@ -148,9 +150,9 @@ impl OrderBook for ServerOrderBook {
 
     fn observe(&self, order: &Order, outcome: &Outcome) {
         tracing::info!(order = %order.id, name = order.name, %outcome, "order ended");
+        self.status.count_order(outcome.kind());
     }
 }
-        self.status.count_order(outcome.kind());
 
 /// A driver that lets guests go before they move: their held requests are answered, because the connections stay behind.
 pub struct DepartureDriver {
@@ -187,23 +189,95 @@ impl MachineDriver for DepartureDriver {
         self.driver.abort(order);
     }
 
-    fn release(&self) -> Pending<'_, ()> {
-        self.driver.release()
-    }
     fn abandon(&self, order: OrderId) {
         self.driver.abandon(order);
     }
 
+    fn release(&self) -> Pending<'_, ()> {
+        self.driver.release()
+    }
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         self.driver.unfinished()
     }
 
-    fn confirm(&self, order: OrderId) -> Result<(), Refusal> {
-        self.driver.confirm(order)
-    }
     fn can_continue(&self, order: OrderId) -> bool {
         self.driver.can_continue(order)
     }
 
+    fn confirm(&self, order: OrderId) -> Result<(), Refusal> {
+        self.driver.confirm(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::SystemTime;
+
+    use forewarn_core::{Name, Timestamp};
+    use forewarn_drivers::HostAddress;
+    use forewarn_drivers::libvirt::Peer;
+    use forewarn_drivers::message::encode_order;
+
+    use super::*;
+    use crate::copy::Copy;
+
+    /// An hour behind every host.
+    const SERVER_NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn book(peers: KnownPeers) -> ServerOrderBook {
+        let host = Name::from("node1");
+        let status = Status::new(host.clone(), Copy::empty(host), Duration::ZERO);
+        ServerOrderBook::new(Arc::new(status), Arc::new(Upstream::default()), RebootMode::Hard, peers)
+    }
+
+    fn order(action: Action, deadline: Timestamp) -> Value {
+        let id = OrderId { event: Guid(1), machine: Guid(2) };
+        encode_order(&Order { id, name: "web1".into(), action, term: 1, deadline })
+    }
+
+    #[test]
+    fn orders_are_unknown_without_contact_the_servers_time_and_its_list() {
+        let book = book(KnownPeers::default());
+        assert_eq!(book.orders(), None);
+        book.status.set_connected(true);
+        book.replace(&[]);
+        assert_eq!(book.orders(), None, "the deadlines are on an unknown clock");
+        book.status.record_contact(SERVER_NOW);
+        assert_eq!(book.orders(), Some(Vec::new()));
+        book.status.set_connected(false);
+        assert_eq!(book.orders(), None);
+        book.clear();
+        book.status.set_connected(true);
+        assert_eq!(book.orders(), None, "a new connection has sent no list yet");
+    }
+
+    #[test]
+    fn deadlines_are_converted_to_the_clock_of_the_host() {
+        let book = book(KnownPeers::default());
+        book.status.record_contact(SERVER_NOW);
+        book.status.set_connected(true);
+        let left = Duration::from_secs(300);
+        book.replace(&[order(Action::Stop, SERVER_NOW + left), order(Action::Start, Order::DEADLINE_OPEN)]);
+        let local = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let orders = book.orders().unwrap();
+        let late = orders[0].deadline.0 - i64::try_from((local + left).as_millis()).unwrap();
+        assert!(late.abs() < 60_000, "{late} ms");
+        assert_eq!(orders[1].deadline, Order::DEADLINE_OPEN);
+    }
+
+    #[test]
+    fn machines_move_to_the_configured_address_of_a_host() {
+        let peer = Peer { data_uri: Some("tcp://10.0.0.2".into()), ..Peer::default() };
+        let book = book(KnownPeers(BTreeMap::from([("node2".into(), peer)])));
+        book.status.record_contact(SERVER_NOW);
+        book.status.set_connected(true);
+        for (host, data_uri) in [("node2", Some("tcp://10.0.0.2".to_owned())), ("node3", None)] {
+            let address =
+                |data_uri| HostAddress { name: host.into(), uri: format!("qemu+tls://{host}/system"), data_uri };
+            book.replace(&[order(Action::Migrate { to: address(None) }, SERVER_NOW)]);
+            assert_eq!(book.orders().unwrap()[0].action, Action::Migrate { to: address(data_uri) });
+        }
+    }
 }

@@ -6,7 +6,7 @@ use forewarn_api_types::count_of;
 use forewarn_connect::{Trust, parse_servers};
 use forewarn_host::doctor::{Facts, Verdict, examine};
 use forewarn_host::{
-    ConfigFile, DATA_DIRECTORY, DriverOptions, HostConfig, HostDriver, Identity, JoinError, LIBVIRT_SOCKET,
+    ConfigFile, DATA_DIRECTORY, DriverOptions, HostConfig, HostDriver, Identity, JoinError, KnownPeers, LIBVIRT_SOCKET,
     RunningAgent, TapSettings, Timing,
 };
 use forewarn_server::{MarkMask, RebootMode};
@@ -82,6 +82,7 @@ pub fn run(connection: &Connection, args: &HostRunArgs) -> Result<(), Failure> {
         preview_version: args.preview_version || file.preview_version,
         rate_limit: file.rate_limit,
         reboot: reboot_mode(file.reboot.as_deref()).map_err(Failure::Usage)?,
+        peers: KnownPeers(file.peers.clone()),
         timing: Timing::default(),
     };
     let announce = |agent: &RunningAgent| {
@@ -101,6 +102,7 @@ fn choose_driver(args: &HostRunArgs, file: &ConfigFile) -> Result<(HostDriver, D
     let options = DriverOptions {
         socket: socket.cloned().unwrap_or_else(|| LIBVIRT_SOCKET.into()),
         pools: file.pools.clone(),
+        peers: KnownPeers(file.peers.clone()),
         machines: args.driver_machines.clone().or(file.driver_machines.clone()),
     };
     Ok((driver, options))

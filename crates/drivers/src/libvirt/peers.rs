@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use forewarn_core::Guid;
 use forewarn_libvirt::{ErrorCode, State, Target, Uuid};
+use serde::Deserialize;
 
 use super::config::{PeerState, Peers};
 use crate::book::default_address;
 use crate::order::{HostAddress, Pending};
 
 /// A host that machines move to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Peer {
     /// The libvirtd, as other hosts reach it. None: libvirt over TLS, at the name of the host.
     pub uri: Option<String>,

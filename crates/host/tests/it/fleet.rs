@@ -9,7 +9,7 @@ use forewarn_access::random_guid;
 use forewarn_connect::Trust;
 use forewarn_core::{Command, EventId, MachineId, NewMachine, Region, Request, ResourceGroupRef};
 use forewarn_drivers::{MachineDriver, RebootMode, SimulatedMachines};
-use forewarn_host::{HostConfig, Identity, OpenDriver, RunningAgent, Timing};
+use forewarn_host::{HostConfig, Identity, KnownPeers, OpenDriver, RunningAgent, Timing};
 use forewarn_server::{BoundAddress, ClockSetting, Config, DriverChoice, Running, StoreChoice};
 use forewarn_testing::harness;
 use serde_json::{Value, json};
@@ -216,6 +216,7 @@ pub fn config(dir: &Path) -> HostConfig {
     HostConfig {
         taps: None,
         reboot: RebootMode::Hard,
+        peers: KnownPeers::default(),
         data: dir.to_owned(),
         metadata: vec![harness::listener()],
         health: None,
