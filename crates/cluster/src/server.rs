@@ -243,6 +243,11 @@ impl Writer {
         self.0.machine.may_act(self.0.clock.now())
     }
 
+    /// The time since the last successful beat was sent; none before the first one.
+    pub fn beat_age(&self) -> Option<Duration> {
+        self.0.machine.beat_age(self.0.clock.now())
+    }
+
     /// Reports whether this leader is in contact with most servers.
     pub fn set_contact(&mut self, has_contact: bool) {
         self.0.machine.set_contact(self.0.clock.now(), has_contact);

@@ -1,5 +1,7 @@
 //! The leader's part of the state machine: beats, the opening record, commits and their outcome, truncation, resignation.
 
+use std::time::Duration;
+
 use super::{
     Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step,
 };
@@ -131,6 +133,12 @@ impl Machine {
         let Role::Leading(leadership) = &self.role else { return false };
         let is_recent = |sent: Moment| now.saturating_sub(sent) < self.settings.act_max;
         leadership.is_leading() && self.deliveries.is_empty() && leadership.last_beat.is_some_and(is_recent)
+    }
+
+    /// The time since the last successful beat was sent; none before the first one.
+    pub fn beat_age(&self, now: Moment) -> Option<Duration> {
+        let Role::Leading(leadership) = &self.role else { return None };
+        leadership.last_beat.map(|sent| now.saturating_sub(sent))
     }
 
     /// Reports whether this leader is in contact with most servers.

@@ -164,8 +164,8 @@ impl Node {
         };
         match writer.run_due_tasks(&mut self.copy) {
             Ok(next) => {
-                if writer.may_act() {
-                    self.monitor.record_beat(Duration::ZERO);
+                if let (true, Some(age)) = (writer.may_act(), writer.beat_age()) {
+                    self.monitor.record_beat(age);
                 }
                 Ok(next.saturating_sub(BootClock.now()))
             }

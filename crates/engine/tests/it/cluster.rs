@@ -62,14 +62,15 @@ struct Place {
     store: Box<dyn Replicated>,
     clock: ClockSetting,
     clocks: Arc<SimulatedClocks>,
+    settings: ClusterSettings,
     transfer: Transfer,
 }
 
 impl Place {
     fn new(store: impl Replicated + 'static) -> Place {
         let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
-        let clock = ClockSetting::Real;
-        Place { store: Box::new(store), clock, clocks, transfer: Box::new(|_| Err("no peer".into())) }
+        let (clock, settings) = (ClockSetting::Real, quick());
+        Place { store: Box::new(store), clock, clocks, settings, transfer: Box::new(|_| Err("no peer".into())) }
     }
 
     async fn start(self, name: &str, log: &MemoryLog) -> Server {
@@ -82,7 +83,7 @@ impl Place {
         let cluster = ClusterOptions {
             node: name.into(),
             address: format!("http://{name}"),
-            settings: quick(),
+            settings: self.settings,
             log: Box::new(log.clone()),
             transfer: self.transfer,
         };
@@ -486,6 +487,22 @@ async fn a_driver_learns_at_once_what_was_withheld_while_another_server_could_ha
     let engine = server.engine.clone();
     stall_during(&faults, async move { engine.submit(approve, None).await }).await.unwrap();
     assert!(server.told.events().contains(&Guid(2)), "before the answer");
+    server.stop().await;
+}
+
+/// Orders to agents depend on this age.
+#[tokio::test]
+async fn the_age_of_a_leaders_beat_counts_from_the_beat_and_not_from_the_last_command() {
+    let mut place = Place::new(MemoryStore::new());
+    let rare = Duration::from_secs(3600);
+    place.settings = ClusterSettings { beat_every: rare, act_max: 2 * rare, ..quick() };
+    let server = place.start("a", &MemoryLog::new()).await;
+    server.lead().await;
+    let age = || server.engine.cluster().expect("a cluster").beat_age().expect("a beat");
+    let old = Duration::from_millis(100);
+    until("an old beat", || age() >= old).await;
+    server.register("web", 7).await;
+    assert!(age() >= old, "{:?}", age());
     server.stop().await;
 }
 
