@@ -40,7 +40,8 @@ pub trait Log: Send {
     /// Removes a server that does not come back, so that the log no longer keeps records for it.
     fn remove(&mut self, name: &str) -> Result<(), LogError>;
 
-    /// Deletes all records up to this revision if the token is current.
+    /// Deletes all records up to this revision if the token is current, and frees the space of values that were overwritten before
+    /// an earlier truncation. There need not be a record to delete.
     fn truncate(&mut self, token: Token, through: u64) -> Result<TruncateResult, LogError>;
 
     /// The health of the service behind the log, for operators.

@@ -34,6 +34,8 @@ pub struct Leadership {
     roster_at: Moment,
     truncate_to: Option<u64>,
     truncated: u64,
+    /// When to send a truncation even if there is nothing to delete.
+    compact_at: Moment,
     /// The newest format that all servers read, once known.
     format: Option<u32>,
     steps_down: bool,
@@ -79,6 +81,7 @@ impl Leadership {
             roster_at: now,
             truncate_to: None,
             truncated: 0,
+            compact_at: now,
             format: None,
             steps_down: false,
         }
@@ -201,10 +204,11 @@ impl Machine {
         if let Some(step) = self.poll_report(now) {
             return step;
         }
-        let truncate_every = self.settings.truncate_every;
+        let (truncate_every, compact_every) = (self.settings.truncate_every, self.settings.compact_every);
         let Role::Leading(leadership) = &mut self.role else { return Step::Wait(now) };
         let token = leadership.token;
-        if let Some(through) = leadership.truncate_to.take() {
+        let compaction = (now >= leadership.compact_at).then_some(leadership.truncated);
+        if let Some(through) = leadership.truncate_to.take().or(compaction) {
             leadership.truncated = through;
             return self.send(now, Call::Truncate, Request::Truncate { token, through });
         }
@@ -212,6 +216,7 @@ impl Machine {
             leadership.roster_at = now + truncate_every;
             return self.send(now, Call::Roster, Request::Roster);
         }
+            leadership.compact_at = now + compact_every;
         let report_at = if self.report_at > now { self.report_at } else { NEVER };
         let contact = leadership.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
         Step::Wait(leadership.beat_at.min(leadership.roster_at).min(report_at).min(contact))

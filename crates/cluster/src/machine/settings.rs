@@ -39,6 +39,9 @@ pub struct Settings {
     pub truncate_every: Duration,
     /// Fewer records are not worth a deletion.
     pub truncate_records_min: u64,
+    /// The longest interval of truncations. Each lets the service behind the log forget overwritten values, which etcd otherwise
+    /// keeps forever: heartbeats alone overwrite 216,000 a day.
+    pub compact_every: Duration,
     /// Above this size of the log, records are deleted that a majority has applied. etcd is limited to 2 GB by default and
     /// becomes slow long before.
     pub log_bytes_max: u64,
@@ -70,6 +73,7 @@ impl Default for Settings {
             report_idle_every: Duration::from_secs(10),
             truncate_every: Duration::from_secs(30),
             truncate_records_min: 1000,
+            compact_every: Duration::from_secs(600),
             log_bytes_max: 400 << 20,
             apply_entries_max: 256,
             apply_bytes_max: 4 << 20,

@@ -36,7 +36,12 @@ impl Bench {
 
     /// Carries out one step. Returns what is delivered.
     fn run_one(&mut self) -> Option<Delivery> {
-        match self.poll() {
+        let step = self.poll();
+        self.finish(step)
+    }
+
+    fn finish(&mut self, step: Step) -> Option<Delivery> {
+        match step {
             Step::Send(request) => {
                 let answer = request.run(&mut self.log);
                 self.machine.answer(self.now, answer);
@@ -177,6 +182,20 @@ fn no_second_commit_starts_before_the_first_is_applied() {
     bench.machine.applied();
     assert!(matches!(bench.poll(), Step::Deliver(Delivery::Outcome(Outcome::Committed(_)))));
     assert!(bench.machine.commit(bench.now, Vec::new()).is_ok());
+}
+
+#[test]
+fn overwritten_values_are_freed_every_ten_minutes_although_there_is_nothing_to_delete() {
+    let mut bench = Bench::leading();
+    let mut truncated_at = Vec::new();
+    while bench.now < Duration::from_secs(25 * 60) {
+        let step = bench.poll();
+        if let Step::Send(Request::Truncate { through, .. }) = &step {
+            truncated_at.push((bench.now.as_secs() / 60, *through));
+        }
+        bench.finish(step);
+    }
+    assert_eq!(truncated_at, [(0, 0), (10, 0), (20, 0)]);
 }
 
 #[test]

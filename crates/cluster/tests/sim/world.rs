@@ -367,7 +367,7 @@ impl World {
                 let entry = Entry { revision: expected.revision + 1, record: record.clone() };
                 self.checker.appended(&before, token.0, entry)?;
             }
-            (Request::Truncate { through, .. }, Ok(Response::Truncated(TruncateResult::Done))) => {
+            (Request::Truncate { through: through @ 1.., .. }, Ok(Response::Truncated(TruncateResult::Done))) => {
                 self.summary.truncations += 1;
                 self.check_truncation(*through)?;
             }
