@@ -147,7 +147,11 @@ impl Follower {
     fn take(&mut self, replica: &mut dyn Replica, delivery: Delivery) -> Option<Following> {
         match delivery {
             Delivery::Lead(lead) => Some(Following::Lead(lead)),
-            Delivery::NoRegion => Some(Following::NoRegion),
+            Delivery::NoRegion => {
+                // The region may appear with a head that only a snapshot leads to, so the next delivery must not be held back.
+                self.0.machine.transfer_failed();
+                Some(Following::NoRegion)
+            }
             Delivery::Diverged(divergence) => Some(Following::Diverged(divergence)),
             Delivery::Missing { next } => match replica.transfer(next) {
                 Ok(position) => {
@@ -204,7 +208,8 @@ impl Follower {
 impl Writer {
     /// Commits a payload: writes it to the log, then applies it to the copy. Also sends beats that are due.
     pub fn commit(&mut self, replica: &mut dyn Replica, payload: Vec<u8>) -> Outcome {
-        if self.run_due_tasks(replica).is_err() {
+        if let Err(loss) = self.run_due_tasks(replica) {
+            self.0.machine.put_back(Delivery::Lost(loss));
             return Outcome::Deposed;
         }
         if let Err(NotReady) = self.0.machine.commit(self.0.clock.now(), payload) {
@@ -213,7 +218,11 @@ impl Writer {
         loop {
             match self.0.step(replica) {
                 Progress::Delivered(Delivery::Outcome(outcome)) => return outcome,
-                Progress::Worked | Progress::Delivered(_) => {}
+                Progress::Worked => {}
+                Progress::Delivered(event) => {
+                    self.0.machine.put_back(event);
+                    return Outcome::Unknown;
+                }
                 Progress::Wait(NEVER) => return Outcome::Unknown,
                 Progress::Wait(moment) => self.0.clock.sleep_until(moment),
             }
@@ -227,7 +236,13 @@ impl Writer {
             match self.0.step(replica) {
                 Progress::Worked => {}
                 Progress::Delivered(Delivery::Lost(loss)) => return Err(loss),
-                Progress::Delivered(_) => {}
+                // Commits have all returned.
+                Progress::Delivered(Delivery::Outcome(_)) => {}
+                // The follower deals with it: this is the only time that the machine delivers it.
+                Progress::Delivered(event) => {
+                    self.0.machine.put_back(event);
+                    return Err(LeadershipLoss::Confused);
+                }
                 Progress::Wait(moment) => {
                     return self.0.machine.is_leading().then_some(moment).ok_or(LeadershipLoss::Confused);
                 }

@@ -95,9 +95,28 @@ impl Machine {
         self.silence.observe(now, view, &self.settings);
         self.leader = view.leader.as_ref().map(|(_, leader)| leader.clone());
         let Some(beat) = view.beat else { return };
-        if self.seen_beat.is_none_or(|seen| seen.version < view.beat_version) {
-            let version = view.beat_version;
-            self.seen_beat = Some(SeenBeat { beat, version, asked_at: sent_at, answered_at: now });
+        let shown = SeenBeat { beat, version: view.beat_version, asked_at: sent_at, answered_at: now };
+        match self.seen_beat {
+            Some(seen) if shown.version < seen.version => self.observe_lower(shown),
+            Some(seen) if shown.version == seen.version => self.lower_beat = None,
+            Some(_) | None => {
+                self.lower_beat = None;
+                self.seen_beat = Some(shown);
+            }
+        }
+    }
+
+    /// One read can be stale. Several in a row mean that the log was restored or rebuilt, and counts its versions from an earlier
+    /// one.
+    fn observe_lower(&mut self, shown: SeenBeat) {
+        let (lower, reads) = match self.lower_beat {
+            Some((lower, reads)) if lower.version == shown.version => (lower, reads + 1),
+            Some((_, reads)) => (shown, reads + 1),
+            None => (shown, 1),
+        };
+        self.lower_beat = Some((lower, reads));
+        if reads >= self.settings.behind_reads {
+            self.seen_beat = self.lower_beat.take().map(|(lower, _)| lower);
         }
     }
 

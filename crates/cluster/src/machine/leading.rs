@@ -95,6 +95,12 @@ impl Leadership {
         matches!(self.stage, Stage::CatchingUp)
     }
 
+    /// The outcome of the commit in progress if the leadership ends now. Without an empty record, the commit was never sent.
+    pub fn abandoned_outcome(&self) -> Option<Outcome> {
+        let Stage::Committing(commit) = &self.stage else { return None };
+        Some(if commit.empty.is_some() { Outcome::Unknown } else { Outcome::Deposed })
+    }
+
     /// The region's time until the application knows that this server leads: it continues from the last beat of the leader
     /// before.
     fn continued_time_ms(&self, now: Moment) -> Option<i64> {
@@ -210,13 +216,13 @@ impl Machine {
         let compaction = (now >= leadership.compact_at).then_some(leadership.truncated);
         if let Some(through) = leadership.truncate_to.take().or(compaction) {
             leadership.truncated = through;
+            leadership.compact_at = now + compact_every;
             return self.send(now, Call::Truncate, Request::Truncate { token, through });
         }
         if now >= leadership.roster_at {
             leadership.roster_at = now + truncate_every;
             return self.send(now, Call::Roster, Request::Roster);
         }
-            leadership.compact_at = now + compact_every;
         let report_at = if self.report_at > now { self.report_at } else { NEVER };
         let contact = leadership.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
         Step::Wait(leadership.beat_at.min(leadership.roster_at).min(report_at).min(contact))
@@ -234,9 +240,6 @@ impl Machine {
                 if !(commit.empty.is_some() && is_late || cannot_write) {
                     return false;
                 }
-                // Without an empty record, the commit was never sent.
-                let outcome = if commit.empty.is_some() { Outcome::Unknown } else { Outcome::Deposed };
-                self.deliveries.push_back(Delivery::Outcome(outcome));
                 LeadershipLoss::CannotWrite
             }
             Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => match (cannot_write, no_contact) {

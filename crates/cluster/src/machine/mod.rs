@@ -173,6 +173,8 @@ pub struct Machine {
     deliveries: VecDeque<Delivery>,
     silence: SilenceDetector,
     seen_beat: Option<SeenBeat>,
+    /// A beat with a lower version than that, and the reads in a row that showed such a one.
+    lower_beat: Option<(SeenBeat, u32)>,
     leader: Option<Leader>,
     /// The takeover to try next.
     swap: Option<Sighting>,
@@ -201,6 +203,7 @@ impl Machine {
             deliveries: VecDeque::new(),
             silence: SilenceDetector::default(),
             seen_beat: None,
+            lower_beat: None,
             leader: None,
             swap: None,
             given_up: 0,
@@ -306,9 +309,14 @@ impl Machine {
         self.retry_at = Moment::ZERO;
     }
 
-    /// No snapshot could be copied. It is asked for again.
+    /// No snapshot could be copied, or the region still does not exist. The application is asked again.
     pub fn transfer_failed(&mut self) {
         self.is_waiting = false;
+    }
+
+    /// Takes back a delivery, to deliver it again before all others.
+    pub fn put_back(&mut self, delivery: Delivery) {
+        self.deliveries.push_front(delivery);
     }
 
     pub fn has_deliveries(&self) -> bool {
@@ -358,12 +366,15 @@ impl Machine {
         Some(self.send(now, Call::Report, Request::Report { member }))
     }
 
-    /// Ends the leadership, if there is one, and returns its token.
+    /// Ends the leadership, if there is one, and returns its token. A commit in progress ends first.
     fn lose(&mut self, loss: LeadershipLoss) -> Option<Token> {
         self.given_up = self.counter;
         self.silence.reset();
         self.swap = None;
         let Role::Leading(leadership) = std::mem::replace(&mut self.role, Role::Following) else { return None };
+        if let Some(outcome) = leadership.abandoned_outcome() {
+            self.deliveries.push_back(Delivery::Outcome(outcome));
+        }
         if leadership.is_leading() {
             self.deliveries.push_back(Delivery::Lost(loss));
         }

@@ -413,14 +413,79 @@ fn a_copy_of_another_history_stops_with_an_error() {
 }
 
 #[test]
-fn a_region_that_does_not_exist_is_reported_once() {
+fn a_leader_whose_log_is_restored_under_load_stops_with_an_error() {
+    // The older head is noticed by the beat before the commit, by one during the commit, or by the commit itself.
+    for early_ms in 0..6 {
+        let site = Site::new();
+        let (mut writer, mut server) = site.writer("a");
+        commit(&mut writer, &mut server, "one");
+        let backup = site.log.back_up();
+        commit(&mut writer, &mut server, "two");
+        site.log.restore(backup);
+        let beat_at = server.clock.now() + site.settings.beat_every;
+        while writer.beat_age().unwrap() + Duration::from_millis(early_ms + 2) < site.settings.beat_every {
+            assert!(server.clock.now() < beat_at);
+        }
+        let outcome = writer.commit(&mut server.copy, b"three".to_vec());
+        assert!(matches!(outcome, Outcome::Deposed | Outcome::Unknown), "{early_ms} ms early: {outcome:?}");
+        assert_eq!(writer.run_due_tasks(&mut server.copy), Err(LeadershipLoss::Confused));
+        let mut follower = writer.follow();
+        let event = follow_for(&mut follower, &mut server, 5);
+        assert!(matches!(event, Following::Diverged(_)), "{early_ms} ms early: {event:?}");
+    }
+}
+
+#[test]
+fn a_follower_sees_the_beats_of_a_log_that_counts_its_versions_from_one_again() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    for _ in 0..20 {
+        let next = writer.run_due_tasks(&mut a.copy).unwrap();
+        a.clock.sleep_until(next);
+    }
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    assert!(matches!(follow_for(&mut follower, &mut b, 1), Following::Idle));
+    let rebuilt = MemoryLog::new();
+    rebuilt.clone().create(&a.copy.position()).unwrap();
+    site.log.restore(rebuilt.back_up());
+    // A new server leads, which has never seen the higher versions.
+    let (mut other, mut c) = site.follower("c", Copy { entries: a.copy.entries.clone(), ..Copy::default() });
+    lead(&mut other, &mut c);
+    let mut second = other.lead();
+    let seen = follower.freshness().unwrap().beat;
+    for _ in 0..5 {
+        second.run_due_tasks(&mut c.copy).unwrap();
+        let event = follower.follow(&mut b.copy, b.clock.now() + site.settings.beat_every);
+        assert!(matches!(event, Following::Idle), "{event:?}");
+    }
+    let fresh = follower.freshness().unwrap();
+    assert!(fresh.beat.time_ms > seen.time_ms && fresh.age < Duration::from_secs(1), "{fresh:?} after {seen:?}");
+}
+
+#[test]
+fn a_region_that_does_not_exist_is_reported_until_it_does() {
     let mut site = Site::new();
     site.log = MemoryLog::new();
     let (mut follower, mut server) = site.follower("a", Copy::default());
-    assert!(matches!(follow_for(&mut follower, &mut server, 5), Following::NoRegion));
-    assert!(matches!(follow_for(&mut follower, &mut server, 5), Following::Idle));
+    for _ in 0..3 {
+        assert!(matches!(follow_for(&mut follower, &mut server, 5), Following::NoRegion));
+    }
     site.log.create(&Position::START).unwrap();
     assert_eq!(lead(&mut follower, &mut server).term, 1);
+}
+
+#[test]
+fn a_region_that_appears_with_a_history_is_copied_from_a_peer() {
+    let source = Site::new();
+    let (mut writer, mut a) = source.writer("a");
+    commit(&mut writer, &mut a, "one");
+    let mut site = Site::new();
+    site.log = MemoryLog::new();
+    let (mut follower, mut b) = site.follower("b", Copy { peer: Some(a.copy.entries.clone()), ..Copy::default() });
+    assert!(matches!(follow_for(&mut follower, &mut b, 5), Following::NoRegion));
+    site.log.create(&a.copy.position()).unwrap();
+    lead(&mut follower, &mut b);
+    assert_eq!(b.copy.payloads(), ["one"]);
 }
 
 #[test]

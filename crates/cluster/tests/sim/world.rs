@@ -25,6 +25,8 @@ const TIMEOUT_MS: u64 = 500;
 /// The latest arrival of a request.
 const LATE_MS: u64 = 4_000;
 const BACKUP_EVERY_MS: u64 = 400;
+/// The age of a beat up to which a server counts as current, without faults.
+const FRESH_MAX: Duration = Duration::from_secs(4);
 
 /// Counts of a run, to see that it reaches what it must test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -432,7 +434,12 @@ impl World {
                 }
             }
             Delivery::Lead(lead) => self.nodes[index].continue_time(self.now, &lead),
-            Delivery::Lost(_) | Delivery::NoRegion => {}
+            Delivery::Lost(_) => {
+                if let Some(id) = self.nodes[index].request {
+                    return Err(format!("invariant \"every request is answered\": {id}"));
+                }
+            }
+            Delivery::NoRegion => {}
         }
         Ok(())
     }
@@ -574,14 +581,23 @@ impl World {
         Ok(())
     }
 
-    /// An operator restores the log from a backup.
+    /// An operator restores the log from a backup, or rebuilds it from the most advanced copy.
     fn restore(&mut self) -> Result<(), String> {
-        let backup = self.rng.one(&self.backups);
+        let backup = if self.rng.percent(50) { self.rng.one(&self.backups) } else { self.rebuild()? };
         let head = backup.view().head.unwrap_or(Position::START);
         self.log.restore(backup);
         self.was_restored = true;
         self.checker.restored(head);
         Ok(())
+    }
+
+    /// A log that begins at the position of the most advanced copy, and counts its versions from one again.
+    fn rebuild(&self) -> Result<MemoryContents, String> {
+        let positions = self.nodes.iter().map(|node| node.disk.position);
+        let newest = positions.max_by_key(|position| position.revision).unwrap_or(Position::START);
+        let mut log = MemoryLog::new();
+        log.create(&newest).map_err(|error| error.to_string())?;
+        Ok(log.back_up())
     }
 
     /// From now on, everything works.
@@ -612,12 +628,28 @@ impl World {
         }
     }
 
+    /// All servers that follow a leader know its beats.
+    fn check_freshness(&self) -> Result<(), String> {
+        let is_following = |node: &&Node| !node.has_stopped && !node.is_leading(self.now);
+        for node in self.nodes.iter().filter(is_following) {
+            let Some(machine) = &node.machine else { continue };
+            let fresh = machine.freshness(node.local(self.now));
+            if fresh.is_none_or(|fresh| fresh.age > FRESH_MAX) {
+                return Err(format!("invariant \"followers see the beats\": {} {fresh:?}", node.name));
+            }
+        }
+        Ok(())
+    }
+
     fn check_end(&mut self) -> Result<(), String> {
         self.checker.finish()?;
+        let leading = self.nodes.iter().filter(|node| node.is_leading(self.now)).count();
+        if leading == 1 {
+            self.check_freshness()?;
+        }
         if self.was_restored {
             return Ok(());
         }
-        let leading = self.nodes.iter().filter(|node| node.is_leading(self.now)).count();
         if leading != 1 {
             return Err(format!("invariant \"the cluster recovers\": {leading} leaders at the end"));
         }

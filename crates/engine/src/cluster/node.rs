@@ -130,10 +130,7 @@ impl Node {
         match follower.log().create(&Position::START) {
             Ok(Created::New) => tracing::info!("created the region"),
             Ok(Created::Exists(_)) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot create the region; trying again");
-                self.restart();
-            }
+            Err(error) => tracing::warn!(%error, "cannot create the region; trying again"),
         }
     }
 
