@@ -28,6 +28,9 @@ const LOCAL_PATHS: [&str; 1] = ["/api/v1/portal-links"];
 /// A leader that takes longer has probably been stopped.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The same once another server leads: a deposed leader that is alive knows the outcome of its last commits at once.
+const DEPOSED_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The confirmation that the leader would show after a form.
 const CONFIRMATION: HeaderName = HeaderName::from_static("forewarn-confirmation");
 
@@ -167,8 +170,7 @@ async fn pass_on(cluster: &Cluster, request: Request, next: Next) -> Response {
             Leading::Here => return next.run(Request::from_parts(parts, Body::from(body))).await,
             Leading::At(leader) => leader,
         };
-        let sent = timeout(ANSWER_TIMEOUT, send(cluster, &leader, &parts, &body)).await;
-        match sent.unwrap_or_else(|_| Err(PeerError::Broken(leader.node.clone(), "it takes too long".into()))) {
+        match send(cluster, &leader, &parts, &body).await {
             Ok(Some(response)) => return response,
             Ok(None) => {}
             Err(PeerError::Connect(..)) => tracing::debug!(leader = leader.node, "the leader cannot be reached"),
@@ -200,7 +202,10 @@ async fn send(
     request.headers_mut().remove(header::ORIGIN);
     request.headers_mut().remove(FORWARDED_BASE);
     request.headers_mut().extend(base_of(parts).map(|base| (FORWARDED_BASE, base)));
-    let response = cluster.peers.send(&leader.address, request).await?;
+    let response = tokio::select! {
+        response = cluster.peers.send(&leader.address, request) => response?,
+        reason = give_up_on(cluster, &leader.node) => return Err(PeerError::Broken(leader.node.clone(), reason.into())),
+    };
     if response.headers().contains_key(NOT_LEADING) {
         return Ok(None);
     }
@@ -213,6 +218,15 @@ async fn send(
     *response.headers_mut() = end_to_end(&parts.headers);
     response.headers_mut().remove(REVISION);
     Ok(Some(response))
+}
+
+/// Waits for as long as a leader can take to answer. Returns why it is given up.
+async fn give_up_on(cluster: &Cluster, leader: &str) -> &'static str {
+    if timeout(ANSWER_TIMEOUT, cluster.wait_until_deposed(leader)).await.is_err() {
+        return "it takes too long";
+    }
+    tokio::time::sleep(DEPOSED_ANSWER_TIMEOUT).await;
+    "another server has taken over"
 }
 
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {

@@ -185,6 +185,17 @@ impl Cluster {
         }
     }
 
+    /// Waits until a server other than this leader leads.
+    async fn wait_until_deposed(&self, leader: &str) {
+        let mut changes = self.monitor.changes();
+        let is_deposed = || self.monitor.status().leader.as_ref().is_some_and(|current| current.node != leader);
+        while !is_deposed() {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
     /// Waits until the local copy has this revision, so that the caller reads what it has written.
     pub async fn wait_for_copy(&self, revision: u64) {
         let mut revisions = self.engine.subscribe();

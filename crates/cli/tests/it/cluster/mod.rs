@@ -158,6 +158,25 @@ fn a_leader_that_was_stopped_does_not_write_afterwards() {
 }
 
 #[test]
+fn a_change_that_a_hung_leader_has_received_gets_an_answer_after_the_takeover() {
+    if !has_etcd() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let old = cluster.servers.leader();
+    cluster.servers.stop(old);
+    let answer = cluster.servers.api((old + 1) % 3, "POST", "/api/v1/machines", &machine("web"));
+    let answer = answer.expect("an answer in time");
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    // It had not been carried out, and the old leader does not do so later.
+    register_at(&cluster, &[(old + 2) % 3], "db");
+    cluster.servers.resume(old);
+    let history = cluster.servers.check_equal();
+    let added = history.iter().filter(|row| row["kind"] == "machine-added" && row["machines"][0] == "web");
+    assert_eq!(added.count(), 0);
+}
+
+#[test]
 fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
     if !has_etcd() {
         return;
