@@ -101,6 +101,8 @@ impl api::ClusterReporter for Cluster {
     }
 }
 
+pub fn remove_left_over(_: &Path) {}
+
 pub fn init_region(_: &Path, _: &str, _: &EtcdAccess) -> anyhow::Result<u64> {
     bail!("this program was built without clusters: build it with the feature 'cluster'")
 }

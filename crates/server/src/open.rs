@@ -183,6 +183,7 @@ pub async fn open_engine(config: &Config, store: OpenStore, access: &Arc<Access>
     let driver = |engine: &Engine| driver(config, engine, &mut runner);
     match (store, &config.cluster) {
         (OpenStore::Copy(store), Some(place)) => {
+            directory(config).into_iter().for_each(cluster::remove_left_over);
             let prepared = Preparation::new(place, &*store, access, scratch(config))?;
             let (engine, writer) = engine::open_in_cluster(options, store, prepared.engine_options()?, driver).await?;
             let cluster = prepared.finish(&engine)?;

@@ -49,6 +49,7 @@ pub use leader::{LeaderRequest, LeaderResponse};
 pub use leading::supervise;
 use peer::PeerClient;
 pub use secrets::share as share_secrets;
+pub use transfer::remove_left_over;
 
 /// The longest time for which a change waits for a leader. A takeover takes about 1.5 s.
 const LEADER_WAIT_MAX: Duration = Duration::from_secs(4);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -22,8 +23,25 @@ use super::peer::PeerClient;
 
 const PATH: &str = "/cluster/v1/snapshot";
 
-/// Numbers the files of copies that are sent at the same time.
+/// The file of a copy that is received.
+const RECEIVED: &str = "copy-received";
+
+/// The files of copies that are sent at the same time, before their number.
+const SENT_PREFIX: &str = "copy-sent-";
+
+/// Numbers these files.
 static SENT: AtomicU64 = AtomicU64::new(0);
+
+/// Removes the files that a crash has left in a data directory: each is as large as the region, and contains its secrets.
+pub fn remove_left_over(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_copy = name.to_str().is_some_and(|name| name == RECEIVED || name.starts_with(SENT_PREFIX));
+        if is_copy && let Err(error) = std::fs::remove_file(entry.path()) {
+            tracing::warn!(%error, file = %entry.path().display(), "cannot remove an old copy of the region");
+        }
+    }
+}
 
 /// Fetches copies from other servers.
 pub struct Transfer {
@@ -50,30 +68,36 @@ impl Transfer {
         members.sort_by_key(|member| std::cmp::Reverse(member.applied));
         let mut problem = "no other server has the missing part of the region".to_owned();
         for member in members {
-            let file = self.scratch.join("copy-received");
-            match self.runtime.block_on(receive(&self.peers, &member.address, &file)) {
+            let file = self.scratch.join(RECEIVED);
+            match self.runtime.block_on(receive(&self.peers, &member.address, &file, HEAD_TIMEOUT)) {
                 Ok(bytes) => {
                     tracing::info!(from = member.name, bytes, "copied the region from another server");
                     return Ok(file);
                 }
-                Err(error) => problem = format!("{}: {error}", member.name),
+                Err(error) => problem = format!("{}: {error:#}", member.name),
             }
         }
         Err(problem)
     }
 }
 
+/// The other server writes its whole copy to a file before it answers. One that takes longer has probably been stopped.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// A server that sends nothing for this long has probably been stopped.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 
-async fn receive(peers: &PeerClient, address: &str, path: &Path) -> anyhow::Result<u64> {
-    let (response, _connection) = peers.open(address, Request::post(PATH).body(Bytes::new())?).await?;
+async fn receive(peers: &PeerClient, address: &str, path: &Path, head_timeout: Duration) -> anyhow::Result<u64> {
+    let opened = timeout(head_timeout, peers.open(address, Request::post(PATH).body(Bytes::new())?)).await;
+    let (response, _connection) = opened.with_context(|| format!("no answer within {head_timeout:?}"))??;
     anyhow::ensure!(response.status() == StatusCode::OK, "the server answered {}", response.status());
     let _ = tokio::fs::remove_file(path).await;
-    let mut file = tokio::fs::File::create(path).await?;
+    // The copy contains secrets.
+    let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).await?;
     let mut body = response.into_body();
     let mut bytes = 0;
-    while let Some(frame) = timeout(FRAME_TIMEOUT, body.frame()).await? {
+    let stalled = || format!("nothing received for {FRAME_TIMEOUT:?}");
+    while let Some(frame) = timeout(FRAME_TIMEOUT, body.frame()).await.with_context(stalled)? {
         if let Ok(data) = frame?.into_data() {
             bytes += data.len() as u64;
             file.write_all(&data).await?;
@@ -90,7 +114,7 @@ pub fn routes() -> Router<Arc<Cluster>> {
 
 async fn send(State(cluster): State<Arc<Cluster>>) -> Response {
     let number = SENT.fetch_add(1, Ordering::Relaxed);
-    let path = cluster.scratch.join(format!("copy-sent-{number}"));
+    let path = cluster.scratch.join(format!("{SENT_PREFIX}{number}"));
     let (copier, target) = (cluster.copier.clone(), path.clone());
     let copied = tokio::task::spawn_blocking(move || copier.copy_to(&target)).await;
     let opened = match copied {
@@ -106,5 +130,38 @@ async fn send(State(cluster): State<Arc<Cluster>>) -> Response {
             tracing::error!(%error, "cannot copy the region for another server");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forewarn_access::{Access, Auth};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_given_up() {
+        // The system accepts connections for a process that is stopped.
+        let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", hanging.local_addr().unwrap());
+        let peers = PeerClient::new("n1", Arc::new(Access::open(Auth::Off, None, &[]).unwrap()), None);
+        let directory = tempfile::tempdir().unwrap();
+        let limit = Duration::from_millis(50);
+        let error = receive(&peers, &address, &directory.path().join(RECEIVED), limit).await.unwrap_err();
+        assert_eq!(format!("{error:#}"), "no answer within 50ms: deadline has elapsed");
+    }
+
+    #[test]
+    fn copies_of_an_earlier_process_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["copy-received", "copy-sent-7", "copy-of-mine", "forewarn.db"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        remove_left_over(directory.path());
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, ["copy-of-mine", "forewarn.db"]);
     }
 }

@@ -2,7 +2,8 @@
 //! that does not belong to a cluster has no such row.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -170,6 +171,13 @@ impl SnapshotWriter for SqliteCopier {
     fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
         let connection = open::open_reader(&self.0)?;
         let _ = fs::remove_file(file);
+        // SQLite writes into an empty file, but would create one that others can read.
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)
+            .map_err(|error| StoreError::Message(format!("cannot create {}: {error}", file.display())))?;
         connection.execute("VACUUM INTO ?1", [file.display().to_string()]).map_err(read_error)?;
         Ok(())
     }

@@ -9,6 +9,7 @@ use rusqlite::ffi;
 use tempfile::TempDir;
 
 use super::*;
+use crate::Replicated as _;
 use crate::conformance::sample;
 
 /// A data directory that contains the sample.
@@ -115,6 +116,7 @@ fn other_users_cannot_read_the_files() {
     let directory = parent.path().join("a/b");
     let mut store = SqliteStore::open(&directory).unwrap();
     store.commit(0, &sample::batch()).unwrap();
+    store.copier().copy_to(&directory.join("copy")).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
     for entry in fs::read_dir(&directory).unwrap() {
