@@ -199,17 +199,22 @@ impl Api {
         self.read(self.run(method, call, body)?, &call.path)
     }
 
-    /// Sends a request to the server in use or, if no connection can be opened, to the next one. After any other error, a
-    /// server may have seen the request, so it is repeated only if it has a key.
+    /// Sends a request to the server in use or, if no connection can be opened, to the next one. After any other error and after
+    /// 503, a server may have carried out the request, so it is repeated only if it reads or has a key.
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
+        let is_repeatable = *method == Method::GET || call.idempotency_key.is_some();
         let mut failures = Vec::new();
+        let mut unavailable = None;
         for server in self.servers.in_order() {
             match self.run_at(server, method, call, body)? {
+                Ok(response) if is_repeatable && response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                    unavailable = Some((server, response));
+                }
                 Ok(response) => {
                     self.servers.set_current(server);
                     return Ok(response);
                 }
-                Err(error) if call.idempotency_key.is_some() || is_connection_failure(&error) => {
+                Err(error) if is_repeatable || is_connection_failure(&error) => {
                     failures.push((server, error));
                 }
                 Err(error) => {
@@ -218,7 +223,9 @@ impl Api {
                 }
             }
         }
-        Err(describe_unreachable(&failures))
+        let Some((server, response)) = unavailable else { return Err(describe_unreachable(&failures)) };
+        self.servers.set_current(server);
+        Ok(response)
     }
 
     /// Sends a request to one server. The outer error is about the request itself.
@@ -420,6 +427,9 @@ mod tests {
 
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
+    const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 51\r\nConnection: close\r\n\r\n\
+                               {\"error\":{\"code\":\"NoLeader\",\"message\":\"no leader\"}}";
+
     #[test]
     fn a_server_without_a_listener_is_skipped_also_for_changes() {
         let (dead, (live, count)) = (dead_server(), serve(OK));
@@ -452,6 +462,34 @@ mod tests {
         assert_eq!((first.len(), &first), (64, &second));
         let other = Call::api(&["machines", "web", "restart"]).creates_events();
         assert_ne!(other.idempotency_key.as_ref(), Some(&first), "each request has a key of its own");
+    }
+
+    #[test]
+    fn reads_and_requests_with_a_key_go_to_the_next_server_after_503_and_a_lost_answer() {
+        for refusal in [UNAVAILABLE, ""] {
+            let ((refusing, refused), (live, count)) = (serve(refusal), serve(OK));
+            let api = api(&[&refusing, &live]);
+            api.get(&Call::api(&["machines"])).unwrap();
+            assert_eq!((api.server(), refused.load(Ordering::SeqCst)), (live.as_str(), 1), "{refusal:?}");
+            assert_eq!(count.load(Ordering::SeqCst), 1);
+        }
+        let ((refusing, refused), (live, repeated)) = (record(UNAVAILABLE), record(OK));
+        let call = Call::api(&["machines", "web", "restart"]).creates_events();
+        api(&[&refusing, &live]).post(&call, &Value::Null).unwrap();
+        let key = call.idempotency_key.unwrap();
+        assert!(refused.recv().unwrap().contains(&key) && repeated.recv().unwrap().contains(&key));
+    }
+
+    #[test]
+    fn a_change_without_a_key_is_not_repeated_after_503_and_all_servers_can_be_unavailable() {
+        let ((one, asked), (other, spared)) = (serve(UNAVAILABLE), serve(UNAVAILABLE));
+        let api = api(&[&one, &other]);
+        let failure = api.post(&Call::api(&["machines"]), &Value::Null).unwrap_err();
+        assert!(matches!(&failure, Failure::Refused(text) if text.contains("no leader")), "{failure:?}");
+        assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (1, 0));
+        let failure = api.get(&Call::api(&["machines"])).unwrap_err();
+        assert!(matches!(&failure, Failure::Refused(text) if text.contains("no leader")), "{failure:?}");
+        assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (2, 1));
     }
 
     #[test]
