@@ -195,6 +195,11 @@ impl Follower {
         self.0.machine.freshness(self.0.clock.now())
     }
 
+    /// The time since the copy was last known to have everything that was in the log.
+    pub fn current_age(&self) -> Option<Duration> {
+        self.0.machine.current_age(self.0.clock.now())
+    }
+
     pub fn position(&self) -> Position {
         self.0.machine.position()
     }

@@ -287,6 +287,7 @@ impl Endpoint {
         let alter = self.admit(entry, Some(document), caller)?;
         if alter.is_none() && self.is_current(region, machine, scope, now) {
             match self.not_modified(head.values(&IF_NONE_MATCH), scope.incarnation, DocumentFault::default()) {
+                None if is_ahead(head.values(&IF_NONE_MATCH), scope.incarnation) => {}
                 None => return Ok(Outcome::Respond(self.document(region, scope, version, DocumentFault::default()))),
                 Some(unchanged) if wait_secs == 0 => return Ok(Outcome::Respond(unchanged)),
                 Some(_) => {}
@@ -531,15 +532,22 @@ fn matches_any<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> 
     tags.any(|tag| is_tag_of(tag.trim_ascii(), incarnation))
 }
 
+/// Whether the caller has seen a later incarnation, at another server.
+pub fn is_ahead<'a>(values: impl Iterator<Item = &'a [u8]>, incarnation: u64) -> bool {
+    let mut tags = values.flat_map(|value| value.split(|byte| *byte == b','));
+    tags.any(|tag| incarnation_of(tag.trim_ascii()).is_some_and(|known| known > incarnation))
+}
+
 fn is_tag_of(tag: &[u8], incarnation: u64) -> bool {
-    if tag == b"*" {
-        return true;
-    }
+    tag == b"*" || incarnation_of(tag) == Some(incarnation)
+}
+
+fn incarnation_of(tag: &[u8]) -> Option<u64> {
     let strong = tag.strip_prefix(b"W/").unwrap_or(tag);
     let bare = strong.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(strong);
     let is_canonical = bare == b"0" || !bare.starts_with(b"0");
     let digits = is_canonical && !bare.is_empty() && bare.iter().all(u8::is_ascii_digit);
-    digits && std::str::from_utf8(bare).ok().and_then(|text| text.parse().ok()) == Some(incarnation)
+    std::str::from_utf8(bare).ok().filter(|_| digits)?.parse().ok()
 }
 
 #[cfg(test)]

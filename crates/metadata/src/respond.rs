@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::Activity;
 use super::metrics::GaugeGuard;
-use super::request::{ApprovalRequest, DocumentRequest, Endpoint, is_handler};
+use super::request::{ApprovalRequest, DocumentRequest, Endpoint, is_ahead, is_handler};
 use super::response::Response;
 use super::socket::count_empty_lines;
 use super::source::{HOST_RETRY_AFTER_SECS, SourceError};
@@ -31,6 +31,10 @@ pub const LONG_BODIES_MAX: usize = 256;
 
 /// The `Retry-After` of a request that cannot be served right now.
 const RETRY_AFTER_SECS: u32 = 1;
+
+/// How long a request waits for a document that its caller has seen at another server. A follower is a few milliseconds behind;
+/// one that needs longer is cut off.
+const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
 /// The body of a request, which may still have to be read.
 pub trait RequestBody: Body<Data = Bytes> + Send + Unpin + 'static {}
@@ -76,7 +80,31 @@ async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest
         }
     }
     drop(snapshot);
+    catch_up(endpoint, get).await?;
     hold(endpoint, activity, get).await
+}
+
+/// A caller that has seen a later document, at another server, does not get an earlier one.
+async fn catch_up(endpoint: &Endpoint, get: &DocumentRequest) -> Result<(), MetadataError> {
+    let is_behind = || {
+        let snapshot = endpoint.source.peek();
+        let scope = snapshot.region.scope(get.scope);
+        scope.is_some_and(|scope| is_ahead(get.known.iter().map(|tags| &**tags), scope.incarnation))
+    };
+    if !is_behind() {
+        return Ok(());
+    }
+    let mut watch = endpoint.source.watch(get.scope);
+    let Some(mut caught_up) = endpoint.source.catch_up(CATCH_UP_MAX) else { return Ok(()) };
+    loop {
+        tokio::select! {
+            is_current = &mut caught_up => {
+                let refusal = MetadataError::Overloaded { retry_after_secs: RETRY_AFTER_SECS };
+                return if is_current { Ok(()) } else { Err(refusal) };
+            }
+            () = watch.changed() => if !is_behind() { return Ok(()) },
+        }
+    }
 }
 
 /// Waits until the document differs from the one that the caller has, or the time is over.

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::Guard;
 use forewarn_core::{EventId, Machine, MachineId, ScopeId, Snapshot, Timestamp};
@@ -28,6 +29,12 @@ pub trait Source: Send + Sync + 'static {
 
     /// Watches the document of one event group. Read the snapshot after this call, or a change can be missed.
     fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch>;
+
+    /// Waits until the snapshot has everything that was committed before this call. The result is false if it does not within this
+    /// time. None: the snapshot is always current, or cannot become current.
+    fn catch_up(&self, _limit: Duration) -> Option<BoxFuture<'_, bool>> {
+        None
+    }
 
     /// Approves events on behalf of a machine. Once this returns, the approval is durable and visible.
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>>;

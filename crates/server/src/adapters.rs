@@ -53,6 +53,12 @@ impl Source for EngineSource {
         Box::new(EngineWatch(self.engine.publisher().watch(scope)))
     }
 
+    fn catch_up(&self, limit: Duration) -> Option<BoxFuture<'_, bool>> {
+        let follows = |_: &&Arc<Cluster>| !self.engine.accepts_commands();
+        let cluster = self.cluster.as_ref().filter(follows)?;
+        Some(Box::pin(cluster.catch_up(limit)))
+    }
+
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
         Box::pin(async move {
             let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };

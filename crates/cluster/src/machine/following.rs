@@ -43,7 +43,10 @@ impl Machine {
                 let batches = split_into_batches(entries, &self.settings);
                 self.deliveries.extend(batches.into_iter().map(Delivery::Apply));
             }
-            LogRelation::Current => self.take_current(now, &view),
+            LogRelation::Current => {
+                self.current_at = Some(sent_at);
+                self.take_current(now, &view);
+            }
             LogRelation::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),
             LogRelation::NoRegion => self.ask_once(now, Delivery::NoRegion),
             LogRelation::Behind(head) => {

@@ -176,6 +176,8 @@ pub struct Machine {
     /// A beat with a lower version than that, and the reads in a row that showed such a one.
     lower_beat: Option<(SeenBeat, u32)>,
     leader: Option<Leader>,
+    /// When the last read was sent that showed nothing that the local copy does not have.
+    current_at: Option<Moment>,
     /// The takeover to try next.
     swap: Option<Sighting>,
     /// The counter when this server last gave up a leadership. Older takeovers of its own are not resumed.
@@ -205,6 +207,7 @@ impl Machine {
             seen_beat: None,
             lower_beat: None,
             leader: None,
+            current_at: None,
             swap: None,
             given_up: 0,
             retry_at: Moment::ZERO,
@@ -341,6 +344,11 @@ impl Machine {
     pub fn freshness(&self, now: Moment) -> Option<Freshness> {
         let seen = self.seen_beat?;
         Some(Freshness { beat: seen.beat, age: now.saturating_sub(seen.asked_at) })
+    }
+
+    /// The time since the local copy was last known to have everything that was in the log.
+    pub fn current_age(&self, now: Moment) -> Option<Duration> {
+        self.current_at.map(|at| now.saturating_sub(at))
     }
 
     fn send(&mut self, now: Moment, call: Call, request: Request) -> Step {

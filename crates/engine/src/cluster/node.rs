@@ -278,6 +278,7 @@ impl Node {
             }
             Place::Following(follower) => {
                 let freshness = follower.freshness();
+                follower.current_age().into_iter().for_each(|age| self.monitor.record_current(age));
                 let problem = follower.log_error().map(ToString::to_string);
                 let leader = follower.leader().filter(|leader| leader.node != self.name);
                 let leader = leader.filter(|_| freshness.is_some_and(|fresh| fresh.age < LEADER_SILENCE_MAX));

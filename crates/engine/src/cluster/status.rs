@@ -57,6 +57,8 @@ pub struct ClusterMonitor {
     changes: watch::Sender<u64>,
     /// The moment of the newest beat that this server knows, in milliseconds since boot; 0: none.
     beat_ms: AtomicU64,
+    /// The last moment for which this server knows that its copy was current, in milliseconds since boot; 0: none.
+    current_ms: AtomicU64,
     configured: Settings,
 }
 
@@ -76,6 +78,7 @@ impl ClusterMonitor {
             status: ArcSwap::from_pointee(status),
             changes: watch::Sender::new(0),
             beat_ms: AtomicU64::new(0),
+            current_ms: AtomicU64::new(0),
             configured,
         }
     }
@@ -96,15 +99,20 @@ impl ClusterMonitor {
 
     /// The time since the newest heartbeat of the leader that this server has seen. None: it has seen none.
     pub fn beat_age(&self) -> Option<Duration> {
-        match self.beat_ms.load(Ordering::Relaxed) {
-            0 => None,
-            beat => Some(BootClock.now().saturating_sub(Duration::from_millis(beat))),
-        }
+        age_of(&self.beat_ms)
     }
 
     pub fn record_beat(&self, age: Duration) {
-        let moment = BootClock.now().saturating_sub(age);
-        self.beat_ms.store(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        record_age(&self.beat_ms, age);
+    }
+
+    /// The time since a follower's copy was last known to have everything that was in the log. None: it never was.
+    pub fn current_age(&self) -> Option<Duration> {
+        age_of(&self.current_ms)
+    }
+
+    pub fn record_current(&self, age: Duration) {
+        record_age(&self.current_ms, age);
     }
 
     pub fn publish(&self, status: ClusterStatus) {
@@ -118,4 +126,16 @@ impl ClusterMonitor {
             self.changes.send_modify(|number| *number += 1);
         }
     }
+}
+
+fn age_of(moment_ms: &AtomicU64) -> Option<Duration> {
+    match moment_ms.load(Ordering::Relaxed) {
+        0 => None,
+        moment => Some(BootClock.now().saturating_sub(Duration::from_millis(moment))),
+    }
+}
+
+fn record_age(moment_ms: &AtomicU64, age: Duration) {
+    let moment = BootClock.now().saturating_sub(age);
+    moment_ms.store(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }

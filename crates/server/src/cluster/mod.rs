@@ -60,6 +60,9 @@ const GUEST_STALE_MAX: Duration = Duration::from_secs(10);
 /// How often a waiting request looks for a leader.
 const LEADER_POLL: Duration = Duration::from_millis(50);
 
+/// How often a read that needs a current copy looks whether it is. A follower reads the log every 200 ms.
+const COPY_POLL: Duration = Duration::from_millis(20);
+
 /// How long a forwarded change waits until the local copy has it.
 const COPY_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -195,6 +198,19 @@ impl Cluster {
                 return std::future::pending().await;
             }
         }
+    }
+
+    /// Waits until the local copy has everything that was committed before this call. Returns whether it has within this time.
+    pub async fn catch_up(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        let is_current = || self.monitor.current_age().is_some_and(|age| age < begun.elapsed());
+        while !is_current() && !self.engine.accepts_commands() {
+            if begun.elapsed() >= limit {
+                return false;
+            }
+            tokio::time::sleep(COPY_POLL).await;
+        }
+        true
     }
 
     /// Waits until the local copy has this revision, so that the caller reads what it has written.

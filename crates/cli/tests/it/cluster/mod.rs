@@ -186,9 +186,14 @@ fn without_a_quorum_of_etcd_reads_continue_and_changes_get_503() {
     schedule(&cluster, follower, "web");
     cluster.servers.check_equal();
     let held: Vec<_> = (0..3).map(|index| cluster.servers.hold_document(index, "web")).collect();
+    // A later document than this server has can exist only while its copy is not current.
+    let ahead = || cluster.servers.document_unless(follower, "web", 1_000_000).map(|answer| answer.status);
+    assert_eq!(ahead(), Some(200), "the copy is current, so the incarnation was never reached");
     for member in [0, 1] {
         cluster.etcd.kill(member);
     }
+    assert_eq!(ahead(), Some(503), "the document may have been shown by another server");
+    assert_eq!(cluster.servers.document(follower, "web").map(|answer| answer.status), Some(200));
     for index in 0..3 {
         let refused = poll_until("a refusal", || {
             cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db")).filter(|answer| answer.status == 503)

@@ -422,6 +422,12 @@ impl Servers {
         document(self.metadata[index], machine)
     }
 
+    /// The same for a guest that has this incarnation.
+    pub fn document_unless(&self, index: usize, machine: &str, incarnation: u64) -> Option<Answer> {
+        let headers = format!("If-None-Match: {incarnation}");
+        request_with(self.metadata[index], "GET", &document_path(machine), &headers, "")
+    }
+
     /// Requests the document of a machine and waits for a change, in a thread.
     pub fn hold_document(&self, index: usize, machine: &str) -> JoinHandle<Option<Answer>> {
         let shown = self.document(index, machine).expect("a document");
