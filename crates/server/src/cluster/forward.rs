@@ -25,6 +25,9 @@ const LEADER_PATHS: [&str; 3] = ["/api/v1/webhooks", "/api/v1/scenario-runs", "/
 /// Paths that change only sessions, which have a way to the leader of their own.
 const LOCAL_PATHS: [&str; 1] = ["/api/v1/portal-links"];
 
+/// Reads have an `Age` while the leader was last heard of longer ago than this. A takeover takes less.
+const AGE_SHOWN_MIN: Duration = Duration::from_secs(3);
+
 /// A leader that takes longer has probably been stopped.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -53,7 +56,11 @@ pub async fn forward(State(cluster): State<Arc<Cluster>>, mut request: Request, 
         return refuse_stranger();
     }
     if !needs_leader(request.method(), request.uri().path()) {
-        return next.run(request).await;
+        let mut response = next.run(request).await;
+        if let Some(age) = cluster.monitor.beat_age().filter(|age| *age > AGE_SHOWN_MIN) {
+            response.headers_mut().insert(header::AGE, age.as_secs().into());
+        }
+        return response;
     }
     if is_forwarded {
         restore_base(&mut request);
