@@ -185,6 +185,11 @@ impl Follower {
         self.0.machine.leader()
     }
 
+    /// The leader that this server last saw, if it is another process with this server's name, which can be an earlier one.
+    pub fn namesake(&self) -> Option<&Leader> {
+        self.0.machine.namesake()
+    }
+
     /// The error of the last request to the log, for the health of this server.
     pub fn log_error(&self) -> Option<&LogError> {
         self.0.log_error.as_ref()

@@ -341,6 +341,12 @@ impl Machine {
         self.leader.as_ref()
     }
 
+    /// The leader that this server last saw, if it is another process with this server's name.
+    pub fn namesake(&self) -> Option<&Leader> {
+        let Identity { name, session, .. } = &self.identity;
+        self.leader.as_ref().filter(|leader| leader.node == *name && leader.nonce.session != *session)
+    }
+
     pub fn freshness(&self, now: Moment) -> Option<Freshness> {
         let seen = self.seen_beat?;
         Some(Freshness { beat: seen.beat, age: now.saturating_sub(seen.asked_at) })

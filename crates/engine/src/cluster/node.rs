@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_cluster::machine::{Divergence, Freshness, LeadershipLoss, LeadershipStart, Outcome};
-use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Position, Writer};
+use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Leader, Position, Writer};
 use forewarn_core::{Region, Snapshot, Timestamp};
 use forewarn_store::{Attachment, Batch, Change, PAYLOAD_FORMAT_MIN, compare_rules, put_rules};
 
@@ -280,6 +280,12 @@ impl Node {
                 let freshness = follower.freshness();
                 follower.current_age().into_iter().for_each(|age| self.monitor.record_current(age));
                 let problem = follower.log_error().map(ToString::to_string);
+                // An earlier process of this server sends no more beats.
+                let has_beaten = |fresh: Freshness| {
+                    fresh.age < LEADER_SILENCE_MAX && self.first_beat_ms.is_some_and(|first| fresh.beat.time_ms > first)
+                };
+                let namesake = follower.namesake().filter(|_| freshness.is_some_and(has_beaten));
+                let problem = problem.or(namesake.map(|leader| describe_namesake(leader, &self.monitor)));
                 let leader = follower.leader().filter(|leader| leader.node != self.name);
                 let leader = leader.filter(|_| freshness.is_some_and(|fresh| fresh.age < LEADER_SILENCE_MAX));
                 let leader =
@@ -334,6 +340,18 @@ impl Node {
             Place::Changing => Position::START,
         }
     }
+}
+
+/// The problem of two servers with one name. Logged once.
+fn describe_namesake(leader: &Leader, monitor: &ClusterMonitor) -> String {
+    let Leader { node, address, .. } = leader;
+    let problem = format!(
+        "another server uses the name '{node}' ({address}) and leads the region: start one of them with another --node"
+    );
+    if monitor.status().problem.as_ref() != Some(&problem) {
+        tracing::error!("{problem}");
+    }
+    problem
 }
 
 /// The boot-time clock, and the region's time.
