@@ -1,4 +1,5 @@
-//! Seals the secrets of a region (CA key, signing key, owner token) with a key file that every server is given.
+//! Seals the secrets of a region (CA key, signing key, owner token) and the payloads of its log with a key file that every server
+//! is given.
 //!
 //! AES-256-GCM with a random nonce per value. The name of a secret is authenticated with it, so that one sealed secret
 //! cannot be passed off as another.
@@ -16,6 +17,9 @@ use crate::hex;
 
 /// First byte of a sealed value: the version of this format.
 const FORMAT: u8 = 1;
+
+/// The name under which all payloads of the log are sealed.
+const PAYLOAD: &str = "log payload";
 
 /// First line of a key file, so that another file is not taken for one.
 const TITLE: &str = "forewarn-cluster-key-1";
@@ -93,6 +97,17 @@ impl Key {
         Ok(sealed)
     }
 
+    /// Compresses and encrypts a payload of the log. Once encrypted, it can no longer be compressed.
+    pub fn seal_payload(&self, payload: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.seal(PAYLOAD, &lz4_flex::block::compress_prepend_size(payload))
+    }
+
+    /// Decrypts a payload of the log.
+    pub fn open_payload(&self, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let compressed = self.open(PAYLOAD, sealed)?;
+        lz4_flex::block::decompress_size_prepended(&compressed).map_err(|_| SealError::WrongKey(PAYLOAD.to_owned()))
+    }
+
     /// Decrypts a secret that was sealed under this name.
     pub fn open(&self, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let wrong = || SealError::WrongKey(name.to_owned());
@@ -153,6 +168,18 @@ mod tests {
             assert!(key.open("ca-key", &bad).is_err(), "byte {place}");
             assert!(key.open("ca-key", &sealed[..place]).is_err(), "cut to {place} bytes");
         }
+    }
+
+    #[test]
+    fn payloads_are_compressed_and_encrypted() {
+        let (_dir, path) = file();
+        let key = Key::create(&path).unwrap();
+        let payload = b"secret".repeat(1000);
+        let sealed = key.seal_payload(&payload).unwrap();
+        assert!(sealed.len() < 500 && !sealed.windows(6).any(|window| window == b"secret"), "{}", sealed.len());
+        assert_eq!(key.open_payload(&sealed).unwrap(), payload);
+        assert!(key.open_payload(&sealed[1..]).is_err());
+        assert_eq!(key.open_payload(&key.seal_payload(b"").unwrap()).unwrap(), b"");
     }
 
     #[test]

@@ -42,7 +42,9 @@ pub use error::{CommitError, StoreError};
 pub use fact::*;
 pub use kind::HistoryKind;
 pub use memory::MemoryStore;
-pub use replica::{Change, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SnapshotWriter, payload_format};
+pub use replica::{
+    Change, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SEALED_FORMAT, SnapshotWriter, payload_format,
+};
 pub use rules::{compare_rules, put_rules, read_rules, rules_of};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

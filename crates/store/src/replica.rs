@@ -25,7 +25,11 @@ use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, 
 
 /// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
 /// servers of an older version read all others.
-pub const PAYLOAD_FORMAT: u8 = RETRY_FORMAT;
+pub const PAYLOAD_FORMAT: u8 = SEALED_FORMAT;
+
+/// The first format of servers that read sealed payloads. A sealed payload is this number and the sealed bytes of a payload in another
+/// format. This crate has no keys, so it neither seals nor opens payloads.
+pub const SEALED_FORMAT: u8 = 6;
 
 /// The first format in which failed steps of rollouts are repeated, and remember the machines that failed.
 const RETRY_FORMAT: u8 = 5;
@@ -167,6 +171,9 @@ impl Change {
                 "a record of the region's log has format {format}, but this program reads formats {PAYLOAD_FORMAT_MIN} to \
                  {PAYLOAD_FORMAT}. Upgrade this server."
             )));
+        }
+        if *format == SEALED_FORMAT {
+            return Err(invalid(&"it is sealed"));
         }
         let text = std::str::from_utf8(text).map_err(|error| invalid(&error))?;
         let mut interner = Interner::default();

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forewarn_cluster::encoding::{decode_position, encode_position};
-use forewarn_cluster::{Entry, Position, Replica};
+use forewarn_cluster::{Entry, Key, Position, Replica, SealError};
 use forewarn_core::{Region, Settings, Snapshot, Timestamp};
 use forewarn_store::{
-    Attachment, Batch, Change, ClockKind as StoredClock, Owner, Replicated, StoreError, read_rules, rules_of,
+    Attachment, Batch, Change, ClockKind as StoredClock, Owner, Replicated, SEALED_FORMAT, StoreError, read_rules,
+    rules_of,
 };
 
 use super::Transfer;
@@ -21,6 +22,8 @@ const CLOCK_DIFFERENCE_MS_MAX: i64 = 500;
 pub struct LocalCopy {
     contents: CopyContents,
     transfer: Transfer,
+    /// The key of sealed payloads.
+    pub key: Option<Arc<Key>>,
     /// This server's own commit in progress: it need not be decoded and replayed.
     pub pending: Option<PreparedCommit>,
 }
@@ -52,6 +55,14 @@ impl DerefMut for LocalCopy {
     }
 }
 
+/// How a payload is written to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sealing {
+    Clear,
+    /// With the key, if the region has one.
+    Sealed,
+}
+
 /// A commit of this server, whose result it already has.
 pub struct PreparedCommit {
     payload: Vec<u8>,
@@ -60,8 +71,8 @@ pub struct PreparedCommit {
 }
 
 impl LocalCopy {
-    pub fn new(contents: CopyContents, transfer: Transfer) -> LocalCopy {
-        LocalCopy { contents, transfer, pending: None }
+    pub fn new(contents: CopyContents, transfer: Transfer, key: Option<Arc<Key>>) -> LocalCopy {
+        LocalCopy { contents, transfer, key, pending: None }
     }
 
     /// The position of the copy; [`Position::START`] if the copy is new.
@@ -71,15 +82,19 @@ impl LocalCopy {
     }
 
     /// The payload of a commit. It is remembered until the commit has ended.
-    pub fn prepare(&mut self, batch: Batch, region: Region) -> Result<Vec<u8>, StoreError> {
+    pub fn prepare(&mut self, batch: Batch, region: Region, sealing: Sealing) -> Result<Vec<u8>, StoreError> {
         let change = Change::of_batch(batch, self.store.newest_row()?);
-        self.prepare_change(change, region)
+        self.prepare_change(change, region, sealing)
     }
 
-    pub fn prepare_change(&mut self, change: Change, region: Region) -> Result<Vec<u8>, StoreError> {
+    pub fn prepare_change(&mut self, change: Change, region: Region, sealing: Sealing) -> Result<Vec<u8>, StoreError> {
         let clock = self.store.clock_kind()?.is_none().then_some(self.clock_kind.stored());
         let change = Change { clock, ..change };
-        let payload = change.encode()?;
+        let encoded = change.encode()?;
+        let payload = match (sealing, &self.key) {
+            (Sealing::Sealed, Some(key)) => seal(key, &encoded)?,
+            (Sealing::Sealed | Sealing::Clear, _) => encoded,
+        };
         self.pending = Some(PreparedCommit { payload: payload.clone(), change, region });
         Ok(payload)
     }
@@ -114,9 +129,18 @@ impl LocalCopy {
             return Ok((vec![change], region));
         }
         let changes: Vec<Change> =
-            entries.iter().map(|entry| Change::decode(&entry.record.payload)).collect::<Result<_, _>>()?;
+            entries.iter().map(|entry| self.decode(&entry.record.payload)).collect::<Result<_, _>>()?;
         let region = self.newest.region.replay(changes.iter().flat_map(|change| &change.writes))?;
         Ok((changes, region))
+    }
+
+    fn decode(&self, payload: &[u8]) -> Result<Change, StoreError> {
+        let Some(sealed) = payload.strip_prefix(&[SEALED_FORMAT]) else { return Change::decode(payload) };
+        let Some(key) = &self.key else {
+            let problem = "the records of the region's log are encrypted. Start this server with --cluster-key";
+            return Err(StoreError::Message(problem.into()));
+        };
+        Change::decode(&key.open_payload(sealed).map_err(seal_error)?)
     }
 
     fn has_rules<'a>(&self, attachments: impl Iterator<Item = &'a Attachment>) -> Result<bool, StoreError> {
@@ -174,6 +198,15 @@ impl LocalCopy {
     pub fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
         self.store.find_oldest(before, limit)
     }
+}
+
+fn seal(key: &Key, payload: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let sealed = key.seal_payload(payload).map_err(seal_error)?;
+    Ok([&[SEALED_FORMAT][..], &sealed].concat())
+}
+
+fn seal_error(error: SealError) -> StoreError {
+    StoreError::Message(error.to_string())
 }
 
 impl Replica for LocalCopy {

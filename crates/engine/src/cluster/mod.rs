@@ -11,9 +11,10 @@ mod node;
 mod status;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use forewarn_cluster::machine::{Identity, Settings};
-use forewarn_cluster::{Log, random_session};
+use forewarn_cluster::{Key, Log, random_session};
 use forewarn_store::PAYLOAD_FORMAT;
 
 pub use copy::CopyContents;
@@ -32,6 +33,8 @@ pub struct ClusterOptions {
     pub settings: Settings,
     pub log: Box<dyn Log>,
     pub transfer: Transfer,
+    /// Seals what this server writes to the log once all servers read sealed records. None: the region has no key.
+    pub key: Option<Arc<Key>>,
 }
 
 impl ClusterOptions {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use forewarn_cluster::machine::{Divergence, Freshness, LeadershipLoss, LeadershipStart, Outcome};
 use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Leader, Position, Writer};
 use forewarn_core::{Region, Snapshot, Timestamp};
-use forewarn_store::{Attachment, Batch, Change, PAYLOAD_FORMAT_MIN, compare_rules, put_rules};
+use forewarn_store::{Attachment, Batch, Change, PAYLOAD_FORMAT_MIN, SEALED_FORMAT, compare_rules, put_rules};
 
 use super::ClusterOptions;
-use super::copy::{CopyContents, LocalCopy};
+use super::copy::{CopyContents, LocalCopy, Sealing};
 use super::status::{ClusterMonitor, ClusterRole, ClusterStatus, LeaderAddress};
 use crate::clock::Clock;
 
@@ -66,8 +66,8 @@ pub enum Commitment {
 impl Node {
     pub fn new(options: ClusterOptions, contents: CopyContents, monitor: Arc<ClusterMonitor>) -> Result<Node, String> {
         let identity = options.identity();
-        let ClusterOptions { node, address, settings, log, transfer } = options;
-        let mut copy = LocalCopy::new(contents, transfer);
+        let ClusterOptions { node, address, settings, log, transfer, key } = options;
+        let mut copy = LocalCopy::new(contents, transfer, key);
         let position = copy.position().map_err(|error| error.to_string())?;
         if position.revision != copy.newest.revision {
             return Err(format!(
@@ -177,16 +177,40 @@ impl Node {
 
     /// The newest format of payloads that every server reads. The oldest one while that is not known.
     pub fn format(&self) -> u8 {
-        let known = match &self.place {
-            Place::Leading(writer) => writer.format(),
+        self.known_format().unwrap_or(PAYLOAD_FORMAT_MIN)
+    }
+
+    fn known_format(&self) -> Option<u8> {
+        match &self.place {
+            Place::Leading(writer) => writer.format().and_then(|format| u8::try_from(format).ok()),
             Place::Following(_) | Place::Changing => None,
-        };
-        known.and_then(|format| u8::try_from(format).ok()).unwrap_or(PAYLOAD_FORMAT_MIN)
+        }
+    }
+
+    /// Whether a payload is sealed. Only attachments contain secrets, so a payload without any need not wait until the formats of the
+    /// other servers are known. None: this one must.
+    fn choose_sealing(&mut self, has_attachments: bool) -> Option<Sealing> {
+        if self.copy.key.is_none() {
+            return Some(Sealing::Clear);
+        }
+        // A server that no longer leads cannot commit anything.
+        if self.known_format().is_none() && self.run_due_tasks().is_err() {
+            return Some(Sealing::Clear);
+        }
+        match self.known_format() {
+            Some(SEALED_FORMAT..) => Some(Sealing::Sealed),
+            None if has_attachments => None,
+            Some(_) | None => Some(Sealing::Clear),
+        }
     }
 
     /// Commits a batch that leads to this region.
     pub fn commit(&mut self, batch: Batch, region: Region) -> Commitment {
-        let payload = self.copy.prepare(batch, region);
+        let Some(sealing) = self.choose_sealing(!batch.attachments.is_empty()) else {
+            tracing::warn!("a commit with secrets waits until the log shows which servers read sealed records");
+            return Commitment::Failed;
+        };
+        let payload = self.copy.prepare(batch, region, sealing);
         self.commit_payload(payload)
     }
 
@@ -194,7 +218,7 @@ impl Node {
     pub fn forget_history(&mut self, before: Timestamp, limit: u32) -> bool {
         let Ok(Some(through)) = self.copy.find_oldest(before, limit) else { return false };
         let change = Change { forget_through: Some(through), ..Change::default() };
-        let payload = self.copy.prepare_change(change, self.copy.newest.region.clone());
+        let payload = self.copy.prepare_change(change, self.copy.newest.region.clone(), Sealing::Clear);
         self.commit_payload(payload) == Commitment::Done
     }
 

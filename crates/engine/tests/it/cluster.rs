@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use forewarn_cluster::encoding::encode_position;
 use forewarn_cluster::machine::{Identity, Settings as ClusterSettings};
 use forewarn_cluster::{
-    BootClock, Clock as _, Entry, Follower, Following, Log as _, Member, MemoryLog, Position, Replica, random_session,
+    BootClock, Clock as _, Entry, Follower, Following, Key, Log as _, Member, MemoryLog, Position, Replica,
+    random_session,
 };
 use forewarn_core::*;
 use forewarn_engine::*;
 use forewarn_store::faulty::{Faults, FaultyStore};
 use forewarn_store::{
-    Change, HistoryQuery, HistoryRow, MemoryStore, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SqliteStore,
+    Change, HistoryQuery, HistoryRow, MemoryStore, PAYLOAD_FORMAT, PAYLOAD_FORMAT_MIN, Replicated, SEALED_FORMAT,
+    SqliteStore,
 };
 
 const WALL: i64 = 1_800_000_000;
@@ -64,13 +66,15 @@ struct Place {
     clocks: Arc<SimulatedClocks>,
     settings: ClusterSettings,
     transfer: Transfer,
+    key: Option<Arc<Key>>,
 }
 
 impl Place {
     fn new(store: impl Replicated + 'static) -> Place {
         let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
         let (clock, settings) = (ClockSetting::Real, quick());
-        Place { store: Box::new(store), clock, clocks, settings, transfer: Box::new(|_| Err("no peer".into())) }
+        let transfer: Transfer = Box::new(|_| Err("no peer".into()));
+        Place { store: Box::new(store), clock, clocks, settings, transfer, key: None }
     }
 
     async fn start(self, name: &str, log: &MemoryLog) -> Server {
@@ -86,6 +90,7 @@ impl Place {
             settings: self.settings,
             log: Box::new(log.clone()),
             transfer: self.transfer,
+            key: self.key,
         };
         let told = Told::default();
         let sink = Box::new(told.clone());
@@ -313,6 +318,7 @@ async fn a_copy_that_a_single_server_has_changed_is_refused() {
         settings: quick(),
         log: Box::new(log),
         transfer: Box::new(|_| Err("no peer".into())),
+        key: None,
     };
     let opened = open_in_cluster(options, Box::new(store), cluster, |_| Box::new(Told::default())).await;
     assert!(opened.err().is_some_and(|error| error.to_string().contains("without --cluster has changed it")));
@@ -488,6 +494,69 @@ async fn a_driver_learns_at_once_what_was_withheld_while_another_server_could_ha
     stall_during(&faults, async move { engine.submit(approve, None).await }).await.unwrap();
     assert!(server.told.events().contains(&Guid(2)), "before the answer");
     server.stop().await;
+}
+
+#[tokio::test]
+async fn records_are_sealed_once_all_servers_read_sealed_ones() {
+    let log = MemoryLog::new();
+    let directory = tempfile::tempdir().unwrap();
+    let key = Arc::new(Key::create(&directory.path().join("key")).unwrap());
+    let mut older =
+        Member { name: "old".into(), applied: 0, format: u32::from(SEALED_FORMAT - 1), address: "http://old".into() };
+    log.clone().report(&older).unwrap();
+    let place = |key: Option<&Arc<Key>>| Place { key: key.cloned(), ..Place::new(MemoryStore::new()) };
+    let first = place(Some(&key)).start("a", &log).await;
+    first.lead().await;
+    let has = |name: &str| {
+        let is_there = |entry: Entry| entry.record.payload.windows(name.len()).any(|window| window == name.as_bytes());
+        log.back_up().entries().any(is_there)
+    };
+    first.register("clear", 7).await;
+    assert!(has("clear"), "the older server could not read it");
+
+    older.format = u32::from(SEALED_FORMAT);
+    log.clone().report(&older).unwrap();
+    let newest = || log.back_up().entries().last().map(|entry| entry.record.payload);
+    let end = Instant::now() + DEADLINE;
+    while newest().is_some_and(|payload| payload.first() != Some(&SEALED_FORMAT)) {
+        first.engine.submit(Command::Tick, None).await.unwrap();
+        assert!(Instant::now() < end, "the leader does not seal");
+    }
+    first.register("hidden", 8).await;
+    assert!(!has("hidden"));
+    let second = place(Some(&key)).start("b", &log).await;
+    check_equal(&first, &second).await;
+    let keyless = place(None).start("c", &log).await;
+    let problem = || keyless.status().problem.clone().unwrap_or_default();
+    until("advice", || problem().contains("--cluster-key")).await;
+    for server in [first, second, keyless] {
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
+    let log = MemoryLog::new();
+    let place = Place::new(MemoryStore::new());
+    let clocks = place.clocks.clone();
+    let first = place.start("a", &log).await;
+    first.lead().await;
+    let other = Place::new(MemoryStore::new()).start("a", &log).await;
+    let problem = |server: &Server| server.status().problem.clone();
+    let is_reported = || {
+        clocks.pass_ms(5);
+        problem(&other).is_some_and(|text| text.contains("another server uses the name 'a'"))
+    };
+    until("an error", is_reported).await;
+    other.stop().await;
+    // The leadership of the earlier process is still in the log.
+    let backup = log.back_up();
+    first.stop().await;
+    log.restore(backup);
+    let again = Place::new(MemoryStore::new()).start("a", &log).await;
+    again.lead().await;
+    assert_eq!(problem(&again), None);
+    again.stop().await;
 }
 
 /// Orders to agents depend on this age.

@@ -94,6 +94,7 @@ pub struct Preparation {
     copier: Arc<dyn SnapshotWriter>,
     peers: PeerClient,
     access: Arc<Access>,
+    key: Option<Arc<Key>>,
     scratch: PathBuf,
 }
 
@@ -116,8 +117,9 @@ impl Preparation {
         }
         let tls = config.key.is_some().then(|| node_client_config(&scratch, &config.node)).transpose()?;
         let peers = PeerClient::new(&config.node, access.clone(), tls);
-        let access = access.clone();
-        Ok(Preparation { config: config.clone(), etcd, copier: store.copier(), peers, access, scratch })
+        let key = config.key.as_deref().map(Key::read).transpose()?.map(Arc::new);
+        let (config, access) = (config.clone(), access.clone());
+        Ok(Preparation { config, etcd, copier: store.copier(), peers, access, key, scratch })
     }
 
     fn open_log(&self) -> anyhow::Result<EtcdLog> {
@@ -133,13 +135,13 @@ impl Preparation {
             settings: Settings::default(),
             log: Box::new(self.open_log()?),
             transfer: transfer.into_closure(),
+            key: self.key.clone(),
         })
     }
 
     pub fn finish(self, engine: &Engine) -> anyhow::Result<Arc<Cluster>> {
         let monitor = engine.cluster().context("the engine is not in a cluster")?.clone();
         let log = Mutex::new(self.open_log()?);
-        let key = self.config.key.as_deref().map(Key::read).transpose()?.map(Arc::new);
         Ok(Arc::new(Cluster {
             region: self.etcd.region,
             peers: self.peers,
@@ -149,7 +151,7 @@ impl Preparation {
             log,
             last_roster: ArcSwap::default(),
             copier: self.copier,
-            key,
+            key: self.key,
             sessions: SessionWriter::new(engine.clone(), self.access),
             scratch: self.scratch,
         }))

@@ -43,7 +43,7 @@ fn a_retried_step_does_not_change_the_targets() {
     let entity = Entity::Rollout(Arc::new(rollout));
     assert_eq!(round(&entity), entity);
     assert!(!encode(&entity).body.contains("targets"), "they follow from the steps");
-    assert_eq!(crate::payload_format(&entity), crate::PAYLOAD_FORMAT);
+    assert_eq!(crate::payload_format(&entity), 5);
 }
 
 #[test]

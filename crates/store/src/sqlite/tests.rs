@@ -9,7 +9,6 @@ use rusqlite::ffi;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Replicated as _;
 use crate::conformance::sample;
 
 /// A data directory that contains the sample.

@@ -283,6 +283,14 @@ impl Members {
         (text("key"), BASE64.decode(text("value")).unwrap())
     }
 
+    /// All keys and values.
+    pub fn all(&self) -> Vec<(String, Vec<u8>)> {
+        let found = self.ask(0, "/v3/kv/range", r#"{"key":"AA==","range_end":"AA=="}"#);
+        let decode = |value: &Value| BASE64.decode(value.as_str().unwrap_or_default()).unwrap();
+        let pair = |kv: &Value| (String::from_utf8(decode(&kv["key"])).unwrap(), decode(&kv["value"]));
+        found["kvs"].as_array().expect("keys").iter().map(pair).collect()
+    }
+
     /// Replaces a value. The key is in base64.
     pub fn put(&self, key: &str, value: &[u8]) {
         self.ask(0, "/v3/kv/put", &json!({ "key": key, "value": BASE64.encode(value) }).to_string());

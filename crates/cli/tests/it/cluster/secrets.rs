@@ -81,6 +81,7 @@ fn servers_share_their_secrets_and_forward_with_mutual_tls() {
         let answer = request_with(address, "POST", path, &headers, "{}").expect("an answer");
         assert_eq!(answer.status, 403, "without a certificate of the region: {path}: {}", answer.body);
     }
+    check_etcd_is_encrypted(&cluster, &first, &second);
     rotate_everywhere(&first, &second);
     let other = dir.join("other.key");
     forewarn(&["cluster", "key", other.to_str().unwrap()]);
@@ -88,6 +89,29 @@ fn servers_share_their_secrets_and_forward_with_mutual_tls() {
     let ended = poll_until("a server with another key stops", || stranger.child.try_wait().unwrap());
     assert!(!ended.success());
 }
+
+/// A signing secret of a webhook is an attachment in the log; the token is a secret of the region.
+fn check_etcd_is_encrypted(cluster: &Cluster, first: &Guarded, second: &Guarded) {
+    let file = cluster.dir().join("signing");
+    std::fs::write(&file, format!("{SIGNING_SECRET}\n")).unwrap();
+    let hook = ["webhook", "create", "ops", "--url", "http://127.0.0.1:9/", "--secret-file", file.to_str().unwrap()];
+    assert!(second.run(&hook).is_some());
+    poll_until("the webhook at the other server", || {
+        first.run(&["webhook", "list"]).filter(|list| list.contains("ops"))
+    });
+    let all = cluster.etcd.all();
+    assert!(all.iter().filter(|(key, _)| key.starts_with("/forewarn/guarded/log/")).count() > 2);
+    let token = std::fs::read_to_string(Path::new(&first.data).join("token")).unwrap();
+    for (key, value) in &all {
+        for secret in [token.trim(), SIGNING_SECRET.trim_start_matches("whsec_")] {
+            let is_there = value.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!is_there, "{key} contains a secret");
+        }
+    }
+}
+
+/// 24 bytes in Base64.
+const SIGNING_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// A token that is rotated at one server is the token of all, also after a restart, and ends sessions everywhere.
 fn rotate_everywhere(first: &Guarded, second: &Guarded) {
