@@ -14,6 +14,8 @@ pub enum Failure {
     TimedOut(String),
     /// The awaited status can no longer be reached.
     Missed(String),
+    /// SIGINT or SIGTERM ended the command.
+    Interrupted,
     /// Nothing to report, for example because the reader of a pipe is gone: `forewarn history | head`.
     Silent,
     /// A program could not be run; with the exit code that shells use for it.
@@ -25,6 +27,9 @@ pub const NOT_RUN: u8 = 125;
 pub const CANNOT_RUN: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
+/// The exit code that shells use for a program that SIGINT ended.
+pub const INTERRUPTED: u8 = 130;
+
 impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -34,6 +39,7 @@ impl Failure {
             Failure::Failed(_) => 4,
             Failure::TimedOut(_) => 5,
             Failure::Missed(_) => 6,
+            Failure::Interrupted => INTERRUPTED,
             Failure::Silent => 0,
             Failure::NotRun(code, _) => *code,
         }
@@ -48,7 +54,7 @@ impl Failure {
             | Failure::TimedOut(text)
             | Failure::Missed(text)
             | Failure::NotRun(_, text) => Some(text),
-            Failure::Silent => None,
+            Failure::Interrupted | Failure::Silent => None,
         }
     }
 }
@@ -74,6 +80,7 @@ impl Failure {
             Failure::TimedOut(text) => Failure::TimedOut(longer(text)),
             Failure::Missed(text) => Failure::Missed(longer(text)),
             Failure::NotRun(code, text) => Failure::NotRun(code, longer(text)),
+            Failure::Interrupted => Failure::Interrupted,
             Failure::Silent => Failure::Silent,
         }
     }

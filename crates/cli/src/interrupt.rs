@@ -6,10 +6,8 @@ use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::failure::INTERRUPTED;
 use crate::output;
-
-/// The exit code that shells use for a program that SIGINT ended.
-const INTERRUPTED: i32 = 130;
 
 /// The explanation of the command that waits, if one does.
 static EXPLANATION: OnceLock<Mutex<Option<String>>> = OnceLock::new();
@@ -50,6 +48,6 @@ fn listen(listening: Sender<()>) {
             output::clear_status();
             output::print_stderr(&text);
         }
-        std::process::exit(INTERRUPTED);
+        std::process::exit(INTERRUPTED.into());
     });
 }

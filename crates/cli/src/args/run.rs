@@ -41,6 +41,9 @@ pub struct RunArgs {
     /// Print nothing on standard error.
     #[arg(short, long)]
     quiet: bool,
+    /// Process whose death kills the program: `check` must not leave handlers behind.
+    #[arg(long, hide = true, value_name = "PID")]
+    pub parent: Option<i32>,
     /// Program and its arguments, after --.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

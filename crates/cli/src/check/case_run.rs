@@ -13,6 +13,7 @@ use forewarn_server::{
 };
 use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow};
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::CheckContext;
 use super::handler::Handler;
@@ -62,8 +63,9 @@ pub fn run_all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Ob
         marks: marks.clone(),
         verbose: args.verbose,
         starting: StartLimiter::default(),
-        aborted: Arc::new(AtomicBool::new(false)),
+        aborted: AtomicBool::new(false),
     };
+    let interrupted = Interrupted::listen(&runtime)?;
     let results: Vec<Result<Observation, Failure>> = thread::scope(|scope| {
         let threads: Vec<_> =
             cases.iter().map(|case| scope.spawn(|| CaseRun::open(case, &context, &runtime)?.run())).collect();
@@ -71,12 +73,41 @@ pub fn run_all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Ob
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
             let running = cases.iter().zip(&threads).filter(|(_, thread)| !thread.is_finished());
             progress.show(cases.len(), &running.map(|(case, _)| case.name).collect::<Vec<_>>());
+            if interrupted.is_set() {
+                context.aborted.store(true, Ordering::Relaxed);
+            }
             thread::sleep(POLL_INTERVAL);
         }
         drop(progress);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(internal_error()))).collect()
     });
-    collect(results)
+    if interrupted.is_set() { Err(Failure::Interrupted) } else { collect(results) }
+}
+
+/// SIGINT and SIGTERM, which would otherwise end only this process: handlers are in process groups of their own.
+struct Interrupted(Arc<AtomicBool>);
+
+impl Interrupted {
+    fn listen(runtime: &Runtime) -> Result<Interrupted, Failure> {
+        let _runtime = runtime.enter();
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::Refused(format!("cannot listen for signals: {error}")));
+        let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        let seen = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&seen);
+        runtime.spawn(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            set.store(true, Ordering::Relaxed);
+        });
+        Ok(Interrupted(seen))
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Returns the failure that has a message; cases that were aborted because of it have none.
@@ -129,6 +160,9 @@ impl<'a> CaseRun<'a> {
         let run = self.start_scenario()?;
         let machine = self.wait_for_machine()?;
         let permit = self.context.starting.acquire();
+        if self.context.aborted.load(Ordering::Relaxed) {
+            return Err(Failure::Silent);
+        }
         let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
         let scope = self.engine.snapshot().region.machine(machine).map(|machine| machine.scope);
         let mut monitor = Monitor {

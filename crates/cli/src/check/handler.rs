@@ -39,7 +39,8 @@ struct OutputLog {
 impl Handler {
     pub fn start(case: &Case, context: &CheckContext, server: &str, metadata: &str) -> Result<Handler, Failure> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["run", "--quiet", "--vm", case.subject, "--server", server, "--metadata", metadata, "--"]);
+        command.args(["run", "--quiet", "--vm", case.subject, "--server", server, "--metadata", metadata]);
+        command.args(["--parent", &std::process::id().to_string(), "--"]);
         command.args(&context.command).env_remove("FOREWARN_DATA").env_remove("FOREWARN_TOKEN");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn();

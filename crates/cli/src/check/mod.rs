@@ -18,7 +18,6 @@ mod report;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forewarn_judge::{Marks, Verdict, judge, select};
@@ -31,7 +30,14 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let marks = Marks::parse(&args.mark).map_err(Failure::Usage)?;
     let cases = select(&args.only, args.profile.into()).map_err(Failure::Usage)?;
     let junit = args.junit.as_deref().map(JunitFile::create).transpose()?;
-    let observed = case_run::run_all(args, &cases, &marks)?;
+    let observed = match (case_run::run_all(args, &cases, &marks), junit.as_ref()) {
+        (Ok(observed), _) => observed,
+        (Err(failure), Some(junit)) => {
+            junit.write(&report::render_junit_error(failure.message().unwrap_or("the check was interrupted")))?;
+            return Err(failure);
+        }
+        (Err(failure), None) => return Err(failure),
+    };
     let verdicts: Vec<Verdict> = cases
         .iter()
         .zip(&observed)
@@ -60,8 +66,8 @@ impl JunitFile<'_> {
         Ok(JunitFile { path, file })
     }
 
-    fn write(mut self, text: &str) -> Result<(), Failure> {
-        let written = self.file.write_all(text.as_bytes());
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        let written = (&self.file).write_all(text.as_bytes());
         written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.path.display())))
     }
 }
@@ -73,8 +79,8 @@ struct CheckContext {
     verbose: bool,
     /// Handlers that have started and sent no request yet.
     starting: StartLimiter,
-    /// Set when one case finds that the check cannot succeed.
-    aborted: Arc<AtomicBool>,
+    /// Set when one case finds that the check cannot succeed, and when the check is interrupted.
+    aborted: AtomicBool,
 }
 
 #[cfg(test)]

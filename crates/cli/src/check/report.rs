@@ -157,6 +157,18 @@ pub fn render_junit(verdicts: &[Verdict]) -> String {
     xml
 }
 
+/// The report of a check that ended before it could judge: CI systems would read an empty file as a broken report.
+pub fn render_junit_error(message: &str) -> String {
+    let message = escape_xml(message);
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuite name=\"forewarn check\" tests=\"1\" failures=\"0\" errors=\"1\">\n  \
+         <testcase classname=\"forewarn.check\" name=\"check\">\n    \
+         <error message=\"{message}\"/>\n  \
+         </testcase>\n</testsuite>\n"
+    )
+}
+
 /// Seconds with milliseconds.
 fn junit_time(span: Duration) -> String {
     format!("{:.3}", span.as_secs_f64())

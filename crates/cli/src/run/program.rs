@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal};
 
 use super::companion::{CompanionMessage, CompanionReady};
 use super::namespace::{self, NamespaceListeners};
@@ -32,6 +32,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     companion.wait_until_serving()?;
     drop(listeners);
     announce(&args, &ready);
+    args.parent.map_or(Ok(()), follow_to_death)?;
     Err(become_program(&args, &ready))
 }
 
@@ -97,6 +98,14 @@ fn announce(args: &RunArgs, ready: &CompanionReady) {
             ready.machine
         ));
     }
+}
+
+/// Lets the death of the parent kill the program, and with it the companion. Entering a namespace would clear the setting;
+/// becoming the program keeps it, except for programs that change the user.
+fn follow_to_death(parent: i32) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| not_run(error.to_string()))?;
+    // The parent may have died before the setting took effect.
+    if getppid().map(Pid::as_raw_pid) == Some(parent) { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
 /// Returns only on failure.

@@ -3,7 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Output;
+use std::process::{ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{clean_command, text};
 use crate::terminal::Terminal;
@@ -11,6 +15,9 @@ use forewarn_test_support::{Need, can_run};
 
 /// The handler is a Python script.
 const PYTHON: &[Need] = &[Need::Program("python3")];
+
+/// Time limit for processes to start and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const MARKS: &str = "--mark prepared=^prepared --mark restored=^restored";
 
@@ -265,6 +272,78 @@ fn a_check_that_cannot_work_fails_early() {
         let err = text(&output.stderr);
         assert!(output.status.code() == Some(code) && err.contains(part), "{line}: {}\n{err}", output.status);
     }
+}
+
+/// Marks the processes of a check in their environment.
+const MARK: &str = "CHECK_UNDER_TEST";
+
+fn is_running(mark: &str) -> bool {
+    let wanted = format!("{MARK}={mark}");
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes
+        .filter_map(|process| fs::read(process.path().join("environ")).ok())
+        .any(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()))
+}
+
+#[track_caller]
+fn until(what: &str, is_true: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// Starts a check of a handler that ignores SIGTERM and starts a process of its own, and sends a signal to the check.
+fn signal_check(signal: Signal) -> (ExitStatus, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let (started, junit) = (dir.path().join("started"), dir.path().join("report.xml"));
+    let handler = dir.path().join("handler");
+    let script = format!("#!/bin/sh\ntrap '' TERM\nsleep 1000 &\ntouch '{}'\nwait\nwait\n", started.display());
+    fs::write(&handler, script).unwrap();
+    fs::set_permissions(&handler, Permissions::from_mode(0o755)).unwrap();
+    let mark = dir.path().display().to_string();
+    let mut command = clean_command();
+    command.args(["check", "--only", "idle", "--junit"]).arg(&junit).arg("--").arg(&handler);
+    let mut check = command.env(MARK, &mark).stderr(Stdio::null()).spawn().unwrap();
+    until("the handler does not start", || started.exists());
+    kill_process(Pid::from_child(&check), signal).unwrap();
+    let status = check.wait().unwrap();
+    until("a handler or its companion is left", || !is_running(&mark));
+    (status, fs::read_to_string(junit).unwrap())
+}
+
+#[test]
+fn an_interrupted_check_leaves_no_handler() {
+    if !can_run(&[Need::NetworkNamespaces]) {
+        return;
+    }
+    for signal in [Signal::INT, Signal::TERM] {
+        let (status, junit) = signal_check(signal);
+        assert_eq!(status.code(), Some(130));
+        assert!(junit.contains("<error message=\"the check was interrupted\"/>"), "{junit}");
+    }
+}
+
+#[test]
+fn a_check_that_is_killed_leaves_no_handler() {
+    if !can_run(&[Need::NetworkNamespaces]) {
+        return;
+    }
+    let (status, _) = signal_check(Signal::KILL);
+    assert_eq!(status.code(), None);
+}
+
+#[test]
+fn a_check_that_cannot_judge_writes_its_reason_as_junit_xml() {
+    let dir = tempfile::tempdir().unwrap();
+    let junit = dir.path().join("report.xml");
+    let line = format!("check --only idle --junit {} -- no-such-program", junit.display());
+    let output = clean_command().args(line.split_whitespace()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let xml = fs::read_to_string(junit).unwrap();
+    assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{xml}");
+    assert!(xml.contains("<error message=\"cannot run 'no-such-program': No such file or directory"), "{xml}");
 }
 
 #[test]
