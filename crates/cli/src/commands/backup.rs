@@ -5,18 +5,22 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forewarn_store::{SqliteStore, Store as _};
 use rusqlite::{Connection, OpenFlags};
+use rustix::process::geteuid;
 
 use super::archive::{DATABASE, store_failure};
 use crate::args::BackupArgs;
 use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
+
+/// The lock of a data directory, which opening a store creates.
+const LOCK: &str = "lock";
 
 /// How long the copy waits for a writer.
 const BUSY_MAX: Duration = Duration::from_secs(10);
@@ -63,22 +67,26 @@ fn copy(database: &Path, beside: &Path, file: &Path) -> Result<(), Failure> {
 pub fn restore(args: BackupArgs) -> Result<(), Failure> {
     let directory = data_directory(args.data.data)?;
     let database = directory.join(DATABASE);
-    if database.exists() {
+    let files = database_files(&database);
+    if let Some(found) = files.iter().find(|file| fs::symlink_metadata(file).is_ok()) {
+        // SQLite would apply the log of another database to the restored one.
         let what = format!(
-            "{} already has data: set --data to an empty directory, or remove its {DATABASE}",
-            directory.display()
+            "{} already has data ({}): set --data to an empty directory, or remove {DATABASE}, {DATABASE}-wal and {DATABASE}-shm",
+            directory.display(),
+            found.file_name().unwrap_or_default().display()
         );
         return Err(Failure::Refused(what));
     }
     check(&args.file)?;
-    fs::create_dir_all(&directory)
-        .and_then(|()| fs::copy(&args.file, &database))
-        .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", database.display())))?;
+    let restored = put_database(&args.file, &directory, &database);
+    restored.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", database.display())))?;
     let loaded = SqliteStore::open(&directory).and_then(|mut store| store.load());
     let loaded = loaded.map_err(|error| {
-        let _ = fs::remove_file(&database);
+        files.iter().for_each(|file| drop(fs::remove_file(file)));
         store_failure(error)
     })?;
+    let owned = files.iter().chain([&directory.join(LOCK)]).try_for_each(|file| give_to_owner(file, &directory));
+    owned.map_err(|error| Failure::Refused(format!("cannot change the owner of {}: {error}", directory.display())))?;
     output::print_stderr(&format!(
         "Restored {} records from {} into {}",
         loaded.entities.len(),
@@ -86,6 +94,41 @@ pub fn restore(args: BackupArgs) -> Result<(), Failure> {
         directory.display()
     ));
     Ok(())
+}
+
+/// A database, its log and the index of its log.
+fn database_files(database: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{}{suffix}", database.display())))
+}
+
+/// Copies to a private file that is renamed once it is complete and on disk.
+fn put_database(file: &Path, directory: &Path, database: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let beside = PathBuf::from(format!("{}.part-{}", database.display(), std::process::id()));
+    let copy = || {
+        let mut copy = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+        io::copy(&mut File::open(file)?, &mut copy)?;
+        copy.sync_all()?;
+        give_to_owner(&beside, directory)?;
+        fs::rename(&beside, database)?;
+        File::open(directory)?.sync_all()
+    };
+    copy().inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+/// Gives a file of the data directory to the user that the server runs as, who owns the directory: root restores backups.
+fn give_to_owner(file: &Path, directory: &Path) -> io::Result<()> {
+    let wanted = fs::metadata(directory)?;
+    let found = match fs::symlink_metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    let is_owned = (found.uid(), found.gid()) == (wanted.uid(), wanted.gid());
+    // Others than root can give nothing away.
+    if is_owned || !geteuid().is_root() {
+        return Ok(());
+    }
+    lchown(file, Some(wanted.uid()), Some(wanted.gid()))
 }
 
 /// Refuses files that are not intact databases before anything is written.

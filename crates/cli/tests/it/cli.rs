@@ -1,6 +1,7 @@
 //! The binary as users run it: a server in one process, commands in others.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
 use crate::support;
@@ -704,9 +705,49 @@ fn a_running_server_is_backed_up_and_restored() {
     assert!(again.status.code() == Some(1) && text(&again.stderr).contains("already has data"), "{again:?}");
     let server = Server::start_with(&format!("--no-auth --data {}", restored.display()));
     check(&server, "vm show web_1 -o tsv", 0, "web_1[..]", "");
+    drop(server);
+    for left in ["forewarn.db-wal", "forewarn.db-shm"] {
+        let mixed = tempfile::tempdir().unwrap();
+        std::fs::write(mixed.path().join(left), "of another database").unwrap();
+        let refused = text(&run(&format!("restore {} --data {}", copy.display(), mixed.path().display())).stderr);
+        assert!(refused.contains(&format!("already has data ({left})")), "{refused}");
+        assert!(refused.contains("remove forewarn.db, forewarn.db-wal and forewarn.db-shm"), "{refused}");
+        assert_eq!(std::fs::read_dir(mixed.path()).unwrap().count(), 1, "nothing is written");
+    }
     std::fs::write(&copy, "no database").unwrap();
     let wrong = run(&format!("restore {} --data {}/new", copy.display(), directory.path().display()));
     assert!(text(&wrong.stderr).contains("is not a backup"), "{wrong:?}");
+}
+
+/// As `sudo forewarn restore` does for the user of the service.
+#[test]
+fn a_backup_restored_by_root_belongs_to_the_owner_of_the_directory() {
+    if !can_run(&[Need::Root]) {
+        return;
+    }
+    const USER: u32 = 65534;
+    let directory = tempfile::tempdir().unwrap();
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy.db"));
+    let _server = Server::start_with(&format!("--no-auth --data {}", data.display()));
+    let run = |line: &str| clean_command().args(line.split_whitespace()).output().unwrap();
+    assert!(run(&format!("backup {} --data {}", copy.display(), data.display())).status.success());
+    let (existing, new) = (directory.path().join("existing"), directory.path().join("new"));
+    std::fs::create_dir(&existing).unwrap();
+    std::os::unix::fs::chown(&existing, Some(USER), Some(USER)).unwrap();
+    for (target, owner) in [(existing, USER), (new, 0)] {
+        let output = run(&format!("restore {} --data {}", copy.display(), target.display()));
+        assert!(output.status.success(), "{output:?}");
+        let mut names = Vec::new();
+        for file in std::fs::read_dir(&target).unwrap().map(Result::unwrap) {
+            let found = file.metadata().unwrap();
+            assert_eq!((found.uid(), found.gid(), found.mode() & 0o077), (owner, owner, 0), "{file:?}");
+            names.push(file.file_name());
+        }
+        names.sort();
+        assert_eq!(names, ["forewarn.db", "lock"]);
+        let mode = std::fs::metadata(&target).unwrap().mode() & 0o777;
+        assert!(owner == USER || mode == 0o700, "{mode:o}");
+    }
 }
 
 #[test]
