@@ -45,6 +45,8 @@ done
 if [ -z "$PREFIX" ]; then
     if [ "$(id -u)" = 0 ]; then PREFIX=/usr/local; else PREFIX=$HOME/.local; fi
 fi
+# The script changes its directory.
+case $PREFIX in /*) ;; *) PREFIX=$PWD/$PREFIX ;; esac
 
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
@@ -70,8 +72,13 @@ cd "$WORK"
 grep "  $DIR\\.tar\\.gz\$" SHA256SUMS > expected || fail "SHA256SUMS does not list $DIR.tar.gz"
 sha256sum --check --status expected || fail "the checksum of $DIR.tar.gz is wrong; nothing was installed"
 tar -xzf "$DIR.tar.gz"
-mkdir -p "$PREFIX"
-cp -R "$DIR/." "$PREFIX/"
+cd "$DIR"
+find . -type f | while read -r file; do
+    mkdir -p "$PREFIX/$(dirname "$file")"
+    # A program that is running can be replaced, but not overwritten.
+    cp "$file" "$PREFIX/$file.new"
+    mv -f "$PREFIX/$file.new" "$PREFIX/$file"
+done
 echo "Installed $NAME $VERSION in $PREFIX/bin"
 case :$PATH: in
 *:"$PREFIX/bin":*) ;;

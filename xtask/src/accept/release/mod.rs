@@ -115,7 +115,19 @@ fn check_installation(dist: &Path, prefix: &Path) -> Result<()> {
     ] {
         ensure!(prefix.join(file).exists(), "{file} was not installed");
     }
-    Ok(())
+    check_upgrade(dist, prefix)
+}
+
+/// Installs over a program that is running.
+fn check_upgrade(dist: &Path, prefix: &Path) -> Result<()> {
+    let mut server = Command::new(prefix.join("bin/forewarn"));
+    server.args(["serve", "--memory", "--no-auth", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0"]);
+    server.args(["--management-tls", "off"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut server = server.spawn().context("cannot run the installed program")?;
+    let installed = install(dist, prefix, &[]);
+    let _ = server.kill();
+    server.wait()?;
+    installed.map(drop).context("install.sh cannot replace a running program")
 }
 
 /// The user of the installation as the README prints it. Root would install to `/usr/local`.
