@@ -1,7 +1,7 @@
 //! Logs events, approvals and operations of a running server at the level `info`, from its history.
 
 use forewarn_server::Engine;
-use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow};
+use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow, StoreError};
 use tokio::sync::watch;
 
 /// Rows that are read at once.
@@ -11,23 +11,48 @@ const ROWS_PER_PAGE: u32 = 100;
 pub async fn run(engine: Engine) {
     // Subscribe before reading history, so that no commit is missed.
     let commits = engine.subscribe();
-    let newest = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
-    let Ok(rows) = engine.history(newest).await else { return };
-    let last = rows.last().map_or(0, |row| row.number);
-    follow(&engine, commits, last).await;
+    let read = |query| {
+        let engine = engine.clone();
+        async move { engine.history(query).await }
+    };
+    follow(commits, read, log).await;
 }
 
-async fn follow(engine: &Engine, mut commits: watch::Receiver<u64>, mut last: u64) {
-    while commits.changed().await.is_ok() {
-        loop {
-            let query = HistoryQuery { after: Some(last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
-            // History that cannot be read is reported by the health check.
-            let Ok(rows) = engine.history(query).await else { return };
-            rows.iter().for_each(log);
-            last = rows.last().map_or(last, |row| row.number);
-            if rows.len() < ROWS_PER_PAGE as usize {
-                break;
-            }
+/// Logs the rows of every commit. Rows that could not be read are read again after the next commit.
+async fn follow<Read, Rows>(mut commits: watch::Receiver<u64>, read: Read, log: impl Fn(&HistoryRow))
+where
+    Read: Fn(HistoryQuery) -> Rows,
+    Rows: Future<Output = Result<Vec<HistoryRow>, StoreError>>,
+{
+    let mut last = None;
+    loop {
+        if let Err(error) = log_new(&read, &log, &mut last).await {
+            tracing::warn!(%error, "cannot read the history; its newest changes are logged after the next change");
+        }
+        if commits.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Logs the rows after `last`. At first, when `last` is None, only finds the newest row.
+async fn log_new<Read, Rows>(read: &Read, log: &impl Fn(&HistoryRow), last: &mut Option<u64>) -> Result<(), StoreError>
+where
+    Read: Fn(HistoryQuery) -> Rows,
+    Rows: Future<Output = Result<Vec<HistoryRow>, StoreError>>,
+{
+    let Some(last) = last else {
+        let rows = read(HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() }).await?;
+        *last = Some(rows.last().map_or(0, |row| row.number));
+        return Ok(());
+    };
+    loop {
+        let query = HistoryQuery { after: Some(*last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
+        let rows = read(query).await?;
+        rows.iter().for_each(log);
+        *last = rows.last().map_or(*last, |row| row.number);
+        if rows.len() < ROWS_PER_PAGE as usize {
+            return Ok(());
         }
     }
 }
@@ -59,5 +84,56 @@ fn message(row: &HistoryRow) -> Option<String> {
         | HistoryKind::RolloutChanged
         | HistoryKind::HostChanged
         | HistoryKind::Audit => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use forewarn_core::Timestamp;
+
+    use super::*;
+
+    fn row(number: u64) -> HistoryRow {
+        HistoryRow {
+            number,
+            at: Timestamp(0),
+            kind: "started".into(),
+            event: None,
+            operation: None,
+            joined: Vec::new(),
+            scope: None,
+            machines: Vec::new(),
+            machine_ids: Vec::new(),
+            actor: None,
+            target: None,
+            outcome: None,
+            detail: "{}".into(),
+        }
+    }
+
+    /// Each answer is followed by a commit, the last one by the end of the engine.
+    #[tokio::test]
+    async fn rows_that_cannot_be_read_are_logged_after_the_next_commit() {
+        let broken = || Err(StoreError::Message("no disk".into()));
+        let answers = [broken(), Ok(vec![row(4)]), broken(), Ok(vec![row(5), row(6)])];
+        let answers = RefCell::new(VecDeque::from(answers));
+        let (commit, commits) = watch::channel(0);
+        let commit = RefCell::new(Some(commit));
+        let (asked, logged) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+        let read = |query: HistoryQuery| {
+            asked.borrow_mut().push(query.after);
+            let answer = answers.borrow_mut().pop_front().unwrap();
+            match answers.borrow().is_empty() {
+                true => drop(commit.take()),
+                false => commit.borrow().as_ref().unwrap().send_modify(|number| *number += 1),
+            }
+            std::future::ready(answer)
+        };
+        follow(commits, read, |row| logged.borrow_mut().push(row.number)).await;
+        assert_eq!(asked.take(), [None, None, Some(4), Some(4)]);
+        assert_eq!(logged.take(), [5, 6]);
     }
 }
