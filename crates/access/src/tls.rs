@@ -35,13 +35,16 @@ use issue::IssuedCertificates;
 pub use issue::{AUTHORITY_FILE, TLS_FILE, shared_authority_file};
 pub(crate) use issue::{build_distinguished_name, leaf_params, set_span};
 pub use node::node_client_config;
-use plan::RenewalPlan;
+use plan::{RenewalPlan, WantedNames};
 
 /// The certificate of the https listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// Issued by our own authority; both are created at the first start and kept in the data directory.
-    Made,
+    Made {
+        /// DNS names and addresses that clients use, besides those that the server finds itself.
+        names: Vec<String>,
+    },
     /// The operator's, PEM.
     Own { certificate: PathBuf, key: PathBuf },
 }
@@ -57,8 +60,8 @@ pub struct Tls {
 
 enum Source {
     Own { certificate: PathBuf, key: PathBuf },
-    SessionTables { dir: PathBuf, names: Vec<String> },
-    Memory { made: Mutex<IssuedCertificates>, names: Vec<String> },
+    SessionTables { dir: PathBuf, names: WantedNames },
+    Memory { made: Mutex<IssuedCertificates>, names: WantedNames },
 }
 
 /// Gives each handshake the current certificate.
@@ -81,14 +84,17 @@ impl Tls {
             (Certificate::Own { certificate, key }, _) => {
                 Source::Own { certificate: certificate.clone(), key: key.clone() }
             }
-            (Certificate::Made, Some(dir)) => Source::SessionTables { dir: dir.to_owned(), names: names(listened) },
-            (Certificate::Made, None) => {
-                let names = names(listened);
+            (Certificate::Made { names }, Some(dir)) => {
+                Source::SessionTables { dir: dir.to_owned(), names: names_for(names, hostname(), listened) }
+            }
+            (Certificate::Made { names }, None) => {
+                let names = names_for(names, hostname(), listened);
                 let (made, _) = issue::renew(None, &names, now())?;
                 Source::Memory { made: Mutex::new(made), names }
             }
         };
         let resolver = Arc::new(Resolver(ArcSwap::from_pointee(source.current()?)));
+        source.warn_of_missing_name()?;
         Ok(Tls { config: Arc::new(server_config(resolver.clone(), None)?), resolver, source })
     }
 
@@ -146,14 +152,21 @@ impl Source {
                 Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None, signer: None })
             }
             Source::SessionTables { dir, names } => {
-                let (made, plan) = issue::renew(issue::read(dir)?, names, now())?;
-                let message = match plan {
-                    RenewalPlan::Keep => return made_current(&made),
-                    RenewalPlan::Leaf => "issued a new https certificate",
-                    RenewalPlan::All => "created an authority and an https certificate",
-                };
-                issue::write(dir, &made)?;
-                tracing::info!("{message}");
+                let before = issue::read(dir)?;
+                let is_first = before.is_none();
+                let (made, plan) = issue::renew(before, names, now())?;
+                if plan != RenewalPlan::Keep {
+                    issue::write(dir, &made)?;
+                }
+                match plan {
+                    RenewalPlan::Keep => {}
+                    RenewalPlan::Leaf => tracing::info!("issued a new https certificate"),
+                    RenewalPlan::All if is_first => tracing::info!("created an authority and an https certificate"),
+                    RenewalPlan::All => tracing::warn!(
+                        "created a new authority, because the previous one has expired or cannot sign the names of this \
+                         server: clients must trust it, with `forewarn login` or the new ca.pem"
+                    ),
+                }
                 made_current(&made)
             }
             Source::Memory { made, names } => {
@@ -162,6 +175,22 @@ impl Source {
                 made_current(&made)
             }
         }
+    }
+}
+
+impl Source {
+    /// Warns once, at the start, about a host name that the existing authority cannot sign.
+    fn warn_of_missing_name(&self) -> anyhow::Result<()> {
+        let Source::SessionTables { dir, names } = self else { return Ok(()) };
+        let signed = issue::read(dir)?.map(|made| made.names).unwrap_or_default();
+        if let Some(name) = names.optional.as_ref().filter(|name| !signed.contains(name)) {
+            tracing::warn!(
+                "the https certificate is not valid for {name}: this computer has a new name, which the authority in {} cannot \
+                 sign. To use the name, set management_tls_name to it; this creates a new authority, which clients must trust",
+                dir.display()
+            );
+        }
+        Ok(())
     }
 }
 
@@ -209,20 +238,28 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// The names for our own certificate: every name of this computer that leads here.
-fn names(listened: IpAddr) -> Vec<String> {
-    let mut names: Vec<String> = vec!["localhost".into()];
-    let host = hostname();
-    if ServerName::try_from(host.as_str()).is_ok() && !names.contains(&host) {
-        names.push(host);
-    }
-    for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into(), listened] {
-        let text = IpAddr::to_string(&ip);
-        if !ip.is_unspecified() && !names.contains(&text) {
-            names.push(text);
+/// The names for our own certificate: every name of this computer that leads here, and the configured ones.
+fn names_for(configured: &[String], host: String, listened: IpAddr) -> WantedNames {
+    let mut all: Vec<String> = vec!["localhost".into()];
+    let optional = ServerName::try_from(host.as_str()).is_ok_and(|_| !all.contains(&host)).then_some(host);
+    all.extend(optional.clone());
+    let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into(), listened];
+    let addresses = addresses.iter().filter(|ip| !ip.is_unspecified()).map(IpAddr::to_string);
+    for name in addresses.chain(configured.iter().cloned()) {
+        if !all.contains(&name) {
+            all.push(name);
         }
     }
-    names
+    let optional = optional.filter(|host| !configured.iter().any(|name| name.eq_ignore_ascii_case(host)));
+    WantedNames { all, optional }
+}
+
+/// A DNS name or an address as it is written in certificates; None if it is neither.
+pub fn certificate_name(text: &str) -> Option<String> {
+    match ServerName::try_from(text).ok()? {
+        ServerName::IpAddress(_) => text.parse().ok().map(|ip: IpAddr| ip.to_string()),
+        _ => Some(text.trim_end_matches('.').to_ascii_lowercase()),
+    }
 }
 
 /// The name of this computer.
@@ -244,4 +281,32 @@ pub fn base_url(bound: SocketAddr) -> String {
         ip => ip,
     };
     format!("https://{}", SocketAddr::new(ip, bound.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_host_name_that_is_not_configured_is_optional() {
+        let listened = Ipv4Addr::UNSPECIFIED.into();
+        let names = |configured: &[&str]| {
+            let configured: Vec<String> = configured.iter().map(|name| (*name).to_owned()).collect();
+            names_for(&configured, "box".into(), listened)
+        };
+        assert_eq!(names(&[]).all, ["localhost", "box", "127.0.0.1", "::1"]);
+        assert_eq!(names(&[]).optional.as_deref(), Some("box"));
+        let more = names(&["box", "127.0.0.1", "forewarn.example"]);
+        assert_eq!(more.all, ["localhost", "box", "127.0.0.1", "::1", "forewarn.example"]);
+        assert_eq!(more.optional, None);
+    }
+
+    #[test]
+    fn names_are_dns_names_or_addresses() {
+        assert_eq!(certificate_name("Forewarn.Example").as_deref(), Some("forewarn.example"));
+        assert_eq!(certificate_name("2001:DB8::1").as_deref(), Some("2001:db8::1"));
+        for wrong in ["", "a b", "https://forewarn.example", "forewarn.example:8171", "*.example"] {
+            assert_eq!(certificate_name(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -9,10 +9,12 @@ use std::io;
 
 use forewarn_access::random_token;
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
-use forewarn_connect::{ServerOptions, Target, TokenSource, Trust, agent, certificate_error, is_connection_failure};
+use forewarn_connect::{
+    CertificateProblem, ServerOptions, Target, TokenSource, Trust, agent, certificate_problem, is_connection_failure,
+};
 use serde::Serialize;
 use serde_json::Value;
-use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::http::{Method, Request, Response, StatusCode, Uri};
 use ureq::{Agent, Body};
 
 use crate::decode::decode;
@@ -104,8 +106,10 @@ impl Api {
     pub fn is_trusted(&self) -> Result<bool, Failure> {
         match self.agent.get(format!("{}/healthz", self.server())).call() {
             Ok(_) => Ok(true),
-            Err(error) if certificate_error(&error).is_some() => Ok(false),
-            Err(error) => Err(self.unreachable(&error)),
+            Err(error) => match certificate_problem(&error) {
+                Some(CertificateProblem::Untrusted(_)) => Ok(false),
+                Some(CertificateProblem::OtherName) | None => Err(self.unreachable(&error)),
+            },
         }
     }
 
@@ -304,14 +308,21 @@ impl Api {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
-        if let Some(reason) = certificate_error(error) {
-            return Failure::Unreachable(format!(
-                "the certificate of {} is not trusted: {reason}; to trust it, run: forewarn login {}",
-                self.server(),
-                self.server()
-            ));
+        let server = self.server();
+        match certificate_problem(error) {
+            Some(CertificateProblem::Untrusted(reason)) => Failure::Unreachable(format!(
+                "the certificate of {server} is not trusted: {reason}; to trust it, run: forewarn login {server}"
+            )),
+            Some(CertificateProblem::OtherName) => {
+                let uri = server.parse::<Uri>().ok();
+                let name = uri.as_ref().and_then(Uri::host).unwrap_or(server).trim_matches(['[', ']']);
+                Failure::Unreachable(format!(
+                    "the certificate of {server} is trusted, but not valid for the name {name}; use a name in the \
+                     certificate, or add this one on the server with --management-tls-name {name}"
+                ))
+            }
+            None => describe_unreachable(&[(server, error)]),
         }
-        describe_unreachable(&[(self.server(), error)])
     }
 
     fn bad_request(&self, error: &ureq::http::Error) -> Failure {

@@ -135,7 +135,11 @@ fn check_host(request: &Request, addresses: &ManagementAddresses) -> Result<(), 
     if in_header && in_uri {
         return Ok(());
     }
-    let message = format!("The Host header must be localhost, a loopback address or the listener's address, {bound}.");
+    let mut message =
+        format!("The Host header must be localhost, a loopback address or the listener's address, {bound}.");
+    if tls.is_some() {
+        message.push_str(" Other names must be in the server's certificate: add them with --management-tls-name.");
+    }
     Err(ApiError::new(ErrorCode::ForeignHost, message).with_target("Host"))
 }
 

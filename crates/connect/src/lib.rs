@@ -12,5 +12,7 @@ mod transport;
 
 pub use contexts::{Context, Contexts};
 pub use error::ConnectError;
-pub use target::{ServerOptions, Target, TokenSource, parse_server, parse_servers};
-pub use transport::{Trust, agent, certificate_error, fingerprint, is_connection_failure, is_same_fingerprint};
+pub use target::{ServerOptions, Target, TokenSource, is_private, parse_server, parse_servers};
+pub use transport::{
+    CertificateProblem, Trust, agent, certificate_problem, fingerprint, is_connection_failure, is_same_fingerprint,
+};

@@ -138,7 +138,7 @@ pub fn parse_server(text: &str) -> Result<String, ConnectError> {
 }
 
 /// Whether requests to this address cannot be read on the network.
-fn is_private(server: &str) -> bool {
+pub fn is_private(server: &str) -> bool {
     server.starts_with("https://") || is_loopback(server)
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::CertificateError;
 use rustls::crypto::ring::default_provider;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
@@ -95,20 +96,44 @@ pub fn is_same_fingerprint(one: &str, other: &str) -> bool {
     digits(one) == digits(other)
 }
 
-/// The reason why a certificate was refused, if that is the error.
-pub fn certificate_error(error: &ureq::Error) -> Option<String> {
-    let describe = |error: &rustls::Error| match error {
-        rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer) => {
-            Some("its authority is not known".to_owned())
+/// Why a certificate was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateProblem {
+    /// With the reason.
+    Untrusted(String),
+    /// The authority is trusted, but the certificate is not valid for the name in the address.
+    OtherName,
+}
+
+impl std::fmt::Display for CertificateProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CertificateProblem::Untrusted(reason) => write!(f, "its certificate is not trusted: {reason}"),
+            CertificateProblem::OtherName => f.write_str(
+                "its certificate is trusted, but not valid for this name: use a name in the certificate, or add this one on \
+                 the server with --management-tls-name",
+            ),
         }
-        rustls::Error::InvalidCertificate(error) => Some(error.to_string()),
-        other => Some(other.to_string()),
-    };
-    match error {
-        ureq::Error::Rustls(error) => describe(error),
-        ureq::Error::Io(error) => find_rustls(error).and_then(describe),
-        _ => None,
     }
+}
+
+/// Why the certificate was refused, if that is the error.
+pub fn certificate_problem(error: &ureq::Error) -> Option<CertificateProblem> {
+    let error = match error {
+        ureq::Error::Rustls(error) => error,
+        ureq::Error::Io(error) => find_rustls(error)?,
+        _ => return None,
+    };
+    Some(match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            CertificateProblem::Untrusted("its authority is not known".to_owned())
+        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => CertificateProblem::OtherName,
+        rustls::Error::InvalidCertificate(error) => CertificateProblem::Untrusted(error.to_string()),
+        other => CertificateProblem::Untrusted(other.to_string()),
+    })
 }
 
 /// Whether no connection could be opened, so that the server has certainly not seen the request.

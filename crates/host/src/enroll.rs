@@ -142,7 +142,8 @@ fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<JoinR
     let agent = forewarn_connect::agent(trust).map_err(anyhow::Error::from)?;
     let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(body);
     let mut answer = answer.map_err(|error| {
-        let reason = forewarn_connect::certificate_error(&error).unwrap_or_else(|| error.to_string());
+        let problem = forewarn_connect::certificate_problem(&error);
+        let reason = problem.map_or_else(|| error.to_string(), |problem| problem.to_string());
         JoinError::Unavailable(anyhow!("cannot reach {url}: {reason}"))
     })?;
     if answer.status().is_success() {

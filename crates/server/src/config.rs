@@ -182,7 +182,7 @@ impl Default for Config {
             metadata: vec![MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 8169).into()))],
             management: (Ipv4Addr::LOCALHOST, 8170).into(),
             management_tls: ManagementTls::Off,
-            certificate: Certificate::Made,
+            certificate: Certificate::Made { names: Vec::new() },
             hosts: None,
             host_silence_max: forewarn_core::settings::HOST_SILENCE_MAX,
             auth: Auth::Token,

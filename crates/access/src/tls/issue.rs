@@ -11,7 +11,9 @@ use rcgen::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::plan::{AUTHORITY_SECS, CurrentCertificates, LEAF_SECS, RenewalPlan, SIGNER_SECS, Validity, plan};
+use super::plan::{
+    AUTHORITY_SECS, CurrentCertificates, LEAF_SECS, RenewalPlan, SIGNER_SECS, Validity, WantedNames, plan,
+};
 use crate::secret_file::{self, SecretFileError};
 use crate::signed_data::DocumentSigner;
 
@@ -52,7 +54,7 @@ impl CertificateAndKey {
 /// Renews what must be renewed. `before`: None creates everything.
 pub fn renew(
     before: Option<IssuedCertificates>,
-    names: &[String],
+    wanted: &WantedNames,
     now: i64,
 ) -> Result<(IssuedCertificates, RenewalPlan), rcgen::Error> {
     let have = before.as_ref().map(|made| CurrentCertificates {
@@ -61,17 +63,19 @@ pub fn renew(
         names: &made.names,
         permitted: made.permitted.as_deref(),
     });
-    match (plan(have, names, now), before) {
+    match (plan(have, wanted, now), before) {
         (RenewalPlan::Keep, Some(before)) => Ok((before, RenewalPlan::Keep)),
         (RenewalPlan::Leaf, Some(before)) => {
-            let leaf = renew_leaf(&before, names, now)?;
-            Ok((IssuedCertificates { leaf, names: names.to_vec(), ..before }, RenewalPlan::Leaf))
+            let names = wanted.names_for(before.permitted.as_deref()).unwrap_or_default();
+            let leaf = renew_leaf(&before, &names, now)?;
+            Ok((IssuedCertificates { leaf, names, ..before }, RenewalPlan::Leaf))
         }
         (RenewalPlan::All, _) | (_, None) => {
+            let names = &wanted.all;
             let authority = authority(names, now)?;
             let leaf = sign(&authority, Some(names), names, now)?;
             Ok((
-                IssuedCertificates { authority, leaf, names: names.to_vec(), permitted: Some(names.to_vec()) },
+                IssuedCertificates { authority, leaf, names: names.clone(), permitted: Some(names.clone()) },
                 RenewalPlan::All,
             ))
         }
@@ -229,10 +233,14 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000;
 
+    fn wanted(names: &[&str]) -> WantedNames {
+        WantedNames { all: names.iter().map(|name| (*name).to_owned()).collect(), optional: None }
+    }
+
     #[test]
     fn what_is_kept_is_taken_up_again_and_a_new_leaf_keeps_the_authority() {
         let dir = tempfile::tempdir().unwrap();
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let names = wanted(&["localhost", "127.0.0.1"]);
         let (made, plan) = renew(read(dir.path()).unwrap(), &names, NOW).unwrap();
         assert_eq!(plan, RenewalPlan::All);
         write(dir.path(), &made).unwrap();
@@ -258,8 +266,9 @@ mod tests {
 
     #[test]
     fn the_authority_cannot_vouch_for_other_names() {
-        let names = ["localhost", "host", "127.0.0.1", "::1"].map(str::to_owned);
+        let names = wanted(&["localhost", "host", "127.0.0.1", "::1"]);
         let (made, _) = renew(None, &names, NOW).unwrap();
+        let names = names.all;
         for name in &names {
             assert!(is_trusted(&made.authority, &made.leaf, name), "{name}");
         }
@@ -271,15 +280,30 @@ mod tests {
 
     #[test]
     fn another_name_needs_another_authority_unless_the_authority_permits_all() {
-        let names = ["localhost".to_owned()];
-        let more = ["localhost".to_owned(), "10.0.0.1".to_owned()];
+        let (names, more) = (wanted(&["localhost"]), wanted(&["localhost", "10.0.0.1"]));
         let (made, _) = renew(None, &names, NOW).unwrap();
         let (again, plan) = renew(Some(made.clone()), &more, NOW + 1).unwrap();
-        assert_eq!((plan, again.permitted.as_deref()), (RenewalPlan::All, Some(&more[..])));
+        assert_eq!((plan, again.permitted.as_ref()), (RenewalPlan::All, Some(&more.all)));
         let (fewer, plan) = renew(Some(again), &names, NOW + 1).unwrap();
-        assert_eq!((plan, fewer.permitted.as_deref()), (RenewalPlan::Leaf, Some(&more[..])));
+        assert_eq!((plan, fewer.permitted.as_ref()), (RenewalPlan::Leaf, Some(&more.all)));
         let (_, plan) = renew(Some(IssuedCertificates { permitted: None, ..made }), &more, NOW + 1).unwrap();
         assert_eq!(plan, RenewalPlan::Leaf);
+    }
+
+    #[test]
+    fn another_host_name_keeps_the_authority_and_is_left_out() {
+        let of_host =
+            |host: &str| WantedNames { optional: Some(host.to_owned()), ..wanted(&["localhost", host, "127.0.0.1"]) };
+        let (made, _) = renew(None, &of_host("one"), NOW).unwrap();
+        let (again, plan) = renew(Some(made.clone()), &of_host("two"), NOW + 1).unwrap();
+        assert_eq!((plan, &again.authority.certificate), (RenewalPlan::Leaf, &made.authority.certificate));
+        assert!(is_trusted(&made.authority, &again.leaf, "localhost"));
+        assert!(!is_trusted(&made.authority, &again.leaf, "two") && !is_trusted(&made.authority, &again.leaf, "one"));
+        let (same, plan) = renew(Some(again), &of_host("two"), NOW + 2).unwrap();
+        assert_eq!(plan, RenewalPlan::Keep, "the certificate is issued once");
+        let (back, plan) = renew(Some(same), &of_host("one"), NOW + 3).unwrap();
+        assert_eq!(plan, RenewalPlan::Leaf);
+        assert!(is_trusted(&made.authority, &back.leaf, "one"));
     }
 
     #[test]

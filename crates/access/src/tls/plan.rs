@@ -37,6 +37,24 @@ pub struct CurrentCertificates<'a> {
     pub permitted: Option<&'a [String]>,
 }
 
+/// The names for the certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedNames {
+    pub all: Vec<String>,
+    /// One of `all` that is left out if the authority cannot sign it: the host name, which changes without a decision of
+    /// the operator, such as with a container. A new authority would need to be trusted by every client.
+    pub optional: Option<String>,
+}
+
+impl WantedNames {
+    /// The names in a certificate of an authority that can sign `permitted` (None: all); None if it needs another authority.
+    pub fn names_for(&self, permitted: Option<&[String]>) -> Option<Vec<String>> {
+        let Some(permitted) = permitted else { return Some(self.all.clone()) };
+        let (can, cannot): (Vec<_>, Vec<_>) = self.all.iter().cloned().partition(|name| permitted.contains(name));
+        cannot.iter().all(|name| self.optional.as_ref() == Some(name)).then_some(can)
+    }
+}
+
 /// From the first second to the one after the last, in Unix time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
@@ -55,16 +73,14 @@ impl Validity {
     }
 }
 
-pub fn plan(have: Option<CurrentCertificates<'_>>, wanted: &[String], now: i64) -> RenewalPlan {
+pub fn plan(have: Option<CurrentCertificates<'_>>, wanted: &WantedNames, now: i64) -> RenewalPlan {
     let Some(have) = have else { return RenewalPlan::All };
     // A certificate must not outlive its authority, so the authority is replaced when a full validity no longer fits.
     if now < have.authority.from || now + LEAF_SECS > have.authority.until {
         return RenewalPlan::All;
     }
-    if have.permitted.is_some_and(|permitted| !wanted.iter().all(|name| permitted.contains(name))) {
-        return RenewalPlan::All;
-    }
-    if have.names != wanted || now < have.leaf.from || now + RENEW_BEFORE_SECS > have.leaf.until {
+    let Some(names) = wanted.names_for(have.permitted) else { return RenewalPlan::All };
+    if have.names != names || now < have.leaf.from || now + RENEW_BEFORE_SECS > have.leaf.until {
         return RenewalPlan::Leaf;
     }
     RenewalPlan::Keep
@@ -76,6 +92,11 @@ mod tests {
 
     const MADE: i64 = 1_800_000_000;
 
+    fn wanted(names: &[&str], optional: Option<&str>) -> WantedNames {
+        let all = names.iter().map(|name| (*name).to_owned()).collect();
+        WantedNames { all, optional: optional.map(str::to_owned) }
+    }
+
     #[track_caller]
     fn check(days: i64, names: &[&str], expected: RenewalPlan) {
         let own = ["localhost".to_owned()];
@@ -86,7 +107,7 @@ mod tests {
             names: &own,
             permitted: None,
         };
-        let wanted: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let wanted = wanted(names, None);
         assert_eq!(plan(Some(have), &wanted, MADE + days * DAY_SECS), expected, "{days} days, {names:?}");
     }
 
@@ -100,9 +121,10 @@ mod tests {
             names: &[],
             permitted: None,
         };
-        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS), RenewalPlan::Keep);
-        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS + 1), RenewalPlan::Leaf);
-        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS + 1), RenewalPlan::Leaf);
+        let none = wanted(&[], None);
+        assert_eq!(plan(Some(leaf), &none, MADE + LEAF_SECS - RENEW_BEFORE_SECS), RenewalPlan::Keep);
+        assert_eq!(plan(Some(leaf), &none, MADE + LEAF_SECS - RENEW_BEFORE_SECS + 1), RenewalPlan::Leaf);
+        assert_eq!(plan(Some(leaf), &none, MADE + LEAF_SECS + 1), RenewalPlan::Leaf);
         check(9 * 365, &["localhost"], RenewalPlan::Keep);
         check(9 * 365 + 1, &["localhost"], RenewalPlan::All);
         check(11 * 365, &["localhost"], RenewalPlan::All);
@@ -112,7 +134,19 @@ mod tests {
     fn another_name_needs_another_leaf_and_nothing_needs_everything() {
         check(1, &["localhost", "10.0.0.1"], RenewalPlan::Leaf);
         check(1, &[], RenewalPlan::Leaf);
-        assert_eq!(plan(None, &[], MADE), RenewalPlan::All);
+        assert_eq!(plan(None, &wanted(&[], None), MADE), RenewalPlan::All);
+    }
+
+    #[test]
+    fn a_host_name_that_the_authority_cannot_sign_is_left_out() {
+        let permitted = ["localhost", "old", "a.example"].map(str::to_owned);
+        let signed =
+            |names: &[&str], optional| wanted(names, optional).names_for(Some(&permitted)).map(|it| it.join(" "));
+        assert_eq!(signed(&["localhost", "old"], Some("old")).unwrap(), "localhost old");
+        assert_eq!(signed(&["localhost", "new"], Some("new")).unwrap(), "localhost");
+        assert_eq!(signed(&["localhost", "new", "b.example"], Some("new")), None, "a configured name");
+        assert_eq!(signed(&["localhost", "new"], None), None, "the host name is also a configured name");
+        assert_eq!(wanted(&["new"], None).names_for(None).unwrap(), ["new"], "an authority without constraints");
     }
 
     #[test]

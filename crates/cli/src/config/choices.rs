@@ -23,6 +23,7 @@ pub struct Choices {
     pub link_local: bool,
     pub tls_certificate: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
+    pub tls_names: Vec<String>,
     pub oidc: OidcChoices,
     pub clock: ClockMode,
     pub clock_start: Option<jiff::Timestamp>,
@@ -78,6 +79,7 @@ impl Default for Choices {
             link_local: false,
             tls_certificate: None,
             tls_key: None,
+            tls_names: Vec::new(),
             oidc: OidcChoices::default(),
             clock: ClockMode::Real,
             clock_start: None,
@@ -123,7 +125,7 @@ impl Choices {
         if let (ManagementTls::IfFree(_), 0) = (config.management_tls, config.management.port()) {
             config.management_tls = ManagementTls::Off;
         }
-        config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
+        config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref(), &self.tls_names)?;
         config.oidc = self.oidc.to_config(self.no_auth)?;
         config.clock = self.clock_kind()?;
         config.driver = self.driver_choice()?;

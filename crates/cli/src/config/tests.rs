@@ -101,6 +101,10 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
 
 #[test]
 fn a_certificate_comes_with_its_key() {
+    let names = ("management_tls_name", r#"["forewarn.example", "10.0.0.5"]"#);
+    check("", &[], "--management-tls-name Forewarn.example --management-tls-name 10.0.0.5", names.0, names.1);
+    check("", &[("FOREWARN_MANAGEMENT_TLS_NAME", "forewarn.example 10.0.0.5")], "", names.0, names.1);
+    check("management_tls_name = [\"forewarn.example\", \"10.0.0.5\"]", &[], "", names.0, names.1);
     for (key, value) in [("management_tls_cert", r#""/c""#), ("management_tls_key", r#""/k""#)] {
         check("", &[], "--management-tls-cert /c --management-tls-key /k", key, value);
         check("management_tls_cert = \"/c\"\nmanagement_tls_key = \"/k\"", &[], "", key, value);
@@ -246,6 +250,15 @@ fn conflicting_settings_are_refused() {
         "two listeners use the address 127.0.0.1:8170: give each its own address",
     );
     refused("--management-tls-cert /x", "management_tls_cert requires management_tls_key: set both, or neither");
+    let (own, name) = ("--management-tls-cert /c --management-tls-key /k", "--management-tls-name");
+    refused(
+        &format!("{own} {name} a.example"),
+        "management_tls_name has no effect with management_tls_cert: remove it, and use a certificate with these names",
+    );
+    refused(
+        &format!("{name} https://a.example"),
+        "--management-tls-name: invalid value \"https://a.example\": expected a DNS name such as forewarn.example.com, or an address without a port",
+    );
     refused("--management-tls-key /x", "management_tls_key requires management_tls_cert: set both, or neither");
     refused(
         "--clock-start 2026-01-01T00:00:00Z",

@@ -24,6 +24,11 @@ impl Remote {
 
     fn start_with(flags: &[&str]) -> Remote {
         let dir = tempfile::tempdir().unwrap();
+        let (child, http, https) = Remote::spawn(&dir, flags);
+        Remote { child, dir, http, https }
+    }
+
+    fn spawn(dir: &tempfile::TempDir, flags: &[&str]) -> (Child, String, String) {
         let mut child = clean_command()
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0"])
             .args(["--management-tls", "127.0.0.1:0", "--data"])
@@ -38,8 +43,22 @@ impl Remote {
             let line = announced.iter().find(|line| line.starts_with(beginning)).unwrap();
             line.split_whitespace().nth(1).unwrap().to_owned()
         };
-        let (http, https) = (found("management  http:"), found("management  https:"));
-        Remote { child, dir, http, https }
+        (child, found("management  http:"), found("management  https:"))
+    }
+
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts the server again with its data.
+    fn restart(&mut self, flags: &[&str]) {
+        self.stop();
+        (self.child, self.http, self.https) = Remote::spawn(&self.dir, flags);
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
     /// A command of the user.
@@ -76,8 +95,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
     }
 }
 
@@ -130,6 +148,55 @@ fn nothing_is_saved_unless_server_and_token_are_good() {
     remote.check(&["vm", "list", "--server", https, "--token", &token], 3, "", untrusted);
 }
 
+/// A name of 127.0.0.1 that needs no DNS: the C library reads it as a number, TLS as a name.
+const NAME: &str = "0x7f000001";
+
+#[test]
+fn a_server_gets_further_names_and_a_trusted_certificate_without_the_name_says_how() {
+    let mut remote = Remote::start();
+    let (token, first) = (remote.token(), remote.fingerprint());
+    let by_name = |remote: &Remote| remote.https.replace("127.0.0.1", NAME);
+    let other_name = format!(
+        "forewarn: the certificate of https://{NAME}:[..] is trusted, but not valid for the name {NAME}; use a name in the \
+         certificate, or add this one on the server with --management-tls-name {NAME}"
+    );
+    let url = by_name(&remote);
+    let authority = remote.dir.path().join("data/ca.pem").display().to_string();
+    remote.check(&["login", &url, "--ca", &authority, "--token", &token], 3, "", &other_name);
+    let unknown_name = "forewarn: The Host header must be [..]: add them with --management-tls-name.";
+    remote.check(&["login", &url, "--fingerprint", &first, "--token", &token], 1, "", unknown_name);
+    remote.restart(&["--management-tls-name", NAME]);
+    assert!(remote.log().contains("created a new authority"), "{}", remote.log());
+    let second = remote.fingerprint();
+    assert_ne!(second, first, "the first authority cannot sign the name");
+    let url = by_name(&remote);
+    remote.check(&["login", &url, "--fingerprint", &second, "--token", &token], 0, "Logged in to [..]", "");
+    assert!(remote.run(&["vm", "list"]).status.success());
+    remote.restart(&[]);
+    assert_eq!(remote.fingerprint(), second, "a name less needs no new authority");
+    let url = by_name(&remote);
+    remote.check(&["login", &url, "--ca", &authority, "--token", &token], 3, "", &other_name);
+}
+
+/// As a container that is created again on the same volume.
+#[test]
+fn a_changed_host_name_does_not_change_the_authority() {
+    let mut remote = Remote::start();
+    let (fingerprint, file) = (remote.fingerprint(), remote.dir.path().join("data/tls.json"));
+    remote.stop();
+    let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    let stored = fs::read_to_string(&file).unwrap();
+    let other = stored.replace(&format!("\"{host}\""), "\"earlier-name\"");
+    assert_ne!(other, stored);
+    fs::write(&file, other).unwrap();
+    remote.restart(&[]);
+    let warning = format!("the https certificate is not valid for {host}: this computer has a new name");
+    assert!(remote.log().contains(&warning), "{}", remote.log());
+    assert_eq!(remote.fingerprint(), fingerprint);
+    let login = ["login", &remote.https, "--fingerprint", &fingerprint, "--token", &remote.token()];
+    remote.check(&login, 0, "Logged in to [..]", "");
+}
+
 #[test]
 fn a_token_is_never_sent_over_the_network_in_clear_text() {
     let remote = Remote::start();
@@ -165,6 +232,28 @@ fn contexts_are_selected_and_deleted() {
     remote.check(&["context", "use", "prod"], 2, "", "forewarn: unknown context 'prod': use one of build, test");
     remote.check(&["context", "delete", "test"], 0, "Deleted context test", "");
     remote.check(&["context", "list", "-o", "tsv"], 0, "\tbuild\t[..]", "");
+}
+
+#[test]
+fn a_list_of_contexts_fits_80_columns() {
+    const COLUMNS: u16 = 80;
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("forewarn")).unwrap();
+    let context = |name: &str| {
+        serde_json::json!({ "name": format!("{name}-region-of-the-shop-in-northern-europe"),
+            "server": format!("https://{name}.forewarn.internal.shop.example.com:8171,https://b.{name}.example.com:8171") })
+    };
+    let contexts = serde_json::json!({ "current": null, "contexts": [context("production"), context("staging")] });
+    let file = dir.path().join("forewarn/contexts.json");
+    fs::write(&file, contexts.to_string()).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut command = clean_command();
+    command.env("XDG_CONFIG_HOME", dir.path()).env("NO_COLOR", "1").args(["context", "list"]);
+    let (code, shown) = Terminal::with_columns(command, COLUMNS).rest();
+    assert!(code == Some(0) && shown.contains("SERVER") && shown.contains("produc"), "{shown}");
+    for line in shown.lines() {
+        assert!(line.trim_end().chars().count() <= usize::from(COLUMNS), "{line:?}");
+    }
 }
 
 #[test]
