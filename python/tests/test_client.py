@@ -154,8 +154,11 @@ def test_the_next_server_is_used_when_one_does_not_answer(forewarn_server: Calla
 def test_a_token_is_sent_only_over_https_or_loopback(forewarn_server: Callable[..., Forewarn]) -> None:
     server = forewarn_server()
     assert Client(server.management_url, token="unused").clock().manual is False
-    with pytest.raises(ValueError, match="use https"):
-        Client("http://192.0.2.1:8170", token="secret")
+    for url in ["http://192.0.2.1:8170", "http://127.evil.example:8170", "http://127.0.0.1.evil.example", "http:///"]:
+        with pytest.raises(ValueError, match="use https"):
+            Client(url, token="secret")
+    for url in ["http://127.1.2.3:8170", "http://[::1]:8170", "http://localhost:8170"]:
+        Client(url, token="secret")
     with pytest.raises(ValueError, match="192.0.2.1:8170 without encryption"):
         Client("https://192.0.2.2:8171,http://192.0.2.1:8170", token="secret")
     with pytest.raises(ValueError, match="metadata_url"):

@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow};
 use forewarn_access::tls::now;
 use forewarn_access::{HOST_CERTIFICATE_SECS, HostKey, LINK_NAME, secret_file};
 use forewarn_api_types::{ErrorBody, JoinResponse, NewJoin, PREFIX};
-use forewarn_connect::Trust;
+use forewarn_connect::{Trust, is_private};
 use http::StatusCode;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject as _;
@@ -139,6 +139,12 @@ pub fn join(dir: &Path, url: &str, trust: &Trust, token: &str) -> Result<Identit
 }
 
 fn request_certificate(url: &str, trust: &Trust, body: &NewJoin) -> Result<JoinResponse, JoinError> {
+    if !is_private(url) {
+        // A stolen token would let another host join first.
+        let error =
+            anyhow!("refusing to send a token to {url} without encryption: use the https address of the server");
+        return Err(JoinError::Failed(error));
+    }
     let agent = forewarn_connect::agent(trust).map_err(anyhow::Error::from)?;
     let answer = agent.post(format!("{url}{PREFIX}/host-joins")).send_json(body);
     let mut answer = answer.map_err(|error| {
@@ -203,6 +209,24 @@ mod tests {
         assert_eq!(choose(&[]), "b.example:8172");
         assert_eq!(choose(&["a.example:1", "b.example:2"]), "b.example:2");
         assert_eq!(choose(&["a.example:1"]), "a.example:1", "behind a load balancer");
+    }
+
+    #[test]
+    fn a_token_is_never_sent_over_the_network_in_clear_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let join = |url: &str| join(dir.path(), url, &Trust::System(None), "secret").unwrap_err();
+        for url in ["http://192.0.2.1:8170", "http://127.evil.example:8170"] {
+            let error = join(url);
+            assert!(matches!(error, JoinError::Failed(_)), "the next server is not tried: {error}");
+            assert_eq!(
+                error.to_string(),
+                format!("refusing to send a token to {url} without encryption: use the https address of the server")
+            );
+        }
+        let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+        let error = join(&format!("http://{closed}"));
+        assert!(matches!(error, JoinError::Unavailable(_)), "the request is sent: {error}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import socket
 import ssl
@@ -106,4 +107,11 @@ def is_private(url: str) -> bool:
     """Whether requests to this URL cannot be read on the network: https, or http on this computer."""
     parts = urllib.parse.urlsplit(url)
     host = parts.hostname or ""
-    return parts.scheme == "https" or host in ("localhost", "::1") or host.startswith("127.")
+    return parts.scheme == "https" or host == "localhost" or is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # A name, such as 127.example.com.

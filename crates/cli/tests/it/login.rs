@@ -207,6 +207,8 @@ fn a_token_is_never_sent_over_the_network_in_clear_text() {
     ] {
         remote.check(words, 2, "", refused);
     }
+    let join = ["host", "join", "http://192.0.2.1:8170", "--token", "x", "--data", "/nonexistent"];
+    remote.check(&join, 1, "", refused);
 }
 
 #[test]
