@@ -5,7 +5,7 @@
 //! | `forewarn-x86_64-linux`, `forewarn-agent-x86_64-linux` | static programs |
 //! | `….tar.gz` | programs with completions, manual pages and licenses |
 //! | `….deb` | Debian packages |
-//! | `forewarn-VERSION-image.tar` | container image, for `podman load` and `docker load` |
+//! | `forewarn-VERSION-image.tar` | container image, for `podman pull docker-archive:FILE` and `docker load` |
 //! | `kubernetes-….yaml` | manifests |
 //! | `install.sh` | installs a tarball after checking its checksum |
 //! | `SHA256SUMS` | checksums of all of these |
