@@ -15,8 +15,7 @@ use crate::record::{Outcome, Phase, Progress, Record};
 use crate::state;
 
 /// Runs the steps of every phase for a sample event.
-pub fn run_test(config: &Config, kind: &EventKind) -> Result<()> {
-    let catalog = StepCatalog::load(config)?;
+pub fn run_test(config: &Config, catalog: &StepCatalog, kind: &EventKind) -> Result<()> {
     let steps = catalog.steps();
     let mut outcomes = Vec::new();
     for phase in Phase::ALL {

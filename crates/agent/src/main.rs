@@ -37,6 +37,7 @@ mod values;
 use std::process::ExitCode;
 
 use args::Command;
+use catalog::StepCatalog;
 use config::Config;
 
 fn main() -> ExitCode {
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
 /// Exit code of a failed hook or action in `test` and `act`.
 const FAILED: u8 = 1;
 
-/// Exit code of invalid arguments, an invalid configuration and everything else that keeps the agent from starting.
+/// Exit code of invalid arguments, hooks, settings and state files, and of everything else that keeps the agent from starting.
 const CANNOT_START: u8 = 2;
 
 struct AgentError {
@@ -69,9 +70,13 @@ fn run() -> Result<(), AgentError> {
         Command::Help => print!("{}", args::HELP),
         Command::Version => println!("forewarn-agent {}", env!("CARGO_PKG_VERSION")),
         Command::Run => driver::run(load()?).map_err(at_start)?,
-        Command::Test { kind } => commands::run_test(&load()?, &kind).map_err(failed)?,
+        Command::Test { kind } => {
+            let config = load()?;
+            let catalog = StepCatalog::load(&config).map_err(at_start)?;
+            commands::run_test(&config, &catalog, &kind).map_err(failed)?;
+        }
         Command::Act => action::run_requested_action().map_err(failed)?,
-        Command::Status => commands::print_status(&load()?).map_err(failed)?,
+        Command::Status => commands::print_status(&load()?).map_err(at_start)?,
     }
     Ok(())
 }

@@ -214,10 +214,24 @@ fn the_test_command_runs_every_hook_of_the_type_and_records_nothing() {
     assert!(!guest.path("state").exists());
 
     let output = guest.command("test").args(["--type", "preempt"]).output().unwrap();
-    assert!(!output.status.success());
+    assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stdout).unwrap().contains("preempt.prepare failed: exit status: 2\n"));
     let status = guest.output("status");
     assert_eq!(String::from_utf8(status.stdout).unwrap(), "no events so far\n");
+}
+
+#[test]
+fn the_exit_code_tells_a_broken_installation_from_a_failed_hook() {
+    let guest = Guest::new("http://127.0.0.1:1");
+    fs::write(guest.path("hooks").join("prepare"), "#!/bin/sh\n").unwrap();
+    fs::create_dir_all(guest.path("state")).unwrap();
+    fs::write(guest.path("state").join("state.json"), "{").unwrap();
+    for (command, fragment) in [("test", "hooks/prepare: not executable"), ("status", "invalid state file ")] {
+        let output = guest.output(command);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command}: {text}");
+        assert!(text.contains(fragment), "{text}");
+    }
 }
 
 #[test]
