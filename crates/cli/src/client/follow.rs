@@ -21,7 +21,7 @@ use crate::output::{self, ApiValue, StatusLine};
 /// Interval at which the remaining time is rewritten.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An event later than this after its NotBefore is held up by another one.
+/// An event later than this after its NotBefore is held up; the operation says by what.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Prints operations that were started and are not waited for.
@@ -96,6 +96,7 @@ fn wait_for_change(
             Change::Row(_) => {}
             Change::Timeout => {
                 view.follow_manual_clock(api)?;
+                view.follow_obstacle(api)?;
                 status.show(&view.status_text());
             }
             Change::Unreachable => status.show_reconnecting(),
@@ -156,6 +157,20 @@ impl OperationView {
     fn follow_manual_clock(&mut self, api: &Api) -> Result<(), Failure> {
         let is_manual = self.clock.as_ref().is_some_and(|(clock, _)| is_manual(clock));
         if is_manual { self.refresh_clock(api) } else { Ok(()) }
+    }
+
+    /// The end of the notice and the obstacles behind it cause no change of the operation, so they are polled.
+    fn follow_obstacle(&mut self, api: &Api) -> Result<(), Failure> {
+        if self.events.values().any(|event| event.started.is_none() && self.is_held_up(event)) {
+            self.operation = decode(&api.get(&Call::api(&["operations", &self.operation.id.to_string()]))?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an event could have started: it is due, or approved.
+    fn is_held_up(&self, event: &Event) -> bool {
+        let is_late = |now: Timestamp| now.duration_since(event.not_before.timestamp()) > LATE;
+        event.approval.is_some() || self.now().is_some_and(is_late)
     }
 
     /// Finished events do not change.
@@ -233,19 +248,14 @@ impl OperationView {
         if event.started.is_some() {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
-        let (left, is_late) = match self.now() {
-            Some(now) if now.duration_since(event.not_before.timestamp()) > LATE => {
-                ("waiting for another event to finish".into(), true)
-            }
-            Some(now) => (format!("{} left", format_time_left(event.not_before.timestamp(), now)), false),
-            None => (describe_status(event), false),
-        };
-        match approved {
-            // An approval that did not start the event waits for others.
-            Some(approved) => format!(": {left}, {approved}"),
-            None if is_late => format!(": {left}"),
-            None => format!(": {left}, waiting for approval"),
+        if let Some(wait) = self.operation.waits_for.first().filter(|_| self.is_held_up(event)) {
+            return format!(": waiting for {}", wait.describe(format_time, output::escape));
         }
+        let left = match self.now() {
+            Some(now) => format!("{} left", format_time_left(event.not_before.timestamp(), now)),
+            None => describe_status(event),
+        };
+        format!(": {left}, {}", approved.unwrap_or_else(|| "waiting for approval".to_owned()))
     }
 
     fn now(&self) -> Option<Timestamp> {
@@ -335,23 +345,33 @@ mod tests {
 
     #[test]
     fn the_status_fits_80_columns() {
-        let check = |now: &str, facts: serde_json::Value, expected: &str| {
+        let host = serde_json::json!([{"reason": "Host", "host": "node1", "machines": ["web_1"]}]);
+        let event = serde_json::json!([{"reason": "Event", "machines": ["web_1"]}]);
+        let approvals = serde_json::json!([
+            {"reason": "Approvals", "approvalsMissing": 1, "approvalsTotal": 1, "machines": ["web_1"]}
+        ]);
+        let check = |now: &str, waits: &serde_json::Value, facts: serde_json::Value, expected: &str| {
             let clock = serde_json::json!({"kind": "Manual", "now": now, "noticeScale": 1});
-            let mut view = OperationView::new(sample::operation(serde_json::json!({})));
+            let mut view = OperationView::new(sample::operation(serde_json::json!({"waitsFor": waits})));
             view.events.insert(0, sample::event(facts));
             view.clock = Some((decode(&clock).unwrap(), Instant::now()));
             assert_eq!(view.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
             assert!(view.status_text().len() <= 80);
         };
         let nothing = serde_json::json!({});
-        check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left, waiting for approval");
-        check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left, waiting for approval");
-        check("2026-07-28T10:15:30Z", nothing, ": waiting for another event to finish");
-        check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
+        let none = serde_json::json!([]);
+        check("2026-07-28T10:00:28Z", &approvals, nothing.clone(), ": 14:32 left, waiting for approval");
+        check("2026-07-28T10:15:01Z", &none, nothing.clone(), ": 0:00 left, waiting for approval");
+        check("2026-07-28T10:00:28Z", &host, nothing.clone(), ": 14:32 left, waiting for approval");
+        check("2026-07-28T10:15:30Z", &host, nothing.clone(), ": waiting for host node1");
+        check("2026-07-28T10:15:30Z", &event, nothing, ": waiting for another event on web_1");
+        check("2026-07-28T10:15:30Z", &none, serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
         let approval = serde_json::json!({"approvedBy": "guest:web_1", "approvedAt": "2026-07-28T10:00:12Z"});
-        check("2026-07-28T10:00:28Z", serde_json::json!({"approval": approval}), ": 14:32 left, approved by web_1");
+        let approved = serde_json::json!({"approval": approval});
+        check("2026-07-28T10:00:28Z", &none, approved.clone(), ": 14:32 left, approved by web_1");
+        check("2026-07-28T10:00:28Z", &host, approved, ": waiting for host node1");
         let started = serde_json::json!({"approval": approval, "started": "2026-07-28T10:00:12Z"});
-        check("2026-07-28T10:00:28Z", started, " is Started, approved by web_1");
+        check("2026-07-28T10:00:28Z", &none, started, " is Started, approved by web_1");
     }
 
     #[test]
