@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use super::assignments;
 use super::call::{Arm, Call};
-use super::maintenance::read_window;
+use super::maintenance::{lifetime, read_window};
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, is_same_home, not_found};
-use forewarn_api::error::ApiError;
+use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::full_group_name;
 
 /// A resource that can be updated.
@@ -47,16 +47,16 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     if open_updates(&call.arm.snapshot().region, &resource).is_some() {
         return Ok(axum::Json(render(&call, &resource)).into_response());
     }
-    let windows = find_windows(&call.arm, &resource).await?;
+    let Windows { windows, begin } = find_windows(&call.arm, &resource).await?;
     match &resource {
         Updatable::Set(group) => {
             let groups = vec![full_group_name(group)];
-            let rollout = NewRollout { groups, windows, ..NewRollout::of(RolloutType::Freeze) };
+            let rollout = NewRollout { groups, windows, at: begin, ..NewRollout::of(RolloutType::Freeze) };
             call.arm.actions.start_rollout(rollout).await?;
         }
         Updatable::Machine(machine) => {
             let target = MaintenanceTarget::Machines(vec![machine.vm_id.to_string()]);
-            let at = call.arm.actions.find_window_start(&windows, MaintenanceType::Freeze)?;
+            let at = call.arm.actions.find_window_start(&windows, begin, MaintenanceType::Freeze)?;
             let maintenance = NewMaintenance { at, ..NewMaintenance::of(target, MaintenanceType::Freeze) };
             call.arm.actions.start_maintenance(maintenance).await?;
         }
@@ -64,16 +64,43 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(render(&call, &resource)).into_response())
 }
 
+/// The windows in which a resource may be maintained. Without any, maintenance can happen at any time.
+#[derive(Default)]
+struct Windows {
+    windows: Vec<MaintenanceWindow>,
+    /// When the first of them opens for the first time, if none has opened yet.
+    begin: Option<Time>,
+}
+
 /// The windows of a resource. A machine without assignments has those of its set.
-async fn find_windows(arm: &Arm, resource: &Updatable) -> Result<Vec<MaintenanceWindow>, ApiError> {
+async fn find_windows(arm: &Arm, resource: &Updatable) -> Result<Windows, ApiError> {
     for owner in resource.owners() {
         let configurations = assignments::configurations(arm, owner).await?;
         if !configurations.is_empty() {
             let windows = configurations.iter().filter_map(|body| read_window(body).transpose());
-            return windows.map(|window| window.map(to_api)).collect();
+            return choose_windows(windows.collect::<Result<_, _>>()?, arm.snapshot().region.now());
         }
     }
-    Ok(Vec::new())
+    Ok(Windows::default())
+}
+
+/// The windows that have begun and not expired or, if there are none, those that begin first.
+fn choose_windows(windows: Vec<Window>, now: Timestamp) -> Result<Windows, ApiError> {
+    let mut alive = Vec::new();
+    let had_any = !windows.is_empty();
+    for window in windows {
+        let (begins, expires) = lifetime(&window)?;
+        if expires.is_none_or(|expires| now < expires) {
+            alive.push((begins.max(now), window));
+        }
+    }
+    if had_any && alive.is_empty() {
+        let message = "All maintenance windows of the resource have expired. Change their expirationDateTime.";
+        return Err(ApiError::new(ErrorCode::OperationNotAllowed, message));
+    }
+    let first = alive.iter().map(|(begins, _)| *begins).min();
+    let windows = alive.into_iter().filter(|(begins, _)| Some(*begins) == first).map(|(_, window)| to_api(window));
+    Ok(Windows { windows: windows.collect(), begin: first.filter(|first| *first > now).map(|at| Time(at.0)) })
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {

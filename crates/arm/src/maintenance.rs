@@ -2,10 +2,13 @@
 //! `assignments` and `apply_updates`.
 
 use axum::response::{IntoResponse, Response};
+use forewarn_core::Timestamp;
 use forewarn_store::{Attachment, Owner};
 use forewarn_wire::arm::id::ResourceId;
-use forewarn_wire::arm::maintenance::{Window, window};
+use forewarn_wire::arm::maintenance::{LocalTime, Window, window};
 use http::StatusCode;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
@@ -73,7 +76,38 @@ pub fn read_window(body: &Value) -> Result<Option<Window>, ApiError> {
     let flat = at(body, "properties").filter(|properties| properties.get("startDateTime").is_some());
     let Some(given) = nested.or(flat) else { return Ok(None) };
     let window = window(given);
-    window.map(Some).map_err(|error| invalid(&format!("maintenanceWindow.{}", error.member), error.problem))
+    let window = window.map_err(|error| invalid(&format!("maintenanceWindow.{}", error.member), error.problem))?;
+    find_zone(&window)?;
+    Ok(Some(window))
+}
+
+/// The first and the last moment at which a window may open.
+pub fn lifetime(window: &Window) -> Result<(Timestamp, Option<Timestamp>), ApiError> {
+    let zone = find_zone(window)?;
+    let convert = |at: LocalTime| {
+        let numbers = i16::try_from(at.year).ok().zip(i8::try_from(at.month).ok()).zip(i8::try_from(at.day).ok());
+        let ((year, month), day) = numbers?;
+        let (hour, minute) = (i8::try_from(at.hour).ok()?, i8::try_from(at.minute).ok()?);
+        let local = DateTime::new(year, month, day, hour, minute, 0, 0).ok()?;
+        // The last day of the calendar is in the next year elsewhere.
+        let moment = zone.to_timestamp(local).unwrap_or(jiff::Timestamp::MAX);
+        Some(Timestamp(moment.as_millisecond()))
+    };
+    let begins = convert(window.begins).unwrap_or(Timestamp(0));
+    Ok((begins, window.expires.and_then(convert)))
+}
+
+fn find_zone(window: &Window) -> Result<TimeZone, ApiError> {
+    if window.time_zone.eq_ignore_ascii_case("UTC") {
+        return Ok(TimeZone::UTC);
+    }
+    TimeZone::get(&window.time_zone).map_err(|_| {
+        let problem = format!(
+            "is '{}', which is unknown: use a Windows name such as W. Europe Standard Time, or an IANA name such as Europe/Berlin",
+            window.time_zone
+        );
+        invalid("maintenanceWindow.timeZone", problem)
+    })
 }
 
 pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {

@@ -24,17 +24,21 @@ impl Actions {
         self.start_operation(request, event, permit.note(name).with(detail)).await
     }
 
-    /// The first time within the windows at which maintenance of this type can start. None: as soon as the notice allows.
+    /// The first time within the windows, and not before `begin`, at which maintenance of this type can start. None: as soon as
+    /// the notice allows.
     pub fn find_window_start(
         &self,
         windows: &[MaintenanceWindow],
+        begin: Option<Time>,
         kind: MaintenanceType,
     ) -> Result<Option<Time>, ApiError> {
         let now = self.engine().now();
         let notice = self.engine().snapshot().region.settings().notice_min(kind.convert());
-        let earliest = (now + notice).round_up_to_second();
+        let soonest = (now + notice).round_up_to_second();
+        let earliest = begin.map_or(soonest, |begin| soonest.max(begin.convert()));
         let span = current_or_next(&windows::resolve(windows, now)?, earliest);
-        Ok(span.filter(|span| span.start > earliest).map(|span| Time(span.start.0)))
+        let start = span.map_or(earliest, |span| span.start.max(earliest));
+        Ok((start > soonest).then_some(Time(start.0)))
     }
 }
 

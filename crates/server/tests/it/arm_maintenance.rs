@@ -217,10 +217,50 @@ fn the_updates_of_a_member_wait_for_the_window_of_its_set_unless_it_has_its_own(
     }
 }
 
+/// With the first and the last day of its windows.
+fn lasting(begins: &str, expires: &str) -> Value {
+    let mut body = configuration("Day");
+    body["properties"]["maintenanceWindow"]["startDateTime"] = begins.into();
+    body["properties"]["maintenanceWindow"]["expirationDateTime"] = expires.into();
+    body
+}
+
+#[test]
+fn a_window_opens_neither_before_its_first_day_nor_after_its_last() {
+    let server = fleet();
+    let assign = |resource: &str, name: &str, body: Value| {
+        let configuration = arm(&server, &format!("PUT {CONFIGURATIONS}/{name}"), body, 200, json!({}));
+        let body = json!({ "properties": { "maintenanceConfigurationId": configuration["id"] } });
+        let line = format!("PUT {resource}/providers/Microsoft.Maintenance/configurationAssignments/{name}");
+        arm(&server, &line, body, 201, json!({}));
+    };
+    let updates = |resource: &str| format!("PUT {resource}/providers/Microsoft.Maintenance/applyUpdates/default");
+    // The clock shows noon of 2026-03-01.
+    assign("VM/one", "old", lasting("2026-01-01 10:00", "2026-02-01 00:00"));
+    refused(&server, &updates("VM/one"), NONE, 409, "OperationNotAllowed");
+    assign("VM/one", "later", lasting("2026-03-05 22:00", "9999-12-31 00:00"));
+    arm(&server, &updates("VM/one"), NONE, 200, json!({ "properties": { "status": "Pending" } }));
+    assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Thu, 05 Mar 2026 21:00:00 GMT");
+    assign("SET/su", "later", lasting("2026-03-05 22:00", "9999-12-31 00:00"));
+    arm(&server, &updates("SET/su"), NONE, 200, json!({ "properties": { "status": "Pending" } }));
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
+    assert_eq!(rollouts["value"][0]["at"], "2026-03-05T21:00:00Z", "{rollouts}");
+    advance(&server, 4 * 24 * 3600);
+    assert_eq!(server.document("su_0")["Events"], json!([]), "2026-03-05 12:00");
+    advance(&server, 12 * 3600);
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
+    assert_ne!(rollouts["value"][0]["state"], "Planned", "{rollouts}");
+}
+
 #[test]
 fn invalid_configurations_and_assignments_are_refused() {
     let server = fleet();
     let put = format!("PUT {CONFIGURATIONS}/c");
+    let mut elsewhere = configuration("Day");
+    elsewhere["properties"]["maintenanceWindow"]["timeZone"] = "Mars/Base".into();
+    refused(&server, &put, elsewhere, 400, "InvalidParameter");
+    refused(&server, &put, lasting("99999-01-01 10:00", ""), 400, "InvalidParameter");
+    refused(&server, &put, lasting("2026-03-01 22:00", "2026-03-01 00:00"), 400, "InvalidParameter");
     refused(&server, &put, configuration("Month First Monday"), 400, "InvalidParameter");
     let guest = json!({ "location": "x", "properties": { "maintenanceScope": "InGuestPatch" } });
     refused(&server, &put, guest, 400, "InvalidParameter");

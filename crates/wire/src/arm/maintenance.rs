@@ -19,6 +19,21 @@ pub struct Window {
     pub end: String,
     /// IANA name.
     pub time_zone: String,
+    /// The window does not open earlier.
+    pub begins: LocalTime,
+    /// The window does not open later.
+    pub expires: Option<LocalTime>,
+}
+
+/// A time in the time zone of its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LocalTime {
+    /// From 1 to 9999.
+    pub year: u16,
+    pub month: u8,
+    pub day: u8,
+    pub hour: u8,
+    pub minute: u8,
 }
 
 /// A member of the window that cannot be used.
@@ -81,16 +96,24 @@ const ZONES: &[(&str, &str)] = &[
 pub fn window(given: &Value) -> Result<Window, WindowError> {
     let text = |member: &'static str| given.get(member).and_then(Value::as_str).map(str::trim);
     let required = |member| text(member).ok_or_else(|| error(member, "is required"));
-    let (date, start) = start(required("startDateTime")?)?;
+    let begins = local_time("startDateTime", required("startDateTime")?)?;
+    let expires = text("expirationDateTime").filter(|text| !text.is_empty());
+    let expires = expires.map(|text| local_time("expirationDateTime", text)).transpose()?;
+    if expires.is_some_and(|expires| expires <= begins) {
+        return Err(error("expirationDateTime", "is not after startDateTime"));
+    }
     let duration = clock(text("duration").unwrap_or(DURATION_DEFAULT))
         .filter(|minutes| *minutes > 0)
         .ok_or_else(|| error("duration", "must be from 00:01 to 23:59, such as 05:00"))?;
+    let start = u32::from(begins.hour) * 60 + u32::from(begins.minute);
     let end = (start + duration) % MINUTES_PER_DAY;
     Ok(Window {
-        days: days(required("recurEvery")?, date)?,
+        days: days(required("recurEvery")?, begins)?,
         start: show(start),
         end: show(end),
         time_zone: zone(required("timeZone")?),
+        begins,
+        expires,
     })
 }
 
@@ -100,18 +123,42 @@ fn error(member: &'static str, problem: impl Into<String>) -> WindowError {
 
 const MINUTES_PER_DAY: u32 = 24 * 60;
 
-type Date = [u32; 3];
+/// The last year of dates with four digits.
+const YEAR_MAX: u16 = 9999;
 
-/// `2026-05-02 22:00` as a date and the minutes of the day.
-fn start(text: &str) -> Result<(Date, u32), WindowError> {
-    let wrong = || error("startDateTime", format!("is '{text}', but must have the form 2026-05-02 22:00"));
+/// `2026-05-02 22:00`.
+fn local_time(member: &'static str, text: &str) -> Result<LocalTime, WindowError> {
+    let wrong = || error(member, format!("is '{text}', but must have the form 2026-05-02 22:00"));
     let (date, time) = text.split_once([' ', 'T']).ok_or_else(wrong)?;
-    let numbers: Option<Vec<u32>> = date.split('-').map(|part| part.parse().ok()).collect();
-    let date: Date = numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(wrong)?;
-    let [_, month, day] = date;
-    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
-    let minutes = clock(time.get(..5).unwrap_or(time)).filter(|_| is_date).ok_or_else(wrong)?;
-    Ok((date, minutes))
+    let mut numbers = date.split('-').map(|part| part.parse::<u16>().ok());
+    let (Some(Some(year)), Some(Some(month)), Some(Some(day)), None) =
+        (numbers.next(), numbers.next(), numbers.next(), numbers.next())
+    else {
+        return Err(wrong());
+    };
+    let minutes = clock(time.get(..5).unwrap_or(time)).ok_or_else(wrong)?;
+    let part = |number: u16| u8::try_from(number).map_err(|_| wrong());
+    let found = LocalTime {
+        year,
+        month: part(month)?,
+        day: part(day)?,
+        hour: (minutes / 60) as u8,
+        minute: (minutes % 60) as u8,
+    };
+    let is_date = (1..=YEAR_MAX).contains(&year) && (1..=days_in(&found)).contains(&found.day);
+    is_date.then_some(found).ok_or_else(wrong)
+}
+
+/// The number of days of a month in the Gregorian calendar; 0 if there is no such month.
+fn days_in(date: &LocalTime) -> u8 {
+    let is_leap = date.year.is_multiple_of(4) && (!date.year.is_multiple_of(100) || date.year.is_multiple_of(400));
+    match date.month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        _ => 0,
+    }
 }
 
 /// `22:00` as minutes.
@@ -126,7 +173,7 @@ fn show(minutes: u32) -> String {
 }
 
 /// `Day`, `Week`, or `Week Saturday,Sunday`, each also with a 1 in front.
-fn days(recurrence: &str, date: Date) -> Result<Vec<&'static str>, WindowError> {
+fn days(recurrence: &str, date: LocalTime) -> Result<Vec<&'static str>, WindowError> {
     let (unit, list) = recurrence.split_once(' ').unwrap_or((recurrence, ""));
     let unit = unit.trim_start_matches('1').trim_end_matches('s');
     let find = |name: &str| {
@@ -147,11 +194,11 @@ fn days(recurrence: &str, date: Date) -> Result<Vec<&'static str>, WindowError> 
 }
 
 /// The weekday of a date in the Gregorian calendar; 0 is Sunday (Sakamoto's method).
-fn weekday([year, month, day]: Date) -> usize {
-    const OFFSETS: [u32; 12] = [0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4];
-    let year = if month < 3 { year.saturating_sub(1) } else { year };
-    let index = month.clamp(1, 12) as usize - 1;
-    ((year + year / 4 - year / 100 + year / 400 + OFFSETS[index] + day) % 7) as usize
+fn weekday(date: LocalTime) -> usize {
+    const OFFSETS: [u16; 12] = [0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4];
+    let year = if date.month < 3 { date.year.saturating_sub(1) } else { date.year };
+    let index = usize::from(date.month.clamp(1, 12)) - 1;
+    usize::from((year + year / 4 - year / 100 + year / 400 + OFFSETS[index] + u16::from(date.day)) % 7)
 }
 
 /// The IANA name of a zone; unknown names are kept, and refused where zones are known.
@@ -189,13 +236,34 @@ mod tests {
         assert_eq!(member(read("Week Someday", "02:00")), "recurEvery");
         assert_eq!(member(read("Day", "24:00")), "duration");
         assert_eq!(member(window(&json!({ "recurEvery": "Day" }))), "startDateTime");
-        assert_eq!(member(window(&json!({ "startDateTime": "soon", "recurEvery": "Day" }))), "startDateTime");
+        for start in ["soon", "0000-05-02 22:00", "10000-05-02 22:00", "4294967295-01-01 22:00", "2026-02-29 22:00"] {
+            let given = json!({ "startDateTime": start, "timeZone": "UTC", "recurEvery": "Week" });
+            assert_eq!(member(window(&given)), "startDateTime", "{start}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_a_first_and_a_last_day() {
+        let daily = read("Day", "05:00").unwrap();
+        let at = |year, month, day, hour| LocalTime { year, month, day, hour, minute: 0 };
+        assert_eq!((daily.begins, daily.expires), (at(2026, 5, 2, 22), Some(at(9999, 12, 31, 0))));
+        let expiring = |text: &str| {
+            window(&json!({ "startDateTime": "2026-05-02 22:00", "timeZone": "UTC", "recurEvery": "Day",
+                "expirationDateTime": text }))
+        };
+        assert_eq!(expiring("").unwrap().expires, None);
+        for text in ["2026-05-02 22:00", "2026-05-01 22:00", "never"] {
+            assert_eq!(expiring(text).unwrap_err().member, "expirationDateTime", "{text}");
+        }
     }
 
     #[test]
     fn weekdays_are_those_of_the_calendar() {
-        for (date, day) in [([2026, 5, 2], 6), ([2026, 1, 1], 4), ([2024, 2, 29], 4), ([2000, 3, 1], 3)] {
-            assert_eq!(weekday(date), day, "{date:?}");
+        for (date, day) in
+            [("2026-05-02", 6), ("2026-01-01", 4), ("2024-02-29", 4), ("2000-03-01", 3), ("9999-12-31", 5)]
+        {
+            let at = local_time("startDateTime", &format!("{date} 22:00")).unwrap();
+            assert_eq!(weekday(at), day, "{date}");
         }
     }
 }
