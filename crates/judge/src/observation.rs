@@ -48,6 +48,8 @@ pub struct ObservedEvent {
     pub appeared: Elapsed,
     /// The first incarnation of the document that contains the event, as far as it is known.
     pub shown_in: Option<u64>,
+    /// Whether another machine approved the event.
+    pub approved_elsewhere: bool,
     pub started: Option<Elapsed>,
     pub ended: Option<Elapsed>,
     pub canceled: bool,

@@ -11,7 +11,7 @@ use forewarn_core::{MachineId, MachineLookup, Outcome, ScopeId, Timestamp};
 use forewarn_server::{
     Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
-use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow};
+use forewarn_store::{Actor, HistoryFact, HistoryQuery, HistoryRow};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -439,10 +439,14 @@ fn collect_events(rows: &[HistoryRow], subject: &str, started_at: Timestamp) -> 
                 mine: row.machines.iter().any(|name| name.eq_ignore_ascii_case(subject)),
                 appeared: at,
                 shown_in: None,
+                approved_elsewhere: false,
                 started: None,
                 ended: None,
                 canceled: false,
             }),
+            Some(HistoryFact::Approved { by: Actor::Guest(machine) }) if !machine.eq_ignore_ascii_case(subject) => {
+                update_event(&mut events, &id, |event| event.approved_elsewhere = true);
+            }
             Some(HistoryFact::Started) => update_event(&mut events, &id, |event| event.started = Some(at)),
             Some(HistoryFact::Ended(outcome)) => update_event(&mut events, &id, |event| {
                 event.ended = Some(at);

@@ -33,6 +33,7 @@ fn event(mine: bool) -> ObservedEvent {
         mine,
         appeared: at(15),
         shown_in: None,
+        approved_elsewhere: false,
         started: Some(at(21)),
         ended: Some(at(81)),
         canceled: false,
@@ -80,6 +81,11 @@ fn profiles_say_what_should_be_approved() {
     let others = Observation { events: vec![event(false)], ..good() };
     check("someone-else", &others, Profile::Own, &none, &["approved another machine's Reboot"]);
     check("someone-else", &others, Profile::All, &none, &[]);
+    let left = Observation { events: vec![event(true), ObservedEvent { id: "f".into(), ..event(false) }], ..good() };
+    check("terminate", &left, Profile::All, &none, &["did not approve another machine's Reboot"]);
+    let mut elsewhere = left;
+    elsewhere.events[1].approved_elsewhere = true;
+    check("terminate", &elsewhere, Profile::All, &none, &[]);
     let mut silent = good();
     silent.requests.retain(|request| request.what == RequestKind::Poll);
     check("user-reboot", &silent, Profile::Own, &none, &["did not approve its own Reboot"]);
