@@ -38,6 +38,9 @@ const PLATFORM: &str = "x86_64-linux";
 /// Where `install.sh` downloads from, unless told otherwise. Set by the workflow that publishes a release.
 const URL_VARIABLE: &str = "RELEASE_URL";
 
+/// The name of the published image, without a tag, for the manifests. Set by the same workflow.
+const IMAGE_VARIABLE: &str = "RELEASE_IMAGE";
+
 pub fn run(out: Option<&str>) -> Result<()> {
     static_programs::build()?;
     let out = out.map_or_else(default_out, PathBuf::from);
@@ -110,8 +113,9 @@ pub fn assemble(out: &Path, contents: Contents) -> Result<()> {
     }
     image::write(&programs, &out.join(format!("forewarn-{VERSION}-image.tar")))?;
     for name in ["server", "agent"] {
-        let manifest = read(&packaging(&format!("kubernetes/{name}.yaml")))?;
-        write(out, &format!("kubernetes-{name}.yaml"), 0o644, &manifest)?;
+        let text = fs::read_to_string(packaging(&format!("kubernetes/{name}.yaml")))?;
+        let text = name_image(&text, std::env::var(IMAGE_VARIABLE).ok().as_deref());
+        write(out, &format!("kubernetes-{name}.yaml"), 0o644, text.as_bytes())?;
     }
     let url = std::env::var(URL_VARIABLE).unwrap_or_default();
     write(out, "install.sh", 0o755, install_script(&url)?.as_bytes())?;
@@ -156,6 +160,14 @@ fn start_tarball(dir: &str, name: &str, program: &Path) -> Result<StagingDir> {
     Ok(stage)
 }
 
+/// A manifest with the name of the published image instead of the one in the archive.
+fn name_image(manifest: &str, published: Option<&str>) -> String {
+    match published.filter(|name| !name.is_empty()) {
+        Some(name) => manifest.replace(&image_tag(), &format!("{}:{VERSION}", name.to_ascii_lowercase())),
+        None => manifest.to_owned(),
+    }
+}
+
 /// The script with the version and the address of a release.
 pub fn install_script(url: &str) -> Result<String> {
     let script = fs::read_to_string(packaging("install.sh"))?;
@@ -182,4 +194,18 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 fn packaging(name: &str) -> PathBuf {
     sh::root().join("packaging").join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_manifests_name_the_published_image() {
+        let manifest = fs::read_to_string(packaging("kubernetes/server.yaml")).unwrap();
+        let published = name_image(&manifest, Some("ghcr.io/OWNER/forewarn"));
+        assert!(published.contains(&format!("image: ghcr.io/owner/forewarn:{VERSION}\n")), "{published}");
+        assert!(!published.contains("localhost/"), "{published}");
+        assert_eq!(name_image(&manifest, None), manifest);
+    }
 }
