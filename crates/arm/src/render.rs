@@ -20,6 +20,7 @@ use forewarn_access::MachineIdentity;
 use forewarn_api::error::ApiError;
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT};
+use forewarn_wire::arm::disk::os_disk_defaults;
 
 /// Whether the instance view (power and provisioning state) is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,21 +179,10 @@ fn render_image(properties: &mut Value, details: &forewarn_core::Details) {
     }
 }
 
-/// Size of the operating system's disk if the body does not say it, in GB.
-const OS_DISK_GB: u32 = 30;
-
 /// Properties of disks that the service fills in. No disk exists.
 fn render_disks(properties: &mut Value, name: &str) {
-    for (place, value) in [
-        ("dataDisks", json!([])),
-        ("osDisk.name", json!(format!("{name}_OsDisk_1"))),
-        ("osDisk.createOption", json!("FromImage")),
-        ("osDisk.caching", json!("ReadWrite")),
-        ("osDisk.diskSizeGB", json!(OS_DISK_GB)),
-        ("osDisk.deleteOption", json!("Detach")),
-        ("osDisk.managedDisk.storageAccountType", json!("Premium_LRS")),
-    ] {
-        let place = format!("storageProfile.{place}");
+    let os_disk = os_disk_defaults(name).map(|(place, value)| (format!("storageProfile.osDisk.{place}"), value));
+    for (place, value) in os_disk.into_iter().chain([("storageProfile.dataDisks".to_owned(), json!([]))]) {
         if at(properties, &place).is_none() {
             put(properties, &place, value);
         }

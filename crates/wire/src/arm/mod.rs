@@ -13,6 +13,7 @@
 
 pub mod acknowledge;
 pub mod compute;
+pub mod disk;
 pub mod error;
 pub mod id;
 pub mod maintenance;

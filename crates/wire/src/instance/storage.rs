@@ -1,9 +1,10 @@
 //! The `storageProfile` of a machine: the image, the operating system, and the disks that the ARM API was told about.
-//! The other properties are present but empty.
+//! The other properties are present but empty, unless the ARM API fills them in.
 
 use serde_json::Value;
 
 use super::{Fields, InstanceView, object, properties, texts};
+use crate::arm::disk::os_disk_defaults;
 use crate::version::InstanceVersion;
 
 pub(super) fn profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
@@ -29,7 +30,18 @@ fn image_reference(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
 }
 
 fn os_disk(view: &InstanceView<'_>) -> Value {
-    let text = |place: &str| Value::from(properties::text(view, &format!("storageProfile.osDisk.{place}")));
+    // Only the ARM API fills in properties, so machines without a storage profile have none.
+    let has_profile = view.properties.is_some_and(|properties| properties.get("storageProfile").is_some());
+    let defaults: Vec<_> = if has_profile { os_disk_defaults(view.name).to_vec() } else { Vec::new() };
+    let default = |place: &str| defaults.iter().find(|(key, _)| *key == place);
+    let text = |place: &str| {
+        let given = properties::text(view, &format!("storageProfile.osDisk.{place}"));
+        match default(place) {
+            Some((_, Value::String(text))) if given.is_empty() => Value::from(text.as_str()),
+            Some((_, value)) if given.is_empty() => Value::from(value.to_string()),
+            Some(_) | None => Value::from(given),
+        }
+    };
     let nested = |key: &'static str, place: &str| object([(key, text(place))]);
     object([
         ("caching", text("caching")),

@@ -238,6 +238,29 @@ fn properties_given_through_arm_are_shown() {
     assert_eq!((&storage["dataDisks"][0]["lun"], &storage["dataDisks"][0]["name"]), (&json!("0"), &json!("data")));
 }
 
+/// As the ARM API shows them.
+#[test]
+fn a_machine_with_a_storage_profile_has_the_defaults_of_azure() {
+    let properties = json!({ "storageProfile": {
+        "imageReference": { "sku": "13" }, "osDisk": { "caching": "None", "managedDisk": { "storageAccountType": null } } } });
+    let version = InstanceVersion::parse(Some("2021-02-01")).unwrap();
+    let os_disk = |properties: &Value| {
+        let view = InstanceView { properties: Some(properties), ..MACHINE };
+        tree(version, &view)["compute"]["storageProfile"]["osDisk"].clone()
+    };
+    let expected = json!({
+        "caching": "None", "createOption": "FromImage", "diffDiskSettings": { "option": "" }, "diskSizeGB": "30",
+        "encryptionSettings": { "enabled": "false" }, "image": { "uri": "" },
+        "managedDisk": { "id": "", "storageAccountType": "Premium_LRS" }, "name": "web_3_OsDisk_1", "osType": "Linux",
+        "vhd": { "uri": "" }, "writeAcceleratorEnabled": "false",
+    });
+    assert_eq!(os_disk(&properties), expected);
+    let image_only = json!({ "storageProfile": { "imageReference": { "sku": "13" } } });
+    assert_eq!(os_disk(&image_only)["name"], "web_3_OsDisk_1");
+    assert_eq!(os_disk(&select_properties(&image_only)), os_disk(&image_only), "on a host agent");
+    assert_eq!(os_disk(&json!({ "osProfile": { "adminUsername": "me" } }))["name"], "");
+}
+
 #[test]
 fn disable_password_authentication_is_never_empty() {
     let version = InstanceVersion::parse(Some("2021-02-01")).unwrap();
