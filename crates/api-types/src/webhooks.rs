@@ -156,6 +156,9 @@ pub struct WebhookState {
     pub behind: usize,
     /// Number of failures since the last success or the start of the server.
     pub failures: u32,
+    /// First of these failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Time>,
     /// Last success since the start of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Time>,

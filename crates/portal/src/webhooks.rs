@@ -78,11 +78,12 @@ fn render_row(context: &PageContext, hook: &Webhook, number: usize) -> Fragment 
     let (id, sort) = (format!("webhook-{}", words::escape_html(&hook.name)), table::row_key(number));
     let state = &hook.state;
     let time = |at: forewarn_api_types::Time| words::time(forewarn_core::Timestamp(at.0));
-    let text = match (hook.enabled, state.failures, &state.last_failure, state.last_success) {
+    let failing = state.failing_since.zip(state.last_failure.as_ref());
+    let text = match (hook.enabled, state.failures, failing, state.last_success) {
         (false, _, _, _) => r#"<span class="st idle">Paused</span>"#.into(),
-        (true, 1.., Some(failure), _) => format!(
+        (true, 1.., Some((since, failure)), _) => format!(
             r#"<span class="st down">Failing</span> <span class="q">since {}: {}</span>"#,
-            time(failure.at),
+            time(since),
             words::escape_html(&failure.message)
         ),
         (true, _, _, Some(at)) => {

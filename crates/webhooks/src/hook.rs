@@ -59,8 +59,17 @@ pub struct HookStatus {
     pub position: HistoryPosition,
     pub last_success: Option<Timestamp>,
     pub last_failure: Option<DeliveryFailure>,
+    /// First failure since the last success.
+    pub failing_since: Option<Timestamp>,
     /// Number of failures since the last success.
     pub failures: u32,
+}
+
+impl HookStatus {
+    fn end_failures(&mut self) {
+        self.failures = 0;
+        self.failing_since = None;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -138,7 +147,7 @@ impl Hook {
     pub(super) fn record_success(&self, at: Timestamp) {
         let mut status = self.lock();
         status.last_success = Some(at);
-        status.failures = 0;
+        status.end_failures();
     }
 
     /// Sets a position that has been stored.
@@ -149,6 +158,7 @@ impl Hook {
     /// Records a failure and returns the number of consecutive failures.
     pub(super) fn record_failure(&self, failure: DeliveryFailure) -> u32 {
         let mut status = self.lock();
+        status.failing_since.get_or_insert(failure.at);
         status.last_failure = Some(failure);
         status.failures = status.failures.saturating_add(1);
         status.failures
@@ -156,7 +166,7 @@ impl Hook {
 
     /// Resets the failure count, after a change of the definition.
     pub(super) fn reset_failures(&self) {
-        self.lock().failures = 0;
+        self.lock().end_failures();
     }
 
     fn lock_given_up(&self) -> MutexGuard<'_, GivenUpRows> {

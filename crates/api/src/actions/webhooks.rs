@@ -198,6 +198,7 @@ fn render_status(status: HookStatus, resends: usize, behind: usize) -> WebhookSt
         queued_for_resend: resends,
         behind,
         failures: status.failures,
+        failing_since: status.failing_since.map(Convert::convert),
         last_success: status.last_success.map(Convert::convert),
         last_failure: status.last_failure.map(|it| WebhookFailure { at: it.at.convert(), message: it.message }),
     }

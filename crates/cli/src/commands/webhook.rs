@@ -234,6 +234,9 @@ fn facts(webhook: &Webhook) -> Vec<String> {
     if let Some(at) = state.last_success {
         facts.push(("Last success", format_time(at)));
     }
+    if let Some(at) = state.failing_since {
+        facts.push(("Failing since", format_time(at)));
+    }
     if let Some(failure) = &state.last_failure {
         facts.push(("Last failure", format!("{}: {}", format_time(failure.at), strip_os_codes(&failure.message))));
     }

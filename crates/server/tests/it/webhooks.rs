@@ -173,10 +173,15 @@ fn a_receiver_that_was_down_catches_up() {
     let state = until(&server, "ops", |state| state["failures"].as_u64() > Some(0));
     let message = state["lastFailure"]["message"].as_str().unwrap();
     assert_eq!(message, "The receiver cannot be reached: connection refused.");
-    assert_eq!(state["behind"], 1);
+    assert_eq!((&state["behind"], &state["failingSince"]), (&json!(1), &json!(START)));
+    advance(&server, 60);
+    let last = until(&server, "ops", |state| state["lastFailure"]["at"] != START);
+    assert_eq!(last["failingSince"], START, "the first failure since the last success");
     let receiver = Receiver::at(address);
     advance(&server, 3600);
     assert_eq!(gists(&receiver, 3), A_REBOOT);
+    let healthy = until(&server, "ops", |state| state["failures"] == 0);
+    assert_eq!(healthy["failingSince"], json!(null));
 }
 
 #[test]
