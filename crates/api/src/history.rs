@@ -60,6 +60,7 @@ pub async fn list(actions: Actions, Params(query): Params<HistoryFilter>) -> Res
         until: query.until.map(Convert::convert),
         newest,
         limit: Some(limit as u32),
+        ..HistoryQuery::default()
     };
     let rows = read_rows(&actions, wanted).await?;
     // A full page may be followed by an empty one. The newest rows have no next page.

@@ -171,6 +171,8 @@ pub struct Audit {
 pub struct HistoryQuery {
     /// Only rows with a higher number.
     pub after: Option<u64>,
+    /// Only rows with a lower number.
+    pub before: Option<u64>,
     pub event: Option<EventId>,
     /// Only rows of this operation, including rows of events that it joined.
     pub operation: Option<OperationId>,
@@ -180,6 +182,10 @@ pub struct HistoryQuery {
     /// With `machine`: only rows of the machine with this ID. Rows without IDs, such as those of older versions, are
     /// matched by name.
     pub machine_id: Option<MachineId>,
+    /// Only rows with this target, case-insensitive.
+    pub target: Option<String>,
+    /// Only rows whose actor contains this text, case-insensitive. No index finds them: limit the range of numbers or times.
+    pub actor: Option<String>,
     /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,
     /// Only rows of these kinds. Empty: all.

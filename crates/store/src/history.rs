@@ -59,10 +59,13 @@ pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
 pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
     let HistoryQuery {
         after: _,
+        before,
         event,
         operation,
         machine,
         machine_id,
+        target,
+        actor,
         scopes,
         kinds,
         since,
@@ -75,7 +78,12 @@ pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
         (None, Some(name)) => search_names(row).contains(&fold(name)),
         (None, None) => true,
     };
+    let has_target = |wanted: &String| row.target.as_ref().is_some_and(|target| fold(target) == fold(wanted));
+    let has_actor = |wanted: &String| row.actor.as_ref().is_some_and(|actor| fold(actor).contains(&fold(wanted)));
     event.is_none_or(|event| row.event == Some(event))
+        && before.is_none_or(|before| row.number < before)
+        && target.as_ref().is_none_or(has_target)
+        && actor.as_ref().is_none_or(has_actor)
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
         && (scopes.is_empty() || scopes.contains(&row.scope))
         && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
@@ -200,6 +208,9 @@ fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
     });
     if let Some(because) = because {
         detail["because"] = json!(outcome_word(because));
+    }
+    if let Some(rollout) = operation.rollout {
+        detail["rollout"] = json!(rollout.to_string());
     }
     HistoryRow {
         operation: Some(operation.id),

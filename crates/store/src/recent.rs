@@ -107,6 +107,8 @@ mod tests {
         check(&recent, HistoryQuery { kinds: vec![HistoryKind::Ended], ..newest(3) }, Some(&[5, 7, 9]));
         check(&recent, HistoryQuery { kinds: vec![HistoryKind::Ended], ..newest(4) }, None);
         check(&recent, HistoryQuery { after: Some(7), ..newest(9) }, Some(&[8, 9]));
+        check(&recent, HistoryQuery { before: Some(8), ..newest(2) }, Some(&[6, 7]));
+        check(&recent, HistoryQuery { before: Some(6), ..newest(2) }, None);
     }
 
     #[test]

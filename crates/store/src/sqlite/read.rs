@@ -157,7 +157,7 @@ fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Res
 /// The range of row numbers that can match the query. None: no row can match.
 fn find_bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Option<(u64, u64)>> {
     let mut first = query.after.map_or(0, |after| after.saturating_add(1));
-    let mut last = i64::MAX as u64;
+    let mut last = query.before.map_or(i64::MAX as u64, |before| before.saturating_sub(1));
     if let Some(since) = query.since {
         let Some(number) = query_one::<u64>(connection, FIRST_SINCE, [since.0])? else { return Ok(None) };
         first = first.max(number);
@@ -184,7 +184,7 @@ struct Select {
 /// One statement, or one for each kind if no other filter is more selective. The rows of a machine are found by its ID
 /// and, where they have none, by its name.
 fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
-    let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some();
+    let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some() || query.target.is_some();
     let is_by_machine = query.event.is_none() && query.operation.is_none();
     if let Some(id) = query.machine_id.filter(|_| is_by_machine) {
         let by_id = build_select_by_id(query, id, bounds);
@@ -209,6 +209,7 @@ fn build_select_by_id(query: &HistoryQuery, id: MachineId, (first, last): (u64, 
         conditions.push(format!("i.kind IN ({})", vec!["?"; query.kinds.len()].join(", ")));
         values.extend(query.kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
     }
+    add_parties(query, &mut conditions, &mut values);
     add_scopes(query, &mut conditions, &mut values);
     values.push(Value::from(query.page_size() as i64));
     let order = if query.newest { "DESC" } else { "ASC" };
@@ -235,6 +236,11 @@ fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64
         if query.machine_id.is_some() {
             conditions.push("h.machine_ids IS NULL".to_string());
         }
+        ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
+    } else if let Some(target) = &query.target {
+        // The names of a row include its target.
+        conditions.push("m.name = ?".to_string());
+        values.push(Value::from(fold(target)));
         ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
     } else if !kinds.is_empty() {
         ("history h INDEXED BY history_kind", "h.number")
@@ -265,7 +271,20 @@ fn add_filters(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut 
     if query.event.is_some() || query.operation.is_some() {
         add_machine(query, conditions, values);
     }
+    add_parties(query, conditions, values);
     add_scopes(query, conditions, values);
+}
+
+/// Like [`fold`], SQLite's `lower` only knows ASCII.
+fn add_parties(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
+    if let Some(target) = &query.target {
+        conditions.push("lower(h.target) = ?".to_string());
+        values.push(Value::from(fold(target)));
+    }
+    if let Some(actor) = &query.actor {
+        conditions.push("instr(lower(h.actor), ?) > 0".to_string());
+        values.push(Value::from(fold(actor)));
+    }
 }
 
 fn add_machine(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {

@@ -217,6 +217,8 @@ fn every_history_query_uses_an_index() {
         HistoryQuery { operation, machine: machine.clone(), ..all() },
         HistoryQuery { machine: machine.clone(), kinds: kinds.clone(), ..all() },
         HistoryQuery { machine, scopes: vec![None, Some(1)], ..all() },
+        HistoryQuery { target: Some("h1".into()), before: Some(9), ..all() },
+        HistoryQuery { actor: Some("ann".into()), after: Some(1), before: Some(9), ..all() },
         HistoryQuery { machine_id, ..all() },
         HistoryQuery { machine_id, kinds: kinds.clone(), ..all() },
         HistoryQuery { kinds, ..all() },
