@@ -15,7 +15,7 @@
 //!   takeover   the same servers: from a kill of the leader to the next acknowledged change
 //!   catch-up   a follower of 1,000,000 machines that was away for a minute, or joins
 //!   agent      host agents: from a request to its event at the guest, GETs compared with the server, memory, idle CPU time
-//!   portal     the overview of 5,000 machines in Chromium, compared with a small fleet
+//!   portal     the overview of 3,000 machines in Chromium, compared with a small fleet
 //! ```
 //!
 //! Servers run on one core and the load generator on another, on loopback only. `--json` prints the figures under stable
