@@ -67,6 +67,7 @@ function ticks() {
     text += `<line x1="${x}%" x2="${x}%" y1="15" y2="20"></line><text x="${x}%" y="12">${label(at, step)}</text>`;
   }
   axis.innerHTML = text;
+  axis.dataset.ready = "";
   document.getElementById("zone").textContent = zoneName();
 }
 

@@ -166,6 +166,27 @@ export async function anEmptyFleetShowsHowToStartAndALostConnectionIsShown() {
   await server.end();
 }
 
+export async function theTimeAxisIsHiddenUntilTheScriptHasDrawnIt() {
+  const server = await Server.start("--clock", "manual");
+  await server.api("POST", "/machines/vm/restart");
+  const { context, page } = await signedIn(server);
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route("**/portal.js", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto(server.management + "/", { waitUntil: "commit" });
+  await page.waitForSelector("#axis text", { state: "attached", timeout: PATIENCE });
+  const visibility = () => page.$eval("#axis text", (text) => getComputedStyle(text).visibility);
+  assert.equal(await visibility(), "hidden");
+  release();
+  await live(page);
+  assert.equal(await visibility(), "visible");
+  await context.close();
+  await server.end();
+}
+
 export async function withoutJavaScriptPagesAndLinksWork() {
   const server = await Server.start("--clock", "manual");
   await many(server);
