@@ -37,6 +37,9 @@ export function selectionBar() {
     update();
   });
   document.getElementById("main").addEventListener("change", update);
+  // Live updates replace and remove rows.
+  const list = document.querySelector("tbody:has(input[form=selection])");
+  if (list) new MutationObserver(update).observe(list, { childList: true });
   update();
 }
 
