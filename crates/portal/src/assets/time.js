@@ -31,10 +31,15 @@ export function localTimes(root) {
 // Ticks of charts that were drawn with times in UTC.
 export function localTicks(root = document) {
   for (const tick of root.querySelectorAll("text[data-tick]")) {
-    if (tick.textContent.includes(":")) tick.textContent = clockTime(new Date(Number(tick.dataset.tick))).slice(0, 5);
+    const date = new Date(Number(tick.dataset.tick));
+    if (!tick.textContent.includes(":")) tick.dataset.day = "";
+    tick.textContent = "day" in tick.dataset ? localDay(date) : clockTime(date).slice(0, 5);
   }
   for (const zone of root.querySelectorAll("[data-zone-name]")) zone.textContent = zoneName();
 }
+
+// A tick at midnight UTC is at another time of the day here.
+const localDay = (date) => date.toLocaleString([], { weekday: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 
 function show(time, date) {
   const today = date.toDateString() === new Date(now()).toDateString();
