@@ -156,6 +156,28 @@ words!(MachinePriority { Regular, Spot });
 words!(MachineEvictionPolicy { Deallocate, Delete });
 words!(OrchestrationMode { Flexible, Uniform });
 words!(UpgradePolicy { Manual, Automatic, Rolling });
+response_words!(
+    /// Whether a machine has a handler that polls.
+    HandlerPresence {
+        Polling,
+        /// It has stopped polling, or has never polled although other machines of its group do.
+        Silent,
+        /// No handler is connected, so the machine was not notified.
+        Missing,
+    }
+);
+response_words!(
+    /// The reason why a machine is not ready.
+    NotReadyReason {
+        NoHandler,
+        /// Its handler has read the event.
+        NotApproved,
+        /// Its handler has not polled since the event appeared.
+        NotPolledSince,
+        StoppedPolling,
+        NeverPolled,
+    }
+);
 response_words!(OperationKind {
     Restart,
     Redeploy,

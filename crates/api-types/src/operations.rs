@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, RolloutOwner, Time, WaitFor,
+    Event, EventCause, EventId, EventOutcome, EventType, HandlerPresence, Id, NotReadyReason, OperationKind,
+    OperationPhase, RolloutOwner, Time, WaitFor,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -64,6 +65,93 @@ pub struct Operation {
     /// Its events by event group. Only in the response for a single operation, and not from history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<OperationGroup>,
+    /// The first 100 machines that are not ready. Only in the response for a single operation, as the following fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_ready: Vec<NotReadyMachine>,
+    /// Number of machines that are not ready.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_ready_count: u32,
+    /// Groups that lose machines while its events have their impact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacity: Vec<OperationCapacity>,
+    /// Other operations and rollouts on its machines, or that take its groups below their floor together with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<OperationConflict>,
+}
+
+impl Operation {
+    /// Machines that are listed as not ready; more are only counted.
+    pub const NOT_READY_MAX: usize = 100;
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A machine whose approval is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotReadyMachine {
+    pub machine: String,
+    /// Internal number of the machine, which tells machines with the same name apart.
+    pub machine_id: u64,
+    /// Name of its availability set, cloud service or scale set, or of the standalone machine.
+    pub group: String,
+    /// ID of the event group.
+    pub event_group: u64,
+    pub event: EventId,
+    pub handler: HandlerPresence,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_poll: Option<Time>,
+    pub reason: NotReadyReason,
+}
+
+impl NotReadyReason {
+    /// The reason as a sentence.
+    pub fn describe(self) -> &'static str {
+        match self {
+            NotReadyReason::NoHandler => "No handler, not notified.",
+            NotReadyReason::NotApproved => "Has read the event, not approved yet.",
+            NotReadyReason::NotPolledSince => "Has not polled since the event appeared.",
+            NotReadyReason::StoppedPolling => "Stopped polling.",
+            NotReadyReason::NeverPolled => "Has never polled; other machines of its group do. Check its handler.",
+            NotReadyReason::Unknown(_) => "Unknown reason, from a newer server.",
+        }
+    }
+}
+
+/// A group while an operation takes machines down or deletes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationCapacity {
+    pub group: String,
+    pub resource_group: String,
+    /// Number of machines that run without impact now.
+    pub up: u32,
+    /// Number of machines that still do during the impact, if every other impact ends when it is expected to.
+    pub up_then: u32,
+    /// Number of machines that are down now and are expected to be up then.
+    pub returning: u32,
+    /// Number of machines in the group now.
+    pub machines: u32,
+    /// Number of those that are not deleted by then.
+    pub machines_then: u32,
+    /// Number of machines that must stay up.
+    pub floor: u32,
+}
+
+/// Another operation or rollout that affects the same machines or groups at the same time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationConflict {
+    /// ID of the operation; absent for a rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Id>,
+    /// ID of the rollout; absent for an operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Id>,
+    /// Its effect and its target.
+    pub title: String,
 }
 
 /// Numbers of events of an operation.

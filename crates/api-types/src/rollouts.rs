@@ -237,6 +237,9 @@ pub struct RolloutStep {
     /// Names of the machines that its events have not finished, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_machines: Vec<String>,
+    /// Number of machines of the step. Only in previews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_count: Option<u32>,
 }
 
 /// Machines that a reason names in one line of text.
@@ -475,6 +478,12 @@ pub struct ExpectedWait {
 #[serde(rename_all = "camelCase")]
 pub struct GroupAvailability {
     pub name: String,
+    /// Internal number of the group, which tells groups with the same name apart; absent for a standalone machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_id: Option<u64>,
+    /// Internal number of the standalone machine; absent for a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<u64>,
     pub machines: u32,
     /// The lowest number of machines available at any time.
     pub min_available: u32,

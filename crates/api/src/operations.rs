@@ -6,7 +6,7 @@ use axum::response::Response;
 use forewarn_api_types::{EmptyBody, Operation, Page, parse_guid};
 use forewarn_core as core;
 use forewarn_core::{Guid, OperationId};
-use forewarn_render::{render_operation, render_operation_from_history, render_whole_operation};
+use forewarn_render::{render_operation, render_operation_from_history};
 use forewarn_store::HistoryQuery;
 
 use super::error::{ApiError, ErrorCode};
@@ -68,11 +68,11 @@ impl Actions {
     pub async fn find_operation(&self, id: OperationId) -> Result<Operation, ApiError> {
         let snapshot = self.engine().snapshot();
         if let Some(operation) = snapshot.region.operation(id) {
-            return Ok(render_whole_operation(&snapshot.region, operation));
+            return Ok(self.render_operation(&snapshot.region, operation));
         }
         let query = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
         let rows = history::read_rows(self, query).await?;
-        render_operation_from_history(id, &rows).ok_or_else(|| {
+        render_operation_from_history(&snapshot.region, id, &rows).ok_or_else(|| {
             let message = format!("Operation {id} does not exist, and the history does not contain it.");
             ApiError::new(ErrorCode::OperationNotFound, message).with_target(id.to_string())
         })

@@ -41,12 +41,26 @@ pub struct RolloutPreview {
 /// The expected availability of a group, or of a standalone machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupPreview {
+    pub key: GroupKey,
     pub name: Name,
     pub machines: u32,
     /// The lowest number of machines that run without impact at any time.
     pub available_min: u32,
     /// Whether no handler has read its document, so that it gets no notice.
     pub has_no_handler: bool,
+}
+
+/// A group, or a standalone machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupKey {
+    Group(GroupId),
+    Machine(MachineId),
+}
+
+impl GroupKey {
+    pub fn of(machine: &Machine) -> GroupKey {
+        machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
+    }
 }
 
 impl Region {
@@ -265,16 +279,10 @@ struct Available {
     lowest: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum GroupKey {
-    Group(GroupId),
-    Machine(MachineId),
-}
-
 impl Availability {
     fn new(region: &Region, targets: &BTreeSet<MachineId>) -> Availability {
         let machines = targets.iter().filter_map(|id| region.machine(*id));
-        let keys: BTreeSet<GroupKey> = machines.map(|machine| key_of(machine)).collect();
+        let keys: BTreeSet<GroupKey> = machines.map(|machine| GroupKey::of(machine)).collect();
         let count = |key: GroupKey| {
             let machines = describe(region, key).map_or_else(Vec::new, |(_, machines)| machines);
             let running = machines.iter().filter(|machine| machine.power == Power::Running).count() as u32;
@@ -287,7 +295,7 @@ impl Availability {
         let mut affected: BTreeMap<GroupKey, u32> = BTreeMap::new();
         for event in region.wanted_effects() {
             for machine in event.resources.iter().filter_map(|resource| region.machine(resource.machine)) {
-                *affected.entry(key_of(machine)).or_default() += 1;
+                *affected.entry(GroupKey::of(machine)).or_default() += 1;
             }
         }
         for (key, affected) in affected {
@@ -301,14 +309,10 @@ impl Availability {
         let groups = self.groups.into_iter().filter_map(|(key, Available { lowest, .. })| {
             let (name, machines) = describe(region, key)?;
             let has_no_handler = machines.iter().all(|machine| !region.is_on(machine.scope));
-            Some(GroupPreview { name, machines: machines.len() as u32, available_min: lowest, has_no_handler })
+            Some(GroupPreview { key, name, machines: machines.len() as u32, available_min: lowest, has_no_handler })
         });
         groups.collect()
     }
-}
-
-fn key_of(machine: &Machine) -> GroupKey {
-    machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
 }
 
 fn describe(region: &Region, key: GroupKey) -> Option<(Name, Vec<Arc<Machine>>)> {

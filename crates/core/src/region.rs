@@ -236,6 +236,14 @@ impl Region {
         self.index.groups_by_name.get(&NameKey::new(&name.into(), home, group_type)).copied()
     }
 
+    /// The name of a group, with the resource group if the name is not unique.
+    pub fn group_label(&self, group: &Group) -> String {
+        match self.groups_named(&group.name).nth(1) {
+            Some(_) => format!("{}/{}", group.home.resource_group, group.name),
+            None => group.name.to_string(),
+        }
+    }
+
     /// All groups with this name, of any type and in any resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
         let from = NameKey::first_of(name);

@@ -131,9 +131,12 @@ impl<'s> ButtonPanel<'s> {
         self
     }
 
-    /// Adds a link to a page with a form.
+    /// Adds a link to a page with a form, if the visitor may perform the action.
     #[must_use]
-    pub fn link(mut self, act: &str, label: &str, href: &str) -> ButtonPanel<'s> {
+    pub fn link(mut self, act: &str, label: &str, href: &str, needs: Action) -> ButtonPanel<'s> {
+        if !self.context.visitor.may(needs) {
+            return self;
+        }
         let (id, sort) = (format!("do-{act}"), self.next_sort());
         self.fragments.push(Fragment::render(&id, &sort, &LinkTemplate { id: &id, sort: &sort, label, href }));
         self

@@ -9,10 +9,9 @@ use forewarn_core::{
     EventKind, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout, RolloutAction,
     RolloutId, RolloutState, ScopeId, StepState, Timestamp,
 };
-use forewarn_render::{describe_request, name_operation, name_rollout, name_step, render_wait};
+pub use forewarn_render::{ActivityId, find_cause, find_title};
+use forewarn_render::{describe_request, find_rollout, name_operation, name_step, render_wait, title_of_rollout};
 use forewarn_widgets::activity_kind::ActivityKind;
-use forewarn_widgets::cause::find_rollout;
-pub use forewarn_widgets::cause::{ActivityId, find_cause};
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::words;
@@ -103,19 +102,6 @@ fn find_rollouts(region: &Region) -> HashMap<OperationId, RolloutId> {
 
 fn cause_of(operation: OperationId, rollouts: &HashMap<OperationId, RolloutId>) -> ActivityId {
     rollouts.get(&operation).map_or(ActivityId::Operation(operation), |rollout| ActivityId::Rollout(*rollout))
-}
-
-/// The title of an operation or rollout that the region has.
-pub fn find_title(region: &Region, id: ActivityId) -> String {
-    let title = match id {
-        ActivityId::Operation(id) => region.operation(id).map(|operation| name_operation(region, operation)),
-        ActivityId::Rollout(id) => region.rollout(id).map(|rollout| title_of_rollout(region, rollout)),
-    };
-    title.unwrap_or_else(|| "an operation that has ended".into())
-}
-
-fn title_of_rollout(region: &Region, rollout: &Rollout) -> String {
-    format!("Rollout: {}", name_rollout(region, rollout))
 }
 
 impl Activity {

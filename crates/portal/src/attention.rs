@@ -9,8 +9,8 @@ use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{Group, GroupKind, MachineId, Name, Region, Timestamp, UNLIMITED};
+use forewarn_render::{GroupDip, describe_losses};
 use forewarn_widgets::fragment::Fragment;
-use forewarn_widgets::group_dip::{GroupDip, describe_losses};
 use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::readiness::Readiness;
@@ -18,11 +18,11 @@ use forewarn_widgets::severity::Severity;
 use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
-use super::outage::{Outages, SOON};
 use super::page_context::PageContext;
 use super::preview::{ApprovalTrial, Preview};
 use super::timeline::{EventTimeline, Stage};
 use super::unready::Unready;
+use forewarn_widgets::outage::{Outages, SOON};
 
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
@@ -362,7 +362,8 @@ fn find_link(context: &PageContext, activity: &Activity) -> (String, String) {
         ActivityId::Operation(_) => "Open operation",
         ActivityId::Rollout(_) => "Open rollout",
     };
-    match find_shrinking_set(context.region(), activity) {
+    let may = context.visitor.may(Action::ChangeScaleSet);
+    match find_shrinking_set(context.region(), activity).filter(|_| may) {
         Some(group) => (address::of_group(group.id), format!("Scale out {}", group.name)),
         None => (activity.href(), label.into()),
     }
@@ -429,7 +430,10 @@ fn describe_inaction(
                 (AttentionReason::NoHandler(_), _) => "without notice",
                 (_, true) => "ready or not; earlier if approved",
                 (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
-                    "cannot be canceled; new instances can replace them"
+                    match context.visitor.may(Action::ChangeScaleSet) {
+                        true => "cannot be canceled; new instances can replace them",
+                        false => "cannot be canceled; an owner can add new instances",
+                    }
                 }
                 (_, false) if is_deletion => "cannot be canceled; save the data first",
                 (_, false) => "cannot be canceled",

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use askama::Template;
+use forewarn_api::forecast_rollout;
 use forewarn_api_types::Time;
-use forewarn_core::{Span, Timestamp, current_or_next};
-use forewarn_render::name_rollout;
+use forewarn_core::{Rollout, Span, StepState, Timestamp, current_or_next};
+use forewarn_render::{count_machines, name_rollout};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::{table, words};
@@ -43,9 +44,9 @@ struct Entry {
     machines: usize,
 }
 
-pub fn render(context: &PageContext) -> PageContent {
+pub async fn render(context: &PageContext) -> PageContent {
     let today = context.now.0.div_euclid(DAY_MS) * DAY_MS;
-    let entries = list_entries(context);
+    let entries = list_entries(context).await;
     let days = (0..DAYS).map(|day| {
         let (begin, end) = (today + day * DAY_MS, today + (day + 1) * DAY_MS);
         render_day(context, begin, entries.iter().filter(|entry| (begin..end).contains(&entry.at)).collect())
@@ -55,7 +56,7 @@ pub fn render(context: &PageContext) -> PageContent {
     PageContent::new("Calendar", vec![panel]).with_lead(lead)
 }
 
-fn list_entries(context: &PageContext) -> Vec<Entry> {
+async fn list_entries(context: &PageContext) -> Vec<Entry> {
     let region = context.region();
     let mut entries = Vec::new();
     for activity in activity::collect_running(region) {
@@ -78,6 +79,18 @@ fn list_entries(context: &PageContext) -> Vec<Entry> {
     for rollout in region.live_rollouts() {
         let (kind, severity) = activity::kind_of_rollout(rollout);
         let kind = kind.as_str();
+        entries.extend(find_next_step(context, rollout).await.map(|(at, number)| Entry {
+            at: at.0,
+            time: words::about(at),
+            title: match number {
+                0 => format!("Start of {}", name_rollout(region, rollout)),
+                number => format!("Step {} of {}", number + 1, name_rollout(region, rollout)),
+            },
+            href: activity::ActivityId::Rollout(rollout.id).href(),
+            kind,
+            severity: severity.class(),
+            machines: rollout.steps.get(number).map_or(0, |step| count_machines(region, &step.target)),
+        }));
         for window in &rollout.plan.windows {
             let mut after = context.now;
             let is_near = |span: &Span| span.start.0 < context.now.0 + DAYS * DAY_MS;
@@ -97,6 +110,16 @@ fn list_entries(context: &PageContext) -> Vec<Entry> {
     }
     entries.sort_by_key(|entry| entry.at);
     entries
+}
+
+/// When the next step of a rollout that has not been announced is expected to be, and its number. The rules know it.
+async fn find_next_step(context: &PageContext, rollout: &Rollout) -> Option<(Timestamp, usize)> {
+    let number = rollout.steps.iter().position(|step| step.state == StepState::Pending)?;
+    if let (0, Some(at)) = (number, rollout.plan.at) {
+        return Some((at, number));
+    }
+    let forecast = forecast_rollout(context.snapshot.clone(), rollout.id, context.now).await.ok()?;
+    Some((forecast.rollout.steps.get(number)?.started?, number))
 }
 
 fn render_day(context: &PageContext, begin: i64, entries: Vec<&Entry>) -> Fragment {

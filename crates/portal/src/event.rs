@@ -1,24 +1,26 @@
 //! The page of an event: details, lifecycle, machines, history; approve and cancel.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forewarn_api_types::join_names;
-use forewarn_core::{Event, EventId, Operation, Status};
-use forewarn_store::HistoryQuery;
+use forewarn_core::{Event, EventId, EventKind, Machine, MachineId, Operation, Status};
+use forewarn_store::{HistoryQuery, HistoryRow};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
-use forewarn_widgets::words;
+use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::{activity, history, operation, timeline};
 use forewarn_api::Action;
-use forewarn_render::name_operation;
+use forewarn_render::{name_operation, read_past_operation};
 
 pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, NotFound> {
     let region = context.region();
-    let rows = history::render_panel(context, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await;
+    let query = HistoryQuery { event: Some(id), ..HistoryQuery::default() };
+    let rows = history::render_panel(context, query.clone(), &address_of(id)).await;
     let event = region.event(id);
     if event.is_none() && rows.fragments.is_empty() {
         return Err(NotFound("This event does not exist, and the history has no record of it.".into()));
@@ -29,22 +31,66 @@ pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, N
         panels.push(render_actions(context, event).without_frame());
         panels.push(Panel::with_content("facts", "Details", &list_facts(context, event)));
     }
+    let mut title = format!("Event {}", words::event_name(id));
+    match event {
+        Some(event) => title = name_event(event.kind, event.resources.iter().map(|resource| resource.name.to_string())),
+        None => {
+            let past = history::read(context, query).await;
+            let kind = past.iter().find_map(|row| Some((row, row.event_kind()?)));
+            title = kind.map_or(title, |(row, kind)| name_event(kind, row.machines.iter().cloned()));
+            panels.push(Panel::with_content("facts", "Details", &list_past_facts(context, id, &past).await));
+        }
+    }
     panels.push(timeline::render_panel(context, &events));
     panels.push(rows);
-    let kind = event.map_or("Event", |event| event.kind.as_str());
-    let names: Vec<String> =
-        event.map_or_else(Vec::new, |event| event.resources.iter().map(|resource| resource.name.to_string()).collect());
-    let title = if names.is_empty() {
-        format!("Event {}", words::event_name(id))
-    } else {
-        format!("{kind} of {}", join_names(&names))
-    };
     Ok(PageContent {
         title,
         lead: "<p class=\"crumbs\"><a href=\"/operations\">Operations</a> / Event</p>".into(),
         panels,
         aside: Vec::new(),
     })
+}
+
+fn address_of(id: EventId) -> String {
+    format!("/events/{}", words::event_name(id))
+}
+
+fn name_event(kind: EventKind, machines: impl Iterator<Item = String>) -> String {
+    format!("{} of {}", kind.as_str(), join_names(machines))
+}
+
+/// An event that the region no longer has. The hosts are those where its machines are now.
+async fn list_past_facts(context: &PageContext, id: EventId, rows: &[HistoryRow]) -> Facts {
+    let region = context.region();
+    let mut operations = Vec::new();
+    for operation in rows.iter().filter_map(|row| row.operation).collect::<BTreeSet<_>>() {
+        let query = HistoryQuery { operation: Some(operation), ..HistoryQuery::default() };
+        let ended = read_past_operation(operation, &history::read(context, query).await);
+        let found = region.operation(operation).map(|found| (**found).clone()).or(ended);
+        let title = found.map_or_else(|| operation.to_string(), |found| name_operation(region, &found));
+        let href = activity::ActivityId::Operation(operation).href();
+        operations.push(format!(r#"<a href="{href}">{}</a>"#, words::escape_html(title)));
+    }
+    let ids: BTreeSet<MachineId> = rows.iter().flat_map(|row| row.machine_ids.iter().copied()).collect();
+    let machines: Vec<&Arc<Machine>> = ids.iter().filter_map(|id| region.machine(*id)).collect();
+    let links = machines.iter().map(|machine| {
+        format!(r#"<a href="{}">{}</a>"#, address::of_machine(machine), words::escape_html(&machine.name))
+    });
+    let hosts: BTreeSet<_> = machines.iter().filter_map(|machine| machine.host.clone()).collect();
+    let end = rows.iter().find_map(|row| Some((row.at, row.event_outcome()?)));
+    let end = end.map(|(at, outcome)| {
+        format!("<b>{}</b> {}", words::escape_html(timeline::describe_outcome(&outcome)), words::time(at))
+    });
+    let mut facts = vec![
+        ("Status", end.unwrap_or_default()),
+        ("Machines", join_names(links)),
+        ("Cause", rows.iter().find_map(HistoryRow::event_cause).map_or("", words::cause).to_owned()),
+        ("Operation", join_names(operations)),
+        ("Host", join_names(hosts.iter().map(|host| words::host_link(host)))),
+        ("EventId", format!("<code>{}</code>", words::event_name(id))),
+    ];
+    facts.retain(|(_, value)| !value.is_empty());
+    Facts { facts }
 }
 
 fn list_facts(context: &PageContext, event: &Event) -> Facts {
@@ -95,7 +141,7 @@ fn list_facts(context: &PageContext, event: &Event) -> Facts {
         facts.push(("Event group", format!(r#"<a href="{}">{}</a>"#, name.href, words::escape_html(&name.name))));
     }
     let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
-    let hosts: std::collections::BTreeSet<_> = machines.filter_map(|machine| machine.host.clone()).collect();
+    let hosts: BTreeSet<_> = machines.filter_map(|machine| machine.host.clone()).collect();
     if !hosts.is_empty() {
         facts.push(("Host", join_names(hosts.iter().map(|host| words::host_link(host)))));
     }

@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use forewarn_core::{
-    AvailabilityLimit, Event, EventKind, Group, GroupId, Machine, MachineId, Power, Region, Status, Timestamp,
+    AvailabilityLimit, Event, EventKind, Group, GroupId, GroupKey, Machine, MachineId, Power, Region, Status, Timestamp,
 };
 use forewarn_widgets::{address, words};
 
 use super::handler::Handler;
 use super::page_context::PageContext;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GroupKey {
-    Group(GroupId),
-    Machine(MachineId),
-}
 
 pub struct FleetGroup {
     pub key: GroupKey,
@@ -87,10 +81,6 @@ pub fn floor_class(up: usize, floor: usize) -> &'static str {
     if up == 0 || up < floor { "red" } else { "amber" }
 }
 
-pub fn key_of(machine: &Machine) -> GroupKey {
-    machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
-}
-
 /// Every group, by kind and name.
 pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
     let region = context.region();
@@ -101,7 +91,7 @@ pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
         groups.insert(GroupKey::Group(group.id), blank_group(region, group));
     }
     for machine in region.machines() {
-        let key = key_of(machine);
+        let key = GroupKey::of(machine);
         let group = groups.entry(key).or_insert_with(|| blank_machine(region, machine));
         group.count(context, machine, affected.get(&machine.id).copied());
         let domain = domains.entry((key, machine.update_domain)).or_default();
@@ -150,7 +140,7 @@ fn find_affected(region: &Region) -> BTreeMap<MachineId, NextEvent> {
 fn blank_group(region: &Region, group: &Group) -> FleetGroup {
     FleetGroup {
         key: GroupKey::Group(group.id),
-        name: words::group_name(region, group),
+        name: region.group_label(group),
         href: address::of_group(group.id),
         kind: words::group_kind(group).into(),
         has_handler: group.scopes.iter().any(|scope| region.is_on(*scope)),

@@ -9,8 +9,8 @@ use forewarn_widgets::{html, words};
 
 use super::cluster;
 use super::flash::Flash;
-use super::outage::count_down;
 use super::page_context::PageContext;
+use forewarn_widgets::outage::count_down;
 
 #[derive(Template)]
 #[template(path = "page.html")]

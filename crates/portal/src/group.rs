@@ -16,13 +16,16 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::fleet::{self, FleetGroup};
+use super::history::{self, HistorySearch};
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
-use super::{activity, conflict, group_machines, group_table, handler, history, plan, policy, scale_set};
-use forewarn_api::{GroupType, delete_action};
+use super::{activity, conflict, group_machines, group_table, handler, plan, policy, scale_set};
+use forewarn_api::{Action, GroupType, delete_action};
+use forewarn_render::find_dips;
+use forewarn_store::HistoryQuery;
 
 /// Times of the next events that the status names.
 const TIMES_MAX: usize = 2;
@@ -73,7 +76,16 @@ pub async fn render(
             || row.target.as_deref() == Some(&*group.name)
             || row.machine_ids.iter().any(|machine| members.contains(machine))
     };
-    panels.push(history::render_filtered_panel(context, is_of_group).await);
+    // Requests have no event group.
+    let scopes = numbers.iter().copied().map(Some).chain([None]).collect();
+    let search = HistorySearch {
+        indexed: None,
+        scanned: Some(HistoryQuery { scopes, ..HistoryQuery::default() }),
+        is_wanted: is_of_group,
+        here: &here,
+        query,
+    };
+    panels.push(history::render_search_panel(context, &search).await);
     Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(context, group, &fleet)))
 }
 
@@ -153,7 +165,7 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
     let events: Vec<&Arc<Event>> = next.events.values().copied().collect();
     let cause = events.first().and_then(|event| event.operations.first());
     let Some(own) = cause.map(|operation| activity::find_cause(region, *operation)) else { return String::new() };
-    let dips = conflict::find_dips(region, context.now, own, &events);
+    let dips = find_dips(region, context.now, own, &events);
     dips.iter().find(|dip| dip.id == group.id).map_or_else(String::new, |dip| {
         let span = |up: usize| {
             format!(
@@ -224,8 +236,12 @@ pub fn render_all(context: &PageContext, query: &PageQuery) -> PageContent {
         )
     });
     groups.retain(|group| group.kind.starts_with(kind));
+    let add = match context.visitor.may(Action::CreateScaleSet) {
+        true => r#" <a class="button" href="/scale-sets/add">Add a scale set</a>"#,
+        false => "",
+    };
     let lead = format!(
-        r#"<p class="row"><span class="seg" role="group" aria-label="Filter by kind">{}</span> <a class="button" href="/scale-sets/add">Add a scale set</a></p>"#,
+        r#"<p class="row"><span class="seg" role="group" aria-label="Filter by kind">{}</span>{add}</p>"#,
         links.concat()
     );
     let panel = group_table::render_panel(context, &groups, query, "/groups", group_table::ROWS_MAX);
@@ -252,7 +268,10 @@ pub fn render_scale_sets(context: &PageContext) -> PageContent {
         Fragment::render(format!("set-{}", group.id.0), sort, &row)
     });
     let panel = Panel::new("sets", "Scale sets", rows.collect()).or_empty_text("No scale sets yet.");
-    let add = r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#;
+    let add = match context.visitor.may(Action::CreateScaleSet) {
+        true => r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#,
+        false => "",
+    };
     PageContent { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel], aside: Vec::new() }
 }
 
@@ -279,13 +298,11 @@ fn render_actions(context: &PageContext, group: &Group, here: &str) -> Panel {
     let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind_word(group));
     let delete =
         Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), ButtonStyle::Danger);
+    let name = format!("{}/{}", group.home.resource_group, group.name);
+    let rollout = PageQuery::default().with("groups", &name).address("/rollouts/plan");
     ButtonPanel::new(context, address::group_target(group), here)
-        .link(
-            "plan",
-            "Plan maintenance",
-            &plan::address_with("group", &format!("{}/{}", group.home.resource_group, group.name)),
-        )
-        .link("rollout", "Plan a rollout", &format!("/rollouts/plan?groups={}", address::encode_segment(&group.name)))
+        .link("plan", "Plan maintenance", &plan::address_with("group", &name), Action::StartMaintenance)
+        .link("rollout", "Plan a rollout", &rollout, Action::StartRollout)
         .button(delete.with_fields(kind))
         .into_panel()
 }

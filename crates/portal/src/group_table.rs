@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use askama::Template;
+use forewarn_core::GroupKey;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::html;
 use forewarn_widgets::panel::Panel;
@@ -11,7 +12,7 @@ use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words;
 
-use super::fleet::{FleetGroup, GroupKey, NextEvent};
+use super::fleet::{FleetGroup, NextEvent};
 use super::handler::describe_poll;
 use super::page_context::PageContext;
 

@@ -1,18 +1,17 @@
-//! The history of a machine, event, group or host, newest first. History rows name machines and events but not groups, so
-//! that the history of a group is filtered from the most recent rows.
+//! The history of a machine, event, operation, group, host, rollout or of the fleet, newest first, in pages. Rows that no index
+//! finds are searched in a limited range of the newest rows; the next page continues where the search ended.
 
 use askama::Template;
 use forewarn_api_types::join_names;
-use forewarn_core::{GroupId, Machine, MachineId, OperationResult, Outcome, Region};
-use forewarn_render::name_operation;
-use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow, RolloutFact};
+use forewarn_core::{Machine, Region};
+use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow};
 use forewarn_widgets::fragment::Fragment;
+use forewarn_widgets::history_line::{describe_fact, find_page};
 use forewarn_widgets::panel::Panel;
+use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::words;
 
-use super::activity::ActivityId;
 use super::page_context::PageContext;
-use super::timeline::approver_name;
 
 /// Rows per page.
 const ROWS_SHOWN: usize = 50;
@@ -20,7 +19,10 @@ const ROWS_SHOWN: usize = 50;
 /// Rows on the page of the whole history.
 const ROWS_FOUND: usize = 200;
 
-/// Rows that are read to find those of a group, host or machine.
+/// Rows that are searched for those of a group, host, rollout or person. A search reads few more when the page is updated.
+const ROWS_SEARCHED_MAX: u64 = 10_000;
+
+/// Rows per query, so that a search ends soon after it has found enough.
 const ROWS_READ: u32 = 1000;
 
 #[derive(Template)]
@@ -31,40 +33,105 @@ struct HistoryLine {
     at: String,
     kind: String,
     what: String,
-    /// The page of the event, operation or rollout; empty if there is none.
+    /// The page that the row is about; empty if there is none, or if it is this page.
     href: String,
 }
 
-pub async fn render_panel(context: &PageContext, query: HistoryQuery) -> Panel {
-    render_rows(context, read(context, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
+/// Which rows of the history a page shows.
+pub struct HistorySearch<'a, F: Fn(&HistoryRow) -> bool> {
+    /// Rows that an index finds, however old they are.
+    pub indexed: Option<HistoryQuery>,
+    /// Rows that are searched.
+    pub scanned: Option<HistoryQuery>,
+    /// Selects rows of `scanned`.
+    pub is_wanted: F,
+    /// The address of the page, and its query with the first row of the page.
+    pub here: &'a str,
+    pub query: &'a PageQuery,
+}
+
+/// The newest rows of a query that uses an index.
+pub async fn render_panel(context: &PageContext, query: HistoryQuery, here: &str) -> Panel {
+    let rows = read(context, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await;
+    let rows = rows.iter().rev().map(|row| render_row(context.region(), row, here));
+    Panel::new("history", "History", rows.collect()).or_empty_text("No history yet.")
 }
 
 /// The history of one machine, without rows of other machines with the same name.
-pub async fn render_machine_panel(context: &PageContext, machine: &Machine) -> Panel {
+pub async fn render_machine_panel(context: &PageContext, machine: &Machine, here: &str) -> Panel {
     let query = HistoryQuery {
         machine: Some(machine.name.to_string()),
         machine_id: Some(machine.id),
         ..HistoryQuery::default()
     };
-    render_panel(context, query).await
+    render_panel(context, query, here).await
 }
 
-/// The rows of a query that are wanted, in a table of their own.
-pub async fn render_search_panel(
+/// A page of rows, with a link to the next one.
+pub async fn render_search_panel<F: Fn(&HistoryRow) -> bool>(
     context: &PageContext,
-    query: HistoryQuery,
-    wanted: impl Fn(&HistoryRow) -> bool,
+    search: &HistorySearch<'_, F>,
 ) -> Panel {
-    let rows = read(context, HistoryQuery { limit: Some(ROWS_READ), ..query }).await;
-    let rows = rows.iter().rev().filter(|row| wanted(row)).take(ROWS_FOUND);
-    Panel::new("history", "History", rows.map(|row| render_row(context.region(), row)).collect())
-        .or_empty_text("No matching history.")
+    let is_whole = search.here == "/history";
+    let max = if is_whole { ROWS_FOUND } else { ROWS_SHOWN };
+    let before = search.query.text("before").parse().ok();
+    let mut rows = Vec::new();
+    if let Some(query) = &search.indexed {
+        rows.extend(read(context, HistoryQuery { before, limit: Some(max as u32 + 1), ..query.clone() }).await);
+    }
+    let mut rest = None;
+    if let Some(query) = &search.scanned {
+        let (found, next) = scan(context, query, before, max + 1, &search.is_wanted).await;
+        rows.extend(found);
+        rest = next;
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.number));
+    rows.dedup_by_key(|row| row.number);
+    // Indexed rows beyond the end of the search are on a later page.
+    rows.retain(|row| rest.is_none_or(|end| row.number >= end));
+    let (next, note) = match (rows.get(max - 1), rest) {
+        (Some(last), _) if rows.len() > max => (Some(last.number), ""),
+        (_, Some(end)) => (Some(end), "Older rows were not searched."),
+        (_, None) => (None, ""),
+    };
+    rows.truncate(max);
+    let fragments = rows.iter().map(|row| render_row(context.region(), row, search.here)).collect();
+    let foot = next.map_or_else(String::new, |number| {
+        let href = search.query.with("before", &number.to_string()).address(search.here);
+        let label = if note.is_empty() { "Older" } else { "Search older rows" };
+        format!(r#"<p class="foot"><span>{note}</span><a href="{}">{label}</a></p>"#, words::escape_html(href))
+    });
+    let empty = if is_whole { "No matching history." } else { "No history yet." };
+    Panel::new("history", "History", fragments).or_empty_text(empty).with_html_after(foot)
 }
 
-/// The wanted rows among the most recent ones.
-pub async fn render_filtered_panel(context: &PageContext, wanted: impl Fn(&HistoryRow) -> bool) -> Panel {
-    let rows = read(context, HistoryQuery { limit: Some(ROWS_READ), ..HistoryQuery::default() }).await;
-    render_rows(context, rows.iter().rev().filter(|row| wanted(row)).take(ROWS_SHOWN))
+/// The newest wanted rows of a limited range of the history, and where the search goes on if there are older rows. Row numbers are
+/// consecutive, so a range of numbers limits the rows that the store reads.
+async fn scan(
+    context: &PageContext,
+    query: &HistoryQuery,
+    before: Option<u64>,
+    max: usize,
+    is_wanted: &impl Fn(&HistoryRow) -> bool,
+) -> (Vec<HistoryRow>, Option<u64>) {
+    let newest = HistoryQuery { before, limit: Some(1), ..HistoryQuery::default() };
+    let Some(newest) = read(context, newest).await.pop() else { return (Vec::new(), None) };
+    let mut end = newest.number + 1;
+    let limit = end.saturating_sub(ROWS_SEARCHED_MAX + 1);
+    let mut found = Vec::new();
+    while found.len() < max && end > limit + 1 {
+        let begin = end.saturating_sub(u64::from(ROWS_READ) + 1).max(limit);
+        let (after, before) = (Some(begin), Some(end));
+        let rows = read(context, HistoryQuery { after, before, limit: Some(ROWS_READ), ..query.clone() }).await;
+        found.extend(rows.into_iter().rev().filter(is_wanted));
+        end = begin + 1;
+    }
+    if found.len() >= max {
+        return (found, None);
+    }
+    let older = HistoryQuery { before: Some(end), limit: Some(1), ..HistoryQuery::default() };
+    let has_older = !read(context, older).await.is_empty();
+    (found, has_older.then_some(end))
 }
 
 /// The newest rows of a query, oldest first.
@@ -75,12 +142,7 @@ pub async fn read(context: &PageContext, query: HistoryQuery) -> Vec<HistoryRow>
     })
 }
 
-fn render_rows<'r>(context: &PageContext, rows: impl Iterator<Item = &'r HistoryRow>) -> Panel {
-    Panel::new("history", "History", rows.map(|row| render_row(context.region(), row)).collect())
-        .or_empty_text("No history yet.")
-}
-
-fn render_row(region: &Region, row: &HistoryRow) -> Fragment {
+fn render_row(region: &Region, row: &HistoryRow, here: &str) -> Fragment {
     let fact = row.fact();
     let sort = format!("{:016}", u64::MAX - row.number);
     let id = format!("row-{}", row.number);
@@ -90,88 +152,11 @@ fn render_row(region: &Region, row: &HistoryRow) -> Fragment {
         at: words::time(row.at),
         kind: match fact {
             Some(HistoryFact::ScopeOn | HistoryFact::ScopeOff) => "handler".into(),
+            Some(HistoryFact::Audit { .. }) => "request".into(),
             _ => row.kind.replace('-', " "),
         },
         what: fact.as_ref().map_or_else(|| join_names(&row.machines), |fact| describe_fact(region, row, fact)),
-        href: match (row.event, row.operation, fact) {
-            (Some(event), _, _) => format!("/events/{}", words::event_name(event)),
-            (None, _, Some(HistoryFact::RolloutChanged(RolloutFact { rollout: Some(id), .. }))) => {
-                ActivityId::Rollout(id).href()
-            }
-            (None, Some(operation), _) => ActivityId::Operation(operation).href(),
-            (None, None, _) => String::new(),
-        },
+        href: find_page(region, row, here),
     };
     Fragment::render(id, sort, &line)
-}
-
-/// A row as a phrase: `Reboot of web_1 approved by machine web_1`.
-fn describe_fact(region: &Region, row: &HistoryRow, fact: &HistoryFact) -> String {
-    let machines = join_names(&row.machines);
-    let kind = row.event_kind().map_or("event", words::event_kind);
-    let event = if machines.is_empty() { kind.to_owned() } else { format!("{kind} of {machines}") };
-    match fact {
-        HistoryFact::Appeared(_) => format!("{kind} appeared for {machines}"),
-        HistoryFact::Approved { by } => format!("{event} approved by {}", approver_name(by)),
-        HistoryFact::Started => format!("{kind} started on {machines}"),
-        HistoryFact::Ended(outcome) => format!("{event} ended: {}", describe_end(outcome)),
-        HistoryFact::OperationEnded(ended) => {
-            let operation = row.operation.and_then(|id| region.operation(id));
-            // The region knows an operation until an hour after its end.
-            let title = operation.map_or_else(|| "operation".into(), |operation| name_operation(region, operation));
-            match &ended.result {
-                OperationResult::Succeeded => format!("{title}: succeeded"),
-                OperationResult::Failed(outcome) => format!("{title}: {}", describe_end(outcome)),
-                OperationResult::Canceled { by } => format!("{title}: canceled by {by}"),
-            }
-        }
-        HistoryFact::MachineAdded(_) => format!("machine added {machines}"),
-        HistoryFact::MachineRemoved(_) => format!("machine removed {machines}"),
-        HistoryFact::ScopeOn => "handler connected".into(),
-        HistoryFact::ScopeOff => "handler disconnected".into(),
-        HistoryFact::RolloutChanged(rollout) => describe_rollout(region, rollout),
-        HistoryFact::HostChanged(host) => match (host.reachable, host.state) {
-            (false, _) => format!("host {} is unreachable", host.host),
-            (true, Some(state)) => format!("host {} is {}", host.host, state.as_str().to_lowercase()),
-            (true, None) => format!("host {} changed", host.host),
-        },
-        HistoryFact::Audit { actor, action, target, .. } => format!("{action} of {target} by {actor}"),
-    }
-}
-
-/// `completed`, `failed: no power`, `canceled by owner`.
-fn describe_end(outcome: &Outcome) -> String {
-    let word = words::outcome_word(outcome).to_lowercase();
-    match outcome {
-        Outcome::Failed(why) if !why.is_empty() => format!("{word}: {why}"),
-        Outcome::Canceled { by } => format!("{word} by {by}"),
-        Outcome::Completed
-        | Outcome::Failed(_)
-        | Outcome::TimedOut
-        | Outcome::Superseded
-        | Outcome::NoEffect
-        | Outcome::ResourceGone => word,
-    }
-}
-
-/// `rollout: step ended, host r05-n01: failed`
-fn describe_rollout(region: &Region, fact: &RolloutFact) -> String {
-    let group = fact.group.and_then(|id| region.group(GroupId(id))).map(|group| words::group_name(region, group));
-    let machine = fact.machine.and_then(|id| region.machine(MachineId(id)));
-    let machine = machine.map(|machine| words::machine_name(region, machine));
-    // Update domains of several groups have the same numbers.
-    let step = match (&fact.host, group, machine, fact.domain) {
-        (Some(host), _, _, _) => format!(", host {host}"),
-        (None, Some(group), _, Some(domain)) => format!(", {group}, update domain {domain}"),
-        (None, _, Some(machine), _) => format!(", machine {machine}"),
-        (None, None, None, Some(domain)) => format!(", update domain {domain}"),
-        (None, _, None, _) => String::new(),
-    };
-    let result = fact.step_state.filter(|_| fact.change == "step-ended");
-    let result = result.map_or_else(String::new, |state| match &fact.failure {
-        Some(failure) => format!(": {}", describe_end(failure)),
-        None => format!(": {}", state.as_str().to_lowercase()),
-    });
-    let wait = fact.waits_for.as_ref().map_or_else(String::new, |reason| format!(" for {reason}"));
-    format!("rollout: {}{step}{result}{wait}", fact.change.replace('-', " "))
 }

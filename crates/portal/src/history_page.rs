@@ -7,7 +7,7 @@ use forewarn_widgets::html;
 use forewarn_widgets::panel::PageContent;
 use forewarn_widgets::query::PageQuery;
 
-use super::history;
+use super::history::{self, HistorySearch};
 use super::page_context::PageContext;
 
 /// Filters by kind: value, label, kinds of rows.
@@ -46,14 +46,19 @@ pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let wanted = HistoryQuery {
         kinds: kinds.to_vec(),
         machine: (!machine.is_empty()).then(|| machine.to_owned()),
+        actor: Some(query.text("actor")).filter(|actor| !actor.is_empty()).map(str::to_owned),
         since: (hours > 0).then(|| Timestamp(context.now.0 - hours * 3_600_000)),
         ..HistoryQuery::default()
     };
-    let actor = query.text("actor").to_lowercase();
-    let panel = history::render_search_panel(context, wanted, |row| {
-        actor.is_empty() || row.actor.as_deref().is_some_and(|found| found.to_lowercase().contains(&actor))
-    })
-    .await;
+    // An index finds the rows of a machine; the others are searched.
+    let search = HistorySearch {
+        indexed: wanted.machine.is_some().then(|| wanted.clone()),
+        scanned: wanted.machine.is_none().then_some(wanted),
+        is_wanted: |_: &_| true,
+        here: "/history",
+        query,
+    };
+    let panel = history::render_search_panel(context, &search).await;
     let filters = HistoryFilters {
         kinds: KINDS.map(|(word, label, _)| (word, label)).into(),
         kind,

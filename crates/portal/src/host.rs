@@ -21,15 +21,17 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{self, ActivityId};
+use super::history::{self, HistorySearch};
 use super::maintenance::render_operations;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
-use super::{fencing, history, host_selection, plan};
+use super::{fencing, host_selection, plan};
 use forewarn_api::Action;
 use forewarn_render::name_rollout;
+use forewarn_store::HistoryQuery;
 
 /// Machines per page.
 const MACHINES_MAX: usize = 1000;
@@ -63,6 +65,15 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
     let activities = activity::collect_some(context, view.window.begin(), owner, is_of_host).await;
     let operations = region.operations().filter(|operation| operation.request.host() == Some(&host.name));
     let fencing = fencing::find(context, host).await;
+    let scopes: BTreeSet<Option<u64>> = names.iter().map(|(scope, _)| *scope).collect();
+    let search = HistorySearch {
+        indexed: Some(HistoryQuery { target: Some(name.to_owned()), ..HistoryQuery::default() }),
+        scanned: (!scopes.is_empty())
+            .then(|| HistoryQuery { scopes: scopes.into_iter().collect(), ..HistoryQuery::default() }),
+        is_wanted: is_named,
+        here: &here,
+        query,
+    };
     let panels = vec![
         describe_state(context, host, fencing.as_ref()).into_panel(),
         render_actions(context, host, &here).without_frame(),
@@ -70,7 +81,7 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
         render_operations(context, "Operations", operations).or_empty_text("No recent operations."),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         Panel::with_content("facts", "Details", &list_facts(context, host, fencing.as_ref())),
-        history::render_filtered_panel(context, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
+        history::render_search_panel(context, &search).await,
     ];
     let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
     Ok(PageContent { title: name.to_owned(), lead, panels, aside: Vec::new() })
@@ -182,7 +193,7 @@ fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
                 Action::DrainHost,
                 ButtonStyle::Primary,
             ))
-            .link("rollout", "Plan a rollout", &href);
+            .link("rollout", "Plan a rollout", &href, Action::StartRollout);
     }
     if host.state != HostState::Active {
         let consequences = match host.state {
@@ -206,7 +217,7 @@ fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
             .into_panel();
     }
     actions
-        .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
+        .link("plan", "Plan maintenance", &plan::address_with("host", &host.name), Action::StartMaintenance)
         .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot).rare())
         .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy).rare())
         .into_panel()

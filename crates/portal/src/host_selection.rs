@@ -5,16 +5,15 @@ use forewarn_api::Actions;
 use forewarn_api_types::{NewDrain, count_of, join_names};
 use forewarn_core::{DrainPlan, Name};
 use forewarn_widgets::query::PageQuery;
-use forewarn_widgets::{waits, words};
+use forewarn_widgets::{address, waits, words};
 
 use super::action::ButtonStyle;
+use super::bulk::{BulkNoun, BulkResult};
 use super::confirm::Confirmation;
-use super::conflict;
-use super::flash::Flash;
-use super::frame;
 use super::page_context::PageContext;
 use super::refusal::Refusal;
 use super::visitor::Form;
+use super::{bulk, conflict, frame};
 
 const HERE: &str = "/hosts";
 
@@ -97,23 +96,34 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
         "activate" => HostAction::Activate,
         other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
     };
+    let selected: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    // The overview and the page of a host have the same buttons.
+    let back = bulk::select_rows(&address::check_own(form.text("back")), HERE, &selected);
     if !form.is_checked("confirmed") {
-        return Ok(frame::render(context, HERE, &confirm(context, form, action, &hosts).render(), "").into_response());
+        let page = confirm(context, form, action, &hosts, &back).render();
+        return Ok(frame::render(context, HERE, &page, "").into_response());
     }
     let actions = context.portal.actions(form.visitor.principal());
+    let mut result = BulkResult::default();
     for host in &hosts {
-        action.perform(&actions, host).await?;
+        result.add(host, address::of_host(host), action.perform(&actions, host).await);
     }
-    let text = match action {
-        HostAction::Drain => format!("Draining {}.", count_of(hosts.len(), "host")),
-        HostAction::Activate => format!("Activated {}.", count_of(hosts.len(), "host")),
+    let verb = match action {
+        HostAction::Drain => "Draining",
+        HostAction::Activate => "Activated",
     };
-    let flash = Flash::new(text).with_link("/operations", "Open operations");
+    let flash = result.into_flash(verb, &BulkNoun { noun: "host", list: HERE })?;
     context.portal.shared.flashes.set(&form.visitor.cookie, flash);
-    Ok(Redirect::to(HERE).into_response())
+    Ok(Redirect::to(&back).into_response())
 }
 
-fn confirm<'a>(context: &'a PageContext, form: &'a Form, action: HostAction, hosts: &[&'a str]) -> Confirmation<'a> {
+fn confirm<'a>(
+    context: &'a PageContext,
+    form: &'a Form,
+    action: HostAction,
+    hosts: &[&'a str],
+    back: &'a str,
+) -> Confirmation<'a> {
     let preview = |host: &&str| {
         let text = match action {
             HostAction::Drain => preview_drain(context, host),
@@ -134,7 +144,7 @@ fn confirm<'a>(context: &'a PageContext, form: &'a Form, action: HostAction, hos
         fields: [("act", form.text("act"))].into_iter().chain(hosts.iter().map(|host| ("host", *host))).collect(),
         label: label.into(),
         tone: ButtonStyle::Normal,
-        back: HERE,
+        back,
         csrf: &context.visitor.session.csrf,
     }
 }
@@ -145,6 +155,6 @@ impl HostAction {
             HostAction::Drain => actions.drain_host(host, NewDrain::default()).await.map(drop),
             HostAction::Activate => actions.activate_host(host).await.map(drop),
         };
-        done.map_err(|error| Refusal::from(error).about(host))
+        done.map_err(Refusal::from)
     }
 }

@@ -9,7 +9,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api_types::{Fencing, count_of};
-use forewarn_core::{Host, Name, Region, RolloutStep, StepState, StepTarget};
+use forewarn_core::{GroupKey, Host, Name, Region, RolloutStep, StepState, StepTarget};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::host_condition::HostCondition;
@@ -24,7 +24,7 @@ use http::StatusCode;
 
 use super::activity::ActivityId;
 use super::flash::Flash;
-use super::fleet::{self, FleetGroup, GroupKey, NextEvent};
+use super::fleet::{self, FleetGroup, NextEvent};
 use super::page_context::PageContext;
 use super::visitor::Form;
 use super::{Portal, fencing, frame, group_table};
@@ -107,6 +107,7 @@ struct HostRow<'a> {
     /// HTML.
     next: String,
     selectable: bool,
+    is_selected: bool,
 }
 
 #[derive(Template)]
@@ -140,12 +141,14 @@ pub async fn render(context: &PageContext, query: &PageQuery, name: &str, proble
     let hosts: Vec<Arc<Host>> = shown.iter().map(|facts| facts.host.clone()).collect();
     let fencings = fencing::find_all(context, &hosts).await;
     let rows = shown.iter().enumerate();
-    let rows = rows.map(|(number, facts)| render_row(context, facts, fencings.get(&facts.host.name), number)).collect();
+    let rows =
+        rows.map(|(number, facts)| render_row(context, query, facts, fencings.get(&facts.host.name), number)).collect();
     let panel = Panel::new("hosts", "Hosts", rows)
         .with_table(render_head(context, order, query))
         .with_html_before(html::render(&filters(&facts, query)))
         .with_html_after(
-            group_table::render_paging(query, HERE, from, ROWS_MAX, found.len()) + &render_selection_bar(context),
+            group_table::render_paging(query, HERE, from, ROWS_MAX, found.len())
+                + &render_selection_bar(context, query),
         )
         .or_empty_text("No matching hosts. Register one below, or name a host when you register a machine.");
     let field = Field::new("name", "Name", name, problems).render();
@@ -185,7 +188,7 @@ fn describe_fleet(region: &Region) -> String {
     format!(r#"<p class="head-facts">{}</p>"#, facts.join(" "))
 }
 
-fn render_selection_bar(context: &PageContext) -> String {
+fn render_selection_bar(context: &PageContext, query: &PageQuery) -> String {
     let offered = [
         ("plan", "Plan rollout", "primary", Action::StartRollout),
         ("drain", "Drain…", "", Action::DrainHost),
@@ -202,7 +205,7 @@ fn render_selection_bar(context: &PageContext) -> String {
     SelectionBar {
         action: "/portal/hosts",
         csrf: &context.visitor.session.csrf,
-        back: HERE,
+        back: &query.address(HERE),
         label: "Actions on selected hosts",
         buttons,
     }
@@ -251,7 +254,7 @@ fn list_facts(context: &PageContext) -> Vec<HostFacts<'_>> {
     let mut next: BTreeMap<&Name, (NextEvent, usize)> = BTreeMap::new();
     for machine in region.machines() {
         let Some(host) = &machine.host else { continue };
-        *machines.entry(host).or_default().entry(fleet::key_of(machine)).or_default() += 1;
+        *machines.entry(host).or_default().entry(GroupKey::of(machine)).or_default() += 1;
         let Some(found) = fleet::next_event(region, machine.id) else { continue };
         match next.entry(host).or_insert((found, 0)) {
             (known, affected) if *known == found => *affected += 1,
@@ -310,7 +313,13 @@ fn sort(found: &mut [&HostFacts<'_>], order: SortOrder<'_>) {
     }
 }
 
-fn render_row(context: &PageContext, facts: &HostFacts<'_>, fencing: Option<&Fencing>, number: usize) -> Fragment {
+fn render_row(
+    context: &PageContext,
+    query: &PageQuery,
+    facts: &HostFacts<'_>,
+    fencing: Option<&Fencing>,
+    number: usize,
+) -> Fragment {
     let host = facts.host;
     let (id, sort) = (format!("host-{}", address::encode_segment(&host.name)), table::row_key(number));
     let row = HostRow {
@@ -324,6 +333,7 @@ fn render_row(context: &PageContext, facts: &HostFacts<'_>, fencing: Option<&Fen
         worst: &facts.worst,
         next: describe_next(context.region(), facts),
         selectable: context.visitor.may(Action::DrainHost),
+        is_selected: query.has_word("selected", &host.name),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)
 }

@@ -21,12 +21,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::outage::count_down;
 use super::page::{self, Page};
 use super::page_context::PageContext;
 use super::visitor::Visitor;
 use super::{Portal, cluster};
 use forewarn_api::ChannelBody;
+use forewarn_widgets::outage::count_down;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
 const UPDATE_INTERVAL_MIN: Duration = Duration::from_millis(100);

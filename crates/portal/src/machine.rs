@@ -67,7 +67,7 @@ pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Res
         Panel::with_content("document", "Scheduled Events document", &build_document(context, machine, version, &href)),
         Panel::with_content("requests", "Metadata requests", &list_requests(context, machine)),
         Panel::with_content("facts", "Details", &list_facts(region, machine)),
-        history::render_machine_panel(context, machine).await,
+        history::render_machine_panel(context, machine, &href).await,
     ];
     if machine.membership == Membership::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
@@ -208,7 +208,7 @@ fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel
     actions = actions
         .button(button("restart", "Restart", MachineAction::Restart, Action::RestartMachine, ButtonStyle::Normal))
         .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Action::RedeployMachine, ButtonStyle::Normal))
-        .link("plan", "Plan maintenance", &plan)
+        .link("plan", "Plan maintenance", &plan, Action::StartMaintenance)
         .button(rare(
             "perform-maintenance",
             "Perform maintenance",

@@ -99,7 +99,7 @@ fn render_row(context: &PageContext, machine: &Machine, number: usize) -> Fragme
         sort: &sort,
         name: words::machine_name(region, machine),
         href: address::of_machine(machine),
-        group: group.map(|group| (words::group_name(region, group), address::of_group(group.id))),
+        group: group.map(|group| (region.group_label(group), address::of_group(group.id))),
         host: machine.host.as_ref().map(|host| (host.to_string(), address::of_host(host))),
         power: words::power(machine.power),
         is_running: machine.power == Power::Running,

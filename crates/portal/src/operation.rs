@@ -7,16 +7,18 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::Operation as OperationSummary;
-use forewarn_api_types::{count_of, join_names};
+use forewarn_api_types::{HandlerPresence, count_of, join_names};
 use forewarn_core::{
-    Event, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId,
-    ScopeOwner, Status,
+    Event, EventKind, GroupId, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request,
+    ScopeId, ScopeOwner, Status, Timestamp,
 };
-use forewarn_render::render_whole_operation;
-use forewarn_store::HistoryQuery;
+use forewarn_render::{
+    GroupDip, describe_losses, find_dips, read_past_operation, render_not_ready, render_operation,
+    render_operation_from_history, render_operation_groups,
+};
+use forewarn_store::{HistoryQuery, HistoryRow};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::fragment::Fragment;
-use forewarn_widgets::group_dip::{GroupDip, describe_losses};
 use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::page_head::{PageHead, Sentence};
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -28,14 +30,11 @@ use forewarn_widgets::{address, html, waits, words};
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{Activity, ActivityId, find_cause};
 use super::conflict;
-use super::handler::{Handler, describe_poll};
+use super::handler::describe_poll;
 use super::history;
 use super::page_context::PageContext;
 use super::preview::Preview;
 use super::timeline;
-
-/// Machines that are listed as missing.
-const MISSING_MAX: usize = 100;
 
 /// Events that are linked in the row of a group.
 const EVENTS_MAX: usize = 6;
@@ -111,7 +110,9 @@ struct OperationGroupRow<'a> {
     /// None for a standalone VM, and if no machine goes down.
     dip: Option<&'a GroupDip>,
     events: Vec<EventLink>,
+    /// Events that are not linked, and the address with all links.
     more: usize,
+    all: String,
 }
 
 impl ProgressStage {
@@ -120,13 +121,15 @@ impl ProgressStage {
     }
 }
 
-pub async fn render(context: &PageContext, id: OperationId) -> Result<PageContent, NotFound> {
-    let rows = history::render_panel(context, HistoryQuery { operation: Some(id), ..HistoryQuery::default() }).await;
+pub async fn render(context: &PageContext, id: OperationId, query: &PageQuery) -> Result<PageContent, NotFound> {
+    let wanted = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
+    let rows = history::render_panel(context, wanted.clone(), &ActivityId::Operation(id).href()).await;
     let Some(operation) = context.region().operation(id) else {
-        return render_past(rows, id);
+        return render_past(context, rows, &history::read(context, wanted).await, id);
     };
     let events = events_of(context.region(), operation);
-    let summary = render_whole_operation(context.region(), operation);
+    let groups = render_operation_groups(context.region(), operation);
+    let summary = OperationSummary { groups, ..render_operation(context.region(), operation) };
     let note = summary.description.clone().unwrap_or_default();
     let activity = Activity { note, ..Activity::of_operation(context.region(), operation) };
     let timeline = timeline::find_events(
@@ -136,7 +139,7 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
     )
     .await;
     let cause = find_cause(context.region(), id);
-    let dips = conflict::find_dips(context.region(), context.now, cause, &events);
+    let dips = find_dips(context.region(), context.now, cause, &events);
     let mut panels = vec![
         describe_state(context, operation, &summary, &events, &dips).into_panel(),
         render_actions(context, operation),
@@ -144,7 +147,7 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
     ];
     panels.push(conflict::render_panel(&conflict::warn_about(context.region(), cause, &events, &dips)));
     panels.extend(render_missing(context, &events));
-    panels.push(render_groups(context, &events, &dips));
+    panels.push(render_groups(context, id, query, &events, &dips));
     panels.push(timeline::render_panel(context, &timeline));
     let facts = Panel::with_content("facts", "Details", &list_facts(operation, &summary, &events));
     let head = PageHead {
@@ -158,12 +161,47 @@ pub async fn render(context: &PageContext, id: OperationId) -> Result<PageConten
 }
 
 /// An operation that ended more than an hour ago.
-fn render_past(rows: Panel, id: OperationId) -> Result<PageContent, NotFound> {
-    if rows.fragments.is_empty() {
+fn render_past(
+    context: &PageContext,
+    panel: Panel,
+    rows: &[HistoryRow],
+    id: OperationId,
+) -> Result<PageContent, NotFound> {
+    if rows.is_empty() {
         return Err(NotFound("This operation does not exist, and the history has no record of it.".into()));
     }
-    let lead = r#"<p class="crumbs"><a href="/operations">Operations</a> / Operation</p><p>This operation has ended. Its details are in the history.</p>"#;
-    Ok(PageContent::new(format!("Operation {id}"), vec![rows]).with_lead(lead))
+    let region = context.region();
+    let lead = "<p>This operation has ended. Its details are in the history.</p>";
+    let past = read_past_operation(id, rows).zip(render_operation_from_history(region, id, rows));
+    let Some((operation, summary)) = past else {
+        let lead = format!(r#"<p class="crumbs"><a href="/operations">Operations</a> / Operation</p>{lead}"#);
+        return Ok(PageContent::new(format!("Operation {id}"), vec![panel]).with_lead(lead));
+    };
+    let note = summary.description.clone().unwrap_or_default();
+    let activity = Activity { note, ..Activity::of_operation(region, &operation) };
+    let head = PageHead {
+        parent: ("/operations", "Operations"),
+        here: "Operation",
+        kind: activity.kind.as_str(),
+        severity: activity.severity.class(),
+        facts: list_head_facts(context, &activity),
+    };
+    let state = describe_state(context, &operation, &summary, &[], &[]).into_panel();
+    let mut facts = list_facts(&operation, &summary, &[]);
+    let fact = |label, text: Option<String>| text.map(|text| (label, words::escape_html(text)));
+    facts.facts.retain(|(label, _)| *label != "Machines");
+    facts.facts.extend(fact("Machines", Some(join_names(&summary.machines)).filter(|names| !names.is_empty())));
+    facts.facts.extend(fact("Cause", summary.cause.map(|cause| cause.to_string())));
+    facts.facts.extend(fact("Group", summary.group.clone()));
+    facts.facts.extend(summary.ended.map(|at| ("Ended", words::time(Timestamp(at.0)))));
+    let events = operation.parts.iter().enumerate().take(EVENTS_MAX).map(|(number, part)| {
+        format!(r#"<a href="/events/{}">event {}</a>"#, words::event_name(part.event), number + 1)
+    });
+    facts.facts.push(("Events", events.collect::<Vec<_>>().join(", ")));
+    facts.facts.retain(|(_, value)| !value.is_empty());
+    let facts = Panel::with_content("facts", "Details", &facts);
+    let content = PageContent::new(activity.title.clone(), vec![state, panel]).with_aside(vec![facts]);
+    Ok(content.with_lead(html::render(&head) + lead))
 }
 
 fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<Event>> {
@@ -337,35 +375,36 @@ fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
 /// The machines whose approval is missing, with the state of their handlers.
 fn render_missing(context: &PageContext, events: &[&Arc<Event>]) -> Option<Panel> {
     let region = context.region();
-    let missing: Vec<&&Arc<Event>> =
-        events.iter().filter(|event| is_scheduled(event) && event.approval.is_none()).collect();
-    let resources = missing.iter().flat_map(|event| event.resources.iter().map(move |resource| (*event, resource)));
+    let (missing, count) = render_not_ready(region, events, |machine| context.portal.handlers().render(machine));
     let mut rows = Vec::new();
-    for (number, (event, resource)) in resources.take(MISSING_MAX).enumerate() {
-        let (id, sort) = (format!("missing-{}", resource.machine.0), table::row_key(number));
-        let handler = Handler::of(context, resource.machine);
-        let (state, class, why) = match (event.is_shown(), handler.is_polling, handler.last_poll()) {
-            (false, _, _) => ("no handler", "idle", "No handler, not notified."),
-            (true, true, Some(at)) if at >= event.appeared => ("polling", "", "Has read the event, not approved yet."),
-            (true, true, _) => ("polling", "", "Has not polled since the event appeared."),
-            (true, false, Some(_)) => ("silent", "wait", "Stopped polling."),
-            (true, false, None) => {
-                ("silent", "wait", "Has never polled; other machines of its group do. Check its handler.")
-            }
+    for (number, one) in missing.iter().enumerate() {
+        let (id, sort) = (format!("missing-{}", one.machine_id), table::row_key(number));
+        let machine = region.machine(MachineId(one.machine_id));
+        let (state, class) = match one.handler {
+            HandlerPresence::Missing => ("no handler", "idle"),
+            HandlerPresence::Polling => ("polling", ""),
+            HandlerPresence::Silent | HandlerPresence::Unknown(_) => ("silent", "wait"),
         };
-        let machine = region.machine(resource.machine);
         let row = MissingRow {
             id: &id,
             sort: &sort,
-            name: resource.name.to_string(),
+            name: one.machine.clone(),
             href: machine.map_or_else(String::new, |machine| address::of_machine(machine)),
-            group: scope_name(region, event.scope),
+            group: scope_name(region, ScopeId(one.event_group)),
             state,
             class,
-            last_poll: describe_poll(context.now, handler.last_poll()),
-            why,
+            last_poll: describe_poll(context.now, one.last_poll.map(|at| Timestamp(at.0))),
+            why: one.reason.describe(),
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
+    }
+    if missing.len() < count {
+        let (id, sort) = ("missing-more".to_owned(), "~".to_owned());
+        let html = format!(
+            r#"<tr id="{id}" class="folded" data-sort="{sort}"><td colspan="5">{} of {count}</td></tr>"#,
+            missing.len()
+        );
+        rows.push(Fragment { id, sort, html });
     }
     (!rows.is_empty() || events.iter().any(|event| event.is_live())).then(|| {
         let order = SortOrder { key: "", is_descending: false };
@@ -382,13 +421,22 @@ fn scope_name(region: &Region, scope: ScopeId) -> words::ScopeName {
     }
 }
 
-fn render_groups(context: &PageContext, events: &[&Arc<Event>], dips: &[GroupDip]) -> Panel {
+fn render_groups(
+    context: &PageContext,
+    id: OperationId,
+    query: &PageQuery,
+    events: &[&Arc<Event>],
+    dips: &[GroupDip],
+) -> Panel {
+    let here = ActivityId::Operation(id).href();
     let region = context.region();
     let scopes: BTreeSet<ScopeId> = events.iter().map(|event| event.scope).collect();
     let mut rows = Vec::new();
     for (number, scope) in scopes.iter().take(GROUPS_MAX).enumerate() {
         let of_scope: Vec<&Arc<Event>> = events.iter().filter(|event| event.scope == *scope).copied().collect();
-        let (id, sort) = (format!("events-{}", scope.0), table::row_key(number));
+        let (key, sort) = (scope.0.to_string(), table::row_key(number));
+        let id = format!("events-{key}");
+        let shown = if query.has_word("events", &key) { of_scope.len() } else { EVENTS_MAX };
         let approvers: BTreeSet<String> =
             of_scope.iter().filter_map(|event| Some(words::approver(&event.approval.as_ref()?.by))).collect();
         let names: Vec<String> = approvers.into_iter().collect();
@@ -400,8 +448,9 @@ fn render_groups(context: &PageContext, events: &[&Arc<Event>], dips: &[GroupDip
             meter: Readiness::of(of_scope.iter().map(|event| &***event)).render(),
             approved_by: join_names(&names),
             dip: find_group(region, *scope).and_then(|group| dips.iter().find(|dip| dip.id == group)),
-            events: of_scope.iter().take(EVENTS_MAX).map(|event| link_event(event)).collect(),
-            more: of_scope.len().saturating_sub(EVENTS_MAX),
+            events: of_scope.iter().take(shown).map(|event| link_event(event)).collect(),
+            more: of_scope.len().saturating_sub(shown),
+            all: query.toggle_word("events", &key).address(&here),
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
     }

@@ -7,26 +7,27 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_api::{Action, parse_operation_id};
 use forewarn_api_types::count_of;
-use forewarn_core::{ApprovalScope, Guid, Operation, OperationId, OperationState, Region, Rollout};
+use forewarn_core::{Guid, Operation, OperationId, OperationState, Region, Rollout};
 use forewarn_render::name_operation;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::selection_bar::SelectionBar;
+use forewarn_widgets::severity::Severity;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::waits::render_wait;
-use forewarn_widgets::words;
+use forewarn_widgets::{address, words};
 
 use super::action::ButtonStyle;
 use super::activity::{Activity, ActivityId};
+use super::bulk::{BulkNoun, BulkResult};
 use super::confirm::Confirmation;
-use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::{ApprovalTrial, Preview, find_unapproved};
+use super::preview::{ApprovalTrial, Preview};
 use super::refusal::Refusal;
 use super::timeline::Stage;
 use super::visitor::Form;
-use super::{activity, frame, group_table, operation};
+use super::{activity, bulk, frame, group_table, operation};
 
 const HERE: &str = "/operations";
 
@@ -51,8 +52,9 @@ struct OperationRow<'a> {
     sort: &'a str,
     activity: &'a Activity,
     href: String,
-    /// The ID for the selection; empty if nothing can be done with it.
+    /// The ID for the selection; empty if the visitor can do nothing with it.
     value: String,
+    is_selected: bool,
     /// HTML.
     state: String,
     machines: usize,
@@ -84,7 +86,7 @@ pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     sort(&mut found, order);
     let from = query.number("from");
     let rows = found.iter().skip(from).take(ROWS_MAX).enumerate();
-    let rows = rows.map(|(number, activity)| render_row(context, activity, number)).collect();
+    let rows = rows.map(|(number, activity)| render_row(context, query, activity, number)).collect();
     let filters = [("", "All", all.len()), ("running", "Running", running), ("ended", "Ended", all.len() - running)]
         .map(|(word, label, number)| {
             format!(
@@ -97,7 +99,7 @@ pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let bar = SelectionBar {
         action: "/portal/operations",
         csrf: &context.visitor.session.csrf,
-        back: HERE,
+        back: &query.address(HERE),
         label: "Actions on selected operations",
         buttons: vec![("cancel", "Cancel…", ""), ("approve", "Approve…", "quiet-danger")],
     };
@@ -141,9 +143,12 @@ fn sort(found: &mut [&Activity], order: SortOrder<'_>) {
     }
 }
 
-fn render_row(context: &PageContext, activity: &Activity, number: usize) -> Fragment {
+fn render_row(context: &PageContext, query: &PageQuery, activity: &Activity, number: usize) -> Fragment {
     let state = match activity.stage() {
-        Stage::InProgress => r#"<span class="st down">In progress</span>"#.to_owned(),
+        Stage::InProgress => {
+            let class = if activity.severity == Severity::Slate { "wait" } else { "down" };
+            format!(r#"<span class="st {class}">In progress</span>"#)
+        }
         Stage::Scheduled => {
             let due = activity.due().map_or_else(
                 || activity.waits_for.as_ref().map_or_else(String::new, |wait| format!(", {}", render_wait(wait))),
@@ -154,15 +159,17 @@ fn render_row(context: &PageContext, activity: &Activity, number: usize) -> Frag
         Stage::Finished => describe_end(context.region(), activity.id),
     };
     let (id, sort) = (activity.id.key(), table::row_key(number));
+    let value = match (activity.id, activity.is_running && context.visitor.may(Action::Cancel)) {
+        (ActivityId::Operation(id), true) => id.to_string(),
+        (ActivityId::Operation(_) | ActivityId::Rollout(_), _) => String::new(),
+    };
     let row = OperationRow {
         id: &id,
         sort: &sort,
         activity,
         href: activity.href(),
-        value: match (activity.id, activity.is_running) {
-            (ActivityId::Operation(id), true) => id.to_string(),
-            (ActivityId::Operation(_) | ActivityId::Rollout(_), _) => String::new(),
-        },
+        is_selected: query.has_word("selected", &value),
+        value,
         state,
         machines: activity.machine_count(),
         meter: activity.readiness().render(),
@@ -199,27 +206,26 @@ pub async fn perform(context: &PageContext, form: &Form) -> Result<Response, Ref
     }
     let is_approval = form.text("act") == "approve";
     // The overview has the same buttons.
-    let back = if form.text("back") == "/" { "/" } else { HERE };
+    let selected: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
+    let back = bulk::select_rows(&address::check_own(form.text("back")), HERE, &selected);
     if !form.is_checked("confirmed") {
-        let page = confirm(context, form, &found, back).render();
+        let page = confirm(context, form, &found, &back).render();
         return Ok(frame::render(context, HERE, &page, "").into_response());
     }
     let actions = context.portal.actions(form.visitor.principal());
+    let mut result = BulkResult::default();
     for one in &found {
-        let about = |error| Refusal::from(error).about(&name_operation(region, one));
-        if is_approval {
-            let events = find_unapproved(region, one);
-            if !events.is_empty() {
-                actions.approve_events(ApprovalScope::Region, events).await.map_err(about)?;
-            }
-        } else {
-            actions.cancel_operation(one.id).await.map_err(about)?;
-        }
+        let done = match is_approval {
+            true => actions.approve_operation(one.id).await,
+            false => actions.cancel_operation(one.id).await,
+        };
+        let href = ActivityId::Operation(one.id).href();
+        result.add(&name_operation(region, one), href, done.map(drop).map_err(Refusal::from));
     }
     let verb = if is_approval { "Approved" } else { "Canceled" };
-    let flash = Flash::new(format!("{verb} {}.", count_of(found.len(), "operation")));
-    context.portal.shared.flashes.set(&form.visitor.cookie, flash.with_link("/history", "Open the history"));
-    Ok(Redirect::to(back).into_response())
+    let flash = result.into_flash(verb, &BulkNoun { noun: "operation", list: HERE })?;
+    context.portal.shared.flashes.set(&form.visitor.cookie, flash);
+    Ok(Redirect::to(&back).into_response())
 }
 
 /// The confirmation of an approval or cancellation.

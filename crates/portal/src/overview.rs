@@ -7,10 +7,10 @@ use forewarn_widgets::query::PageQuery;
 use super::activity;
 use super::fleet;
 use super::operation_lanes::{self, LaneView};
-use super::outage::Outages;
 use super::page_context::PageContext;
 use super::unready::Unready;
 use super::{attention, conflict, group_table, status};
+use forewarn_widgets::outage::Outages;
 
 /// Groups on the overview; the others are on their own page.
 const GROUPS_MAX: usize = 20;

@@ -50,7 +50,7 @@ pub const PATHS: [&str; 16] = [
 pub enum Page {
     Overview(PageQuery),
     Operations(PageQuery),
-    Operation(OperationId),
+    Operation(OperationId, PageQuery),
     PlanRollout(PageQuery),
     Rollout(RolloutId, PageQuery),
     Groups(PageQuery),
@@ -86,7 +86,7 @@ impl Page {
         match parts[..] {
             [] => Some(Page::Overview(fields)),
             ["operations"] => Some(Page::Operations(fields)),
-            ["operations", id] => Some(Page::Operation(parse_operation_id(id).ok()?)),
+            ["operations", id] => Some(Page::Operation(parse_operation_id(id).ok()?, fields)),
             ["rollouts", "plan"] => Some(Page::PlanRollout(fields)),
             ["rollouts", id] => Some(Page::Rollout(parse_operation_id(id).ok()?, fields)),
             ["groups"] => Some(Page::Groups(fields)),
@@ -119,7 +119,7 @@ impl Page {
             Page::Machine { .. } | Page::TestKit(_) | Page::Cluster => true,
             Page::Overview(_)
             | Page::Operations(_)
-            | Page::Operation(_)
+            | Page::Operation(_, _)
             | Page::PlanRollout(_)
             | Page::Rollout(_, _)
             | Page::Groups(_)
@@ -142,16 +142,16 @@ impl Page {
         match self {
             Page::Overview(query) => Ok(overview::render(context, query).await),
             Page::Operations(query) => Ok(operations::render(context, query)),
-            Page::Operation(id) => operation::render(context, *id).await,
+            Page::Operation(id, query) => operation::render(context, *id, query).await,
             Page::PlanRollout(query) => Ok(rollout_plan::render(context, query, &FieldErrors::default()).await),
             Page::Rollout(id, query) => rollout::render(context, *id, query).await,
             Page::Groups(query) => Ok(group::render_all(context, query)),
             Page::Machines(query) => Ok(machines::render(context, query)),
             Page::Webhooks(query) => Ok(webhooks::render(context, query).await),
             Page::History(query) => Ok(history_page::render(context, query).await),
-            Page::Calendar => Ok(calendar::render(context)),
+            Page::Calendar => Ok(calendar::render(context).await),
             Page::Cluster => Ok(cluster::render(context).await),
-            Page::Search(text) => Ok(search::render(context, text)),
+            Page::Search(text) => Ok(search::render(context, text).await),
             Page::Machine { vm_id, version } => machine::render(context, *vm_id, *version).await,
             Page::Group(id, query) => group::render(context, *id, query, None).await,
             Page::Event(id) => event::render(context, *id).await,

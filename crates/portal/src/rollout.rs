@@ -9,10 +9,11 @@ use forewarn_api::{Action, forecast_rollout};
 use forewarn_api_types::span::format_span;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
-    LimitOwner, OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets, Status,
-    StepState, UNLIMITED, Wait,
+    GroupKey, LimitOwner, OperationId, Rollout, RolloutId, RolloutPreview, RolloutState, RolloutStep, RolloutTargets,
+    Status, StepState, UNLIMITED, Wait,
 };
 use forewarn_render::{name_rollout, name_step};
+use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::page_head::{PageHead, Sentence};
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -22,9 +23,10 @@ use forewarn_widgets::{html, waits, words};
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activity::{ActivityId, kind_of_rollout};
 use super::fleet::{self, FleetGroup};
+use super::history::{self, HistorySearch};
 use super::page_context::PageContext;
 use super::rollout_steps::{events_of_step, find_host_problem, missing_names};
-use super::{conflict, history, rollout_plan, rollout_progress, rollout_steps};
+use super::{conflict, rollout_plan, rollout_progress, rollout_steps};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;
@@ -52,13 +54,16 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
     let rollout = region.rollout(id).ok_or_else(missing)?;
     let (kind, severity) = kind_of_rollout(rollout);
     let kind = kind.as_str();
-    let text = id.to_string();
     let operations: BTreeSet<OperationId> = rollout.steps.iter().filter_map(|step| step.operation).collect();
-    let is_of_rollout = |row: &forewarn_store::HistoryRow| {
-        row.target.as_deref() == Some(&text)
-            || row.operation.is_some_and(|one| operations.contains(&one) && row.kind == "ended")
+    let here = ActivityId::Rollout(id).href();
+    let search = HistorySearch {
+        indexed: Some(HistoryQuery { target: Some(id.to_string()), ..HistoryQuery::default() }),
+        scanned: Some(HistoryQuery { kinds: vec![HistoryKind::Ended], ..HistoryQuery::default() }),
+        is_wanted: |row: &HistoryRow| row.operation.is_some_and(|one| operations.contains(&one)),
+        here: &here,
+        query,
     };
-    let rows = history::render_filtered_panel(context, is_of_rollout).await;
+    let rows = history::render_search_panel(context, &search).await;
     let forecast = forecast(context, rollout).await;
     let head = PageHead {
         parent: ("/operations", "Operations"),
@@ -237,7 +242,7 @@ fn add_plan_again_links<'s>(
         };
         let label = format!("Plan {} again", count_of(steps.len(), &format!("{word} step")));
         if let Some(href) = rollout_plan::plan_again(context.region(), rollout, &steps) {
-            actions = actions.link(act, &label, &href);
+            actions = actions.link(act, &label, &href, Action::StartRollout);
         }
     }
     actions
@@ -277,11 +282,11 @@ fn list_capacity(context: &PageContext, rollout: &Rollout) -> CapacityNow {
     let region = context.region();
     let keys: BTreeSet<_> = match &rollout.targets {
         RolloutTargets::Hosts(hosts) => {
-            hosts.iter().flat_map(|host| region.machines_on(host)).map(|machine| fleet::key_of(machine)).collect()
+            hosts.iter().flat_map(|host| region.machines_on(host)).map(|machine| GroupKey::of(machine)).collect()
         }
-        RolloutTargets::Groups(groups) => groups.iter().copied().map(fleet::GroupKey::Group).collect(),
+        RolloutTargets::Groups(groups) => groups.iter().copied().map(GroupKey::Group).collect(),
         RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
-            machines.iter().filter_map(|id| region.machine(*id)).map(|machine| fleet::key_of(machine)).collect()
+            machines.iter().filter_map(|id| region.machine(*id)).map(|machine| GroupKey::of(machine)).collect()
         }
     };
     let mut found: Vec<_> = fleet::list_groups(context).into_iter().filter(|group| keys.contains(&group.key)).collect();

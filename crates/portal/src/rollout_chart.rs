@@ -7,11 +7,11 @@ use std::time::Duration;
 use askama::Template;
 use forewarn_api::find_machine;
 use forewarn_api_types::{GroupAvailability, NewRollout, RolloutPreview, RolloutStep, RolloutType};
-use forewarn_core::{EventKind, Machine, Name, Region};
+use forewarn_core::{EventKind, GroupKey, Machine, Name, Region};
 use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use forewarn_widgets::{address, html};
 
-use super::fleet::{self, FleetGroup, GroupKey};
+use super::fleet::{self, FleetGroup};
 use super::page_context::PageContext;
 
 /// Groups whose capacity is drawn, worst first.
@@ -103,9 +103,7 @@ impl<'a> Chart<'a> {
     pub fn render_capacity(&self) -> String {
         let mut groups: Vec<(&FleetGroup, &GroupAvailability)> = Vec::new();
         for expected in &self.preview.groups {
-            groups.extend(
-                self.groups.iter().find(|group| is_named(group, &expected.name)).map(|group| (group, expected)),
-            );
+            groups.extend(self.groups.iter().find(|group| is_meant(group, expected)).map(|group| (group, expected)));
         }
         groups.sort_by_key(|(group, expected)| {
             (i64::from(expected.min_available) - self.floor_of(group) as i64, group.machines)
@@ -149,9 +147,12 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// Whether a preview means this group. Its names have no resource group.
-pub fn is_named(group: &FleetGroup, name: &str) -> bool {
-    group.name == name || group.name.rsplit('/').next() == Some(name)
+/// Whether a preview means this group.
+pub fn is_meant(group: &FleetGroup, expected: &GroupAvailability) -> bool {
+    match group.key {
+        GroupKey::Group(id) => expected.group_id == Some(id.0),
+        GroupKey::Machine(id) => expected.machine_id == Some(id.0),
+    }
 }
 
 impl<'a> StepSpan<'a> {
@@ -192,7 +193,7 @@ fn count_machines(region: &Region, step: &RolloutStep) -> (BTreeMap<GroupKey, us
         (None, None) => region.machines().filter(|machine| step.machine.as_deref() == Some(&*machine.name)).collect(),
     };
     for machine in of_step {
-        *machines.entry(fleet::key_of(machine)).or_default() += 1;
+        *machines.entry(GroupKey::of(machine)).or_default() += 1;
         has_handler |= region.is_on(machine.scope);
     }
     (machines, has_handler)

@@ -23,7 +23,7 @@ use http::StatusCode;
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::page_context::PageContext;
-use super::rollout_chart::{Chart, is_named};
+use super::rollout_chart::{Chart, is_meant};
 use super::visitor::Form;
 use super::{Portal, conflict, frame};
 
@@ -214,7 +214,8 @@ fn render_fields(query: &PageQuery, problems: &FieldErrors) -> Vec<String> {
         of("at", "Not before")
             .with_control(Control::Time)
             .with_hint("The first step starts then. Default: as soon as the notice allows."),
-        of("window", "Window").with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin. Default: any time."),
+        of("window", "Window")
+            .with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin; UTC without a time zone. Default: any time."),
         of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
         of("pause", "Pause between").with_hint("For example 20m. Default: none."),
@@ -364,7 +365,7 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
 /// The groups that get notice, although none of their handlers polls. HTML.
 fn find_stopped(context: &PageContext, preview: &RolloutPreview) -> Vec<String> {
     let fleet = fleet::list_groups(context);
-    let is_planned = |group: &FleetGroup| preview.groups.iter().any(|planned| is_named(group, &planned.name));
+    let is_planned = |group: &FleetGroup| preview.groups.iter().any(|planned| is_meant(group, planned));
     let stopped =
         fleet.iter().filter(|group| group.has_handler && group.up > 0 && group.polling == 0 && is_planned(group));
     stopped.map(|group| format!(r#"<a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))).collect()

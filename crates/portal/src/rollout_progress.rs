@@ -9,14 +9,14 @@ use forewarn_core::{
     EventKind, OperationId, Region, Rollout, RolloutAction, RolloutPreview, RolloutState, RolloutStep, StepState,
     Timestamp,
 };
-use forewarn_render::name_step;
+use forewarn_render::{count_machines, name_step};
 use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTimes};
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 
 use super::activity::kind_of_rollout;
 use super::page_context::PageContext;
-use super::rollout_steps::{address_of, count_machines, events_of_step, find_host_problem, has_failed, missing_names};
+use super::rollout_steps::{address_of, events_of_step, find_host_problem, has_failed, missing_names};
 use super::timeline::{EventTimeline, live_events};
 
 #[derive(Template)]
@@ -107,7 +107,7 @@ fn draw_step(
     GanttStep {
         name: name_step(context.region(), &step.target),
         href: address_of(context.region(), step),
-        machines: count_machines(context.region(), step),
+        machines: count_machines(context.region(), &step.target),
         phase,
         times,
         note: describe_step(context, rollout, step, problem),

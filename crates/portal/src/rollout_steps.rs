@@ -12,7 +12,7 @@ use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
     Event, Name, Region, Rollout, RolloutPreview, RolloutStep, Status, StepState, StepTarget, Timestamp,
 };
-use forewarn_render::name_step;
+use forewarn_render::{count_machines, name_step};
 use forewarn_widgets::address;
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::host_condition::HostCondition;
@@ -308,18 +308,6 @@ pub fn address_of(region: &Region, step: &RolloutStep) -> String {
     }
 }
 
-/// The number of machines that a step has now.
-pub fn count_machines(region: &Region, step: &RolloutStep) -> usize {
-    match &step.target {
-        StepTarget::Host(host) => region.machines_on(host).count(),
-        StepTarget::Domain { group, domain } => region
-            .group(*group)
-            .map_or(0, |group| region.group_members(group).filter(|machine| machine.update_domain == *domain).count()),
-        StepTarget::Machine(id) => usize::from(region.machine(*id).is_some()),
-        StepTarget::Machines { machines, .. } => machines.iter().filter(|id| region.machine(**id).is_some()).count(),
-    }
-}
-
 fn describe_step(
     context: &PageContext,
     rollout: &Rollout,
@@ -351,7 +339,7 @@ fn describe_step(
         .filter(|event| matches!(event.status, Status::Started { .. }))
         .map(|event| event.resources.len())
         .sum();
-    let machines = count_machines(context.region(), step);
+    let machines = count_machines(context.region(), &step.target);
     match step.state {
         StepState::InProgress if down > 0 => format!("{} down", count_of(down, "machine")),
         StepState::InProgress => "approvals, or the end of the notice".into(),

@@ -1,11 +1,12 @@
-//! Search over machines, groups, hosts, operations, rollouts, event IDs, vmIds, addresses, tags and tickets. Without a match, it
-//! suggests similar names.
+//! Search over machines, groups, hosts, operations, rollouts, event IDs, vmIds, addresses, tags and tickets; the ID of an operation
+//! or event that has ended is looked up in the history. Without a match, it suggests similar names.
 
 use askama::Template;
 use forewarn_api_types::join_names;
 use forewarn_api_types::nearest::find_nearest;
-use forewarn_core::Region;
-use forewarn_render::{describe_request, name_operation, name_rollout};
+use forewarn_core::{Guid, Region};
+use forewarn_render::{describe_request, name_operation, name_rollout, read_past_operation};
+use forewarn_store::{HistoryKind, HistoryQuery};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
@@ -14,9 +15,10 @@ use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
 use super::activity::ActivityId;
+use super::history;
 use super::page_context::PageContext;
 
-/// Results of each kind. More are not read; a longer text finds fewer.
+/// Results of each kind, the best ones. More are not read; a longer text finds fewer.
 const RESULTS_MAX: usize = 20;
 
 /// Fewer characters are part of many IDs by chance.
@@ -35,8 +37,21 @@ struct SearchResult {
     name: String,
     href: String,
     kind: String,
-    /// The field that matches.
-    matched: String,
+    matched: FieldMatch,
+}
+
+/// The field that matches, and how well: the best comes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FieldMatch {
+    rank: MatchRank,
+    field: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum MatchRank {
+    Exact,
+    Prefix,
+    Contains,
 }
 
 #[derive(Template)]
@@ -47,10 +62,13 @@ struct SearchRow<'a> {
     result: &'a SearchResult,
 }
 
-pub fn render(context: &PageContext, text: &str) -> PageContent {
+pub async fn render(context: &PageContext, text: &str) -> PageContent {
     let region = context.region();
     let lowered = text.trim().to_lowercase();
-    let results = if lowered.is_empty() { Vec::new() } else { find(region, &lowered) };
+    let (mut results, notes) = if lowered.is_empty() { (Vec::new(), Vec::new()) } else { find(region, &lowered) };
+    if results.is_empty() {
+        results = find_past(context, text.trim()).await;
+    }
     let rows = results.iter().enumerate().map(|(number, result)| {
         let (id, sort) = (format!("result-{number}"), table::row_key(number));
         Fragment::render(id.as_str(), sort.as_str(), &SearchRow { id: &id, sort: &sort, result })
@@ -59,7 +77,8 @@ pub fn render(context: &PageContext, text: &str) -> PageContent {
     let lead = match (lowered.is_empty(), results.is_empty()) {
         (true, _) => "<p>Type a name, an ID, an address, a tag or a ticket.</p>".into(),
         (false, true) => suggest_names(region, &lowered),
-        (false, false) => String::new(),
+        (false, false) if notes.is_empty() => String::new(),
+        (false, false) => format!(r#"<p class="q">Best matches: {}. A longer text finds fewer.</p>"#, notes.join(", ")),
     };
     let panel = Panel::new("results", "Results", rows.collect())
         .with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), ""))
@@ -68,24 +87,66 @@ pub fn render(context: &PageContext, text: &str) -> PageContent {
         .with_lead(lead)
 }
 
-fn find(region: &Region, text: &str) -> Vec<SearchResult> {
-    let mut results = Vec::new();
-    results.extend(find_groups(region, text).take(RESULTS_MAX));
-    results.extend(find_hosts(region, text).take(RESULTS_MAX));
-    results.extend(find_activities(region, text).take(RESULTS_MAX));
-    results.extend(find_machines(region, text).take(RESULTS_MAX));
-    results.extend(find_events(region, text).take(RESULTS_MAX));
-    results
+/// The best results of each kind, and the kinds of which there are more: `20 of 312 machines`.
+fn find(region: &Region, text: &str) -> (Vec<SearchResult>, Vec<String>) {
+    let kinds: [(&str, Vec<SearchResult>); 5] = [
+        ("groups", find_groups(region, text).collect()),
+        ("hosts", find_hosts(region, text).collect()),
+        ("operations", find_activities(region, text).collect()),
+        ("machines", find_machines(region, text).collect()),
+        ("events", find_events(region, text).collect()),
+    ];
+    let (mut results, mut notes) = (Vec::new(), Vec::new());
+    for (noun, mut found) in kinds {
+        if found.len() > RESULTS_MAX {
+            notes.push(format!("{RESULTS_MAX} of {} {noun}", found.len()));
+        }
+        found.sort_by_key(|result| result.matched.rank);
+        results.extend(found.into_iter().take(RESULTS_MAX));
+    }
+    results.sort_by_key(|result| result.matched.rank);
+    (results, notes)
 }
 
-/// The first of these fields that contains the text, or begins with it if it is an ID.
-fn match_field<'f>(fields: impl IntoIterator<Item = (&'f str, String)>, text: &str) -> Option<String> {
-    let matches = |label: &str, value: &str| match label {
-        "ID" | "vmId" => text.len() >= ID_CHARS_MIN && value.to_lowercase().starts_with(text),
-        _ => value.to_lowercase().contains(text),
+/// The operation or event with this ID that the region no longer has.
+async fn find_past(context: &PageContext, text: &str) -> Vec<SearchResult> {
+    let Some(id) = guid::parse(text).map(Guid) else { return Vec::new() };
+    let matched = FieldMatch { rank: MatchRank::Exact, field: format!("ID {text}") };
+    let one = |query: HistoryQuery| HistoryQuery { limit: Some(1), ..query };
+    let event = history::read(context, one(HistoryQuery { event: Some(id), ..HistoryQuery::default() })).await;
+    if let Some(row) = event.first() {
+        let kind = row.event_kind().map_or("Event", |kind| kind.as_str());
+        let name = format!("{kind} of {}", join_names(&row.machines));
+        let href = format!("/events/{}", words::event_name(id));
+        return vec![SearchResult { name, href, kind: "Event, ended".into(), matched }];
+    }
+    let query =
+        HistoryQuery { operation: Some(id), kinds: vec![HistoryKind::OperationEnded], ..HistoryQuery::default() };
+    let rows = history::read(context, one(query)).await;
+    let title = |operation| name_operation(context.region(), &operation);
+    let name = read_past_operation(id, &rows).map_or_else(|| format!("Operation {id}"), title);
+    let href = ActivityId::Operation(id).href();
+    let found = rows.first().map(|_| SearchResult { name, href, kind: "Operation, ended".into(), matched });
+    found.into_iter().collect()
+}
+
+/// The best match of these fields. An ID has to begin with the text.
+fn match_field<'f>(fields: impl IntoIterator<Item = (&'f str, String)>, text: &str) -> Option<FieldMatch> {
+    let judge = |label: &str, value: &str| {
+        let (value, is_id) = (value.to_lowercase(), matches!(label, "ID" | "vmId"));
+        // The value of a tag or label counts like the whole.
+        let ends = value.split_once('=').is_some_and(|(_, end)| end == text);
+        match () {
+            () if is_id && text.len() < ID_CHARS_MIN => None,
+            () if value == text || ends => Some(MatchRank::Exact),
+            () if value.starts_with(text) => Some(MatchRank::Prefix),
+            () if !is_id && value.contains(text) => Some(MatchRank::Contains),
+            () => None,
+        }
     };
-    let found = fields.into_iter().find(|(label, value)| matches(label, value));
-    found.map(|(label, value)| format!("{label} {value}"))
+    let found = fields.into_iter().filter_map(|(label, value)| Some((judge(label, &value)?, label, value)));
+    let best = found.min_by_key(|(rank, _, _)| *rank);
+    best.map(|(rank, label, value)| FieldMatch { rank, field: format!("{label} {value}") })
 }
 
 fn find_machines<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = SearchResult> + 'r {
@@ -106,7 +167,7 @@ fn find_groups<'r>(region: &'r Region, text: &'r str) -> impl Iterator<Item = Se
     region.groups().filter_map(move |group| {
         Some(SearchResult {
             matched: match_field([("name", group.name.to_string())], text)?,
-            name: words::group_name(region, group),
+            name: region.group_label(group),
             href: address::of_group(group.id),
             kind: words::group_kind(group).into(),
         })

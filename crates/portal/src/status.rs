@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use askama::Template;
 use forewarn_api_types::count_of;
 use forewarn_core::{GroupId, Region, Timestamp};
-use forewarn_widgets::group_dip::{GroupDip, compare_with_floor, describe_losses};
+use forewarn_render::{GroupDip, compare_with_floor, describe_losses};
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{address, words};
 
 use super::activity::{Activity, ActivityId};
 use super::fleet::FleetGroup;
-use super::outage::{CauseCount, Outages, SOON, Upcoming};
 use super::page_context::PageContext;
 use super::timeline::Stage;
 use super::unready::Unready;
+use forewarn_widgets::outage::{CauseCount, Outages, SOON, Upcoming};
 
 /// Entries per list; more cannot be read within seconds.
 const ENTRIES_MAX: usize = 5;
@@ -39,7 +39,7 @@ struct StatusEntry {
     at: String,
     machines: usize,
     /// Follows the number of machines.
-    note: &'static str,
+    note: String,
     text: String,
     href: String,
 }
@@ -47,6 +47,7 @@ struct StatusEntry {
 /// A number beside the sentence, with a link to its details.
 struct SideFact {
     number: usize,
+    /// HTML.
     text: String,
     href: &'static str,
     is_bad: bool,
@@ -65,8 +66,8 @@ pub fn render_panel(
     let hosts = region.hosts().count();
     let lists = vec![
         ("Failures", list_failures(outages.list_failed(region))),
-        ("Planned work", list_entries(outages.list_planned(region), |_| String::new())),
-        ("Next", list_next(context, activities, outages)),
+        ("Planned work", list_entries(outages.list_planned(region), |_| String::new(), |_| String::new())),
+        ("Next", list_next(context, activities, outages, dips)),
         ("Not ready", list_unready(activities, unready)),
     ];
     let status = StatusSentence {
@@ -89,8 +90,8 @@ pub fn render_panel(
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
-/// Machines that are down, go down soon and are deleted, in the order of time, with the capacity of the group that suffers most.
-/// HTML.
+/// Machines that are down and go down soon, with the capacity of the group that suffers most, in at most two lines. Deletions are
+/// below, unless nothing else happens. HTML.
 fn describe_state(
     context: &PageContext,
     activities: &[Activity],
@@ -98,29 +99,16 @@ fn describe_state(
     outages: &Outages,
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
 ) -> String {
-    let (soon, deleted) = (outages.soon(), outages.deleted());
-    let mut later: Vec<(Timestamp, String)> = Vec::new();
-    later.extend(soon.as_ref().map(|soon| {
-        let capacity = describe_dips(context, activities, dips);
-        (soon.first, describe_going_down(context, soon, outages.down()) + &capacity)
-    }));
-    later.extend(deleted.as_ref().map(|deleted| {
-        let losses = describe_deletions(context, activities, dips);
-        (deleted.first, describe_deletion(context, deleted) + &losses)
-    }));
-    later.sort_by_key(|(at, _)| *at);
-    let now = match (outages.down(), &soon) {
-        (0, Some(_)) => None,
-        (0, None) => Some("No machines are down".to_owned()),
-        (_, Some(_)) => Some(describe_down(outages)),
-        (_, None) => Some(describe_down(outages) + &describe_lowest(context.region(), groups)),
+    let describe_soon = |soon: &Upcoming| {
+        describe_going_down(context, soon, outages.down()) + &describe_dips(context, activities, dips)
     };
-    let sentences: Vec<String> = now.into_iter().chain(later.into_iter().map(|(_, text)| text)).collect();
-    let mut text = sentences.join(". ") + ".";
-    if outages.down() == 0 && soon.is_none() && deleted.is_none() {
-        text += &describe_next(activities);
+    match (outages.down(), outages.soon(), outages.deleted()) {
+        (0, None, None) => format!("No machines are down.{}", describe_next(activities)),
+        (0, None, Some(deleted)) => format!("No machines are down. {}.", describe_deletion(context, &deleted)),
+        (0, Some(soon), _) => describe_soon(&soon) + ".",
+        (_, None, _) => format!("{}{}.", describe_down(outages), describe_lowest(context.region(), groups)),
+        (_, Some(soon), _) => format!("{}. {}.", describe_down(outages), describe_soon(&soon)),
     }
-    text
 }
 
 /// Failures are not the same as planned work: only the former need an operator.
@@ -130,9 +118,7 @@ fn describe_down(outages: &Outages) -> String {
     match (failed, all - failed) {
         (0, _) => format!(r#"<span class="amber">{down} for planned work</span>"#),
         (_, 0) => format!(r#"<span class="red">{down} because of failures</span>"#),
-        (failed, planned) => format!(
-            r#"<span class="red">{down}: {failed} because of failures</span>, <span class="amber">{planned} for planned work</span>"#
-        ),
+        (failed, _) => format!(r#"<span class="red">{down}</span>, {failed} because of failures"#),
     }
 }
 
@@ -144,15 +130,26 @@ fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap
     let below: BTreeSet<GroupId> = falling.iter().filter(|dip| dip.is_below()).map(|dip| dip.id).collect();
     let others = match below.len().saturating_sub(1) {
         0 => String::new(),
-        1 => ", and 1 other group will fall below its floor".into(),
-        others => format!(", and {others} other groups will fall below theirs"),
+        1 => ", as does 1 other group".into(),
+        others => format!(", as do {others} other groups"),
     };
-    let (class, outlook) = worst.outlook();
+    let (class, outlook) = describe_outlook(worst);
     format!(
         r#"; <a href="{}">{}</a> <span class="{class}">{outlook}</span>{others}"#,
         address::of_group(worst.id),
         words::escape_html(&worst.name),
     )
+}
+
+/// The class and the end of a sentence about a group.
+fn describe_outlook(dip: &GroupDip) -> (&'static str, String) {
+    let floor = dip.floor;
+    match (dip.is_below(), dip.could_be_below()) {
+        (true, _) => ("red", format!("falls below its floor of {floor}")),
+        (false, true) => ("amber", format!("may fall below its floor of {floor}")),
+        (false, false) if dip.then == floor => ("", format!("falls to its floor of {floor}")),
+        (false, false) => ("", format!("keeps {}", dip.range())),
+    }
 }
 
 /// The groups that lose machines to the wanted activities within a few minutes.
@@ -166,23 +163,22 @@ fn find_next_dips<'d>(
     due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines()).collect()
 }
 
-/// The groups that shrink because of the next deletions. HTML.
-fn describe_deletions(
-    context: &PageContext,
-    activities: &[Activity],
-    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
-) -> String {
-    let due = activities.iter().filter(|it| it.kind.is_deletion() && it.is_due(context.now + SOON));
-    let shrinking = due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.is_shrinking);
+/// The groups that a cause makes smaller, or the machines that the group which suffers most keeps. Follows the number of machines.
+fn describe_effect(cause: &CauseCount, dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
+    let of_cause = || cause.activities.iter().filter_map(|id| dips.get(id)).flatten();
     let mut smallest = BTreeMap::<GroupId, &GroupDip>::new();
-    for dip in shrinking {
+    for dip in of_cause().filter(|dip| dip.is_shrinking) {
         let known = smallest.entry(dip.id).or_insert(dip);
         if dip.all < known.all {
             *known = dip;
         }
     }
-    let losses = describe_losses(smallest.into_values());
-    losses.map_or_else(String::new, |losses| format!("; {}", words::escape_html(losses)))
+    if let Some(losses) = describe_losses(smallest.into_values()) {
+        return format!("; {losses}");
+    }
+    let at_risk = of_cause().filter(|dip| dip.could_be_below());
+    let worst = at_risk.min_by_key(|dip| (dip.reserve(), dip.then));
+    worst.map_or_else(String::new, |dip| format!("; {} then has {}", dip.name, dip.range()))
 }
 
 /// The group that is farthest below its floor, or nearest to it, now.
@@ -203,7 +199,8 @@ fn describe_lowest(region: &Region, groups: &[FleetGroup]) -> String {
 
 fn describe_going_down(context: &PageContext, soon: &Upcoming, down: usize) -> String {
     let machines = if down == 0 { count_of(soon.machines, "machine") } else { format!("{} more", soon.machines) };
-    format!(r#"<span class="amber">{machines} will go down {}</span>"#, describe_span(context, soon))
+    let verb = if soon.machines == 1 { "goes" } else { "go" };
+    format!(r#"<span class="amber">{machines} {verb} down {}</span>"#, describe_span(context, soon))
 }
 
 fn describe_deletion(context: &PageContext, deleted: &Upcoming) -> String {
@@ -245,23 +242,23 @@ fn find_next(activities: &[Activity]) -> Option<(Timestamp, &Activity)> {
 
 /// Failures say whether an operator must act.
 fn list_failures(causes: Vec<CauseCount>) -> Vec<StatusEntry> {
-    let notes: Vec<&'static str> = causes
-        .iter()
-        .map(|cause| match (cause.stays, cause.machines) {
-            (false, _) => ", recovering",
-            (true, 1) => ", stays down until you act",
-            (true, _) => ", stay down until you act",
-        })
-        .collect();
-    let entries = list_entries(causes, |_| String::new());
-    entries.into_iter().zip(notes).map(|(entry, note)| StatusEntry { note, ..entry }).collect()
+    let describe = |cause: &CauseCount| match (cause.stays, cause.machines) {
+        (false, _) => ", recovering".into(),
+        (true, 1) => ", stays down until you act".into(),
+        (true, _) => ", stay down until you act".into(),
+    };
+    list_entries(causes, |_| String::new(), describe)
 }
 
-fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> String) -> Vec<StatusEntry> {
+fn list_entries(
+    causes: Vec<CauseCount>,
+    render_time: impl Fn(&CauseCount) -> String,
+    describe: impl Fn(&CauseCount) -> String,
+) -> Vec<StatusEntry> {
     let entry = |cause: CauseCount| StatusEntry {
         at: render_time(&cause),
         machines: cause.machines,
-        note: "",
+        note: describe(&cause),
         text: cause.cause,
         href: cause.href,
     };
@@ -269,7 +266,12 @@ fn list_entries(causes: Vec<CauseCount>, render_time: impl Fn(&CauseCount) -> St
 }
 
 /// The causes of the next few minutes or, if there are none while machines are down, the next operation.
-fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) -> Vec<StatusEntry> {
+fn list_next(
+    context: &PageContext,
+    activities: &[Activity],
+    outages: &Outages,
+    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
+) -> Vec<StatusEntry> {
     let mut next = outages.list_next(context.region());
     if next.is_empty() && outages.down() > 0 {
         next.extend(find_next(activities).map(|(at, activity)| CauseCount {
@@ -278,9 +280,10 @@ fn list_next(context: &PageContext, activities: &[Activity], outages: &Outages) 
             href: activity.href(),
             at,
             stays: false,
+            activities: vec![activity.id],
         }));
     }
-    list_entries(next, |cause| words::clock_time(cause.at))
+    list_entries(next, |cause| words::clock_time(cause.at), |cause| describe_effect(cause, dips))
 }
 
 /// The machines that are not ready for events within a few minutes, by operation.
@@ -290,7 +293,7 @@ fn list_unready(activities: &[Activity], unready: &BTreeMap<ActivityId, Unready>
         Some(StatusEntry {
             at: activity.due().map_or(String::new(), words::clock_time),
             machines: unready.count(),
-            note: "",
+            note: String::new(),
             text: unready.describe(),
             href: activity.href(),
         })
@@ -300,15 +303,19 @@ fn list_unready(activities: &[Activity], unready: &BTreeMap<ActivityId, Unready>
 
 fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {
     let silent = groups.iter().filter(|group| !group.has_handler && group.machines > 0).count();
-    let failing = context.portal.webhooks().list().iter().filter(|hook| hook.status().failures > 0).count();
+    let hooks = context.portal.webhooks().list();
+    let failing: Vec<Timestamp> = hooks.iter().filter_map(|hook| hook.status().failing_since).collect();
+    let since = failing.iter().min().map_or_else(String::new, |at| format!(", since {}", words::clock_time(*at)));
     let with_failures = context.region().failing_hosts();
     let hosts = context.region().hosts().filter(|host| HostCondition::of(host, &with_failures).is_bad()).count();
     let fact = |number: usize, one: &str, many: &str, href, is_bad| {
-        (number > 0).then(|| SideFact { number, text: if number == 1 { one } else { many }.into(), href, is_bad })
+        let text = words::escape_html(if number == 1 { one } else { many });
+        (number > 0).then_some(SideFact { number, text, href, is_bad })
     };
+    let webhooks = fact(failing.len(), "webhook failing", "webhooks failing", "/webhooks", true);
     [
         fact(silent, "group without a handler", "groups without a handler", "/groups?groups=no-handler", false),
-        fact(failing, "webhook failing", "webhooks failing", "/webhooks", true),
+        webhooks.map(|fact| SideFact { text: fact.text + &since, ..fact }),
         fact(hosts, "host failed or unreachable", "hosts failed or unreachable", "/hosts?state=bad", true),
     ]
     .into_iter()

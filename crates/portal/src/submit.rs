@@ -10,7 +10,7 @@ use forewarn_api_types::{
     OperationPhase, PauseOptions, Policy, PolicyChange, PowerState, Resend, ScaleSetChange, StepSelection, Upgrade,
     join_names,
 };
-use forewarn_core::{ApprovalScope, Guid, Region};
+use forewarn_core::{Guid, Region};
 use forewarn_render::{name_operation, name_rollout};
 use forewarn_widgets::address;
 use forewarn_widgets::html::RenderMode;
@@ -52,7 +52,9 @@ pub async fn submit_hosts(State(portal): State<Portal>, form: Form) -> Response 
     let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
     match host_selection::perform(&context, &form).await {
         Ok(response) => response,
-        Err(refused) => page::render_at(&portal, &form.visitor, "/hosts", Some(&refused)).await,
+        Err(refused) => {
+            page::render_at(&portal, &form.visitor, &address::check_own(form.text("back")), Some(&refused)).await
+        }
     }
 }
 
@@ -61,7 +63,9 @@ pub async fn submit_operations(State(portal): State<Portal>, form: Form) -> Resp
     let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
     match operations::perform(&context, &form).await {
         Ok(response) => response,
-        Err(refused) => page::render_at(&portal, &form.visitor, "/operations", Some(&refused)).await,
+        Err(refused) => {
+            page::render_at(&portal, &form.visitor, &address::check_own(form.text("back")), Some(&refused)).await
+        }
     }
 }
 
@@ -172,14 +176,12 @@ async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<Performed, 
 
 /// Approves all events of an operation that wait for an approval.
 async fn approve_operation(portal: &Portal, actions: &Actions, target: &str) -> Result<(), Refusal> {
-    let snapshot = portal.engine().snapshot();
-    let found = snapshot.region.operation(parse_operation_id(target)?);
-    let found = found.ok_or_else(|| Refusal::form("This operation no longer exists."))?;
-    let events = find_unapproved(&snapshot.region, found);
-    if events.is_empty() {
+    let id = parse_operation_id(target)?;
+    let region = &portal.engine().snapshot().region;
+    if region.operation(id).is_some_and(|found| find_unapproved(region, found).is_empty()) {
         return Err(Refusal::form("No approvals are missing."));
     }
-    actions.approve_events(ApprovalScope::Region, events).await.map(drop).map_err(Refusal::from)
+    actions.approve_operation(id).await.map(drop).map_err(Refusal::from)
 }
 
 /// Repeats the selected steps of a rollout.

@@ -9,9 +9,9 @@ use forewarn_widgets::words;
 
 use super::activity::{Activity, ActivityId};
 use super::handler::Handler;
-use super::outage::SOON;
 use super::page_context::PageContext;
 use super::timeline::Stage;
+use forewarn_widgets::outage::SOON;
 
 /// Names of machines: a handler that polls may still prepare, one that is silent needs an operator, and a machine without a
 /// handler does not know of the event.

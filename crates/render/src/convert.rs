@@ -3,15 +3,14 @@
 
 use forewarn_api_types::{
     Address, Details, EventCause, EventOutcome, EventSource, EventStage, EventType, FailureType, Id, Ip,
-    MachineEvictionPolicy, MachinePriority, MaintenanceCause, MaintenanceType, OperationKind, OrchestrationMode,
-    Policy, PowerState, ResourceName, RolloutType, Tags, TerminateNotification, Text, Time, UpgradePolicy,
+    MachineEvictionPolicy, MachinePriority, MaintenanceCause, MaintenanceType, OrchestrationMode, Policy, PowerState,
+    ResourceName, RolloutType, Tags, TerminateNotification, Text, Time, UpgradePolicy,
 };
 use forewarn_core as core;
 use forewarn_core::{
     Cause, EventKind, EventsPolicy, EvictionPolicy, Guid, Name, Orchestration, Outcome, Power, Priority, RolloutAction,
     Source, TerminateProfile, Timestamp, UpgradeMode,
 };
-use forewarn_store::RequestKind;
 use forewarn_wire::cloudevent::Stage;
 
 const _: () = assert!(forewarn_api_types::NAME_BYTES_MAX == core::settings::NAME_BYTES_MAX);
@@ -74,10 +73,6 @@ mirror!(MachinePriority = Priority { Regular, Spot });
 mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
 mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
 mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
-mirror_response!(
-    OperationKind =
-        RequestKind { Restart, Redeploy, PerformMaintenance, Evict, RecommendRebalance, Delete, Maintain, Drain, Fail }
-);
 
 impl Convert<EventOutcome> for &Outcome {
     fn convert(self) -> EventOutcome {

@@ -1,17 +1,24 @@
 //! Operations as the API shows them, from the region or from history.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use forewarn_api_types::{
-    Event, EventCause, EventId, EventOutcome, EventType, Operation, OperationKind, OperationPhase, Part, Time,
+    Event, EventCause, EventId, EventOutcome, EventType, HandlerHealth, Operation, OperationKind, OperationPhase, Part,
+    Time,
 };
 use forewarn_core as core;
 use forewarn_core::{
     GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Outcome, Region, Request, Target,
+    Timestamp,
 };
 use forewarn_store::{HistoryFact, HistoryRow};
 
+use super::cause::find_cause;
+use super::conflict::{find_conflicts, render_conflicts};
 use super::event::{canceled_by, failure_reason, render_event};
+use super::group_dip::{find_dips, render_capacity};
+use super::not_ready::render_not_ready;
 use super::operation_parts::{count_outcomes, render_operation_groups, render_progress};
 use super::operation_waits::render_waits;
 use crate::convert::Convert;
@@ -44,13 +51,32 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         progress: render_progress(region, operation),
         waits_for: render_waits(region, operation),
         groups: Vec::new(),
+        not_ready: Vec::new(),
+        not_ready_count: 0,
+        capacity: Vec::new(),
+        conflicts: Vec::new(),
     }
 }
 
-/// An operation with its events by event group.
-pub fn render_whole_operation(region: &Region, operation: &core::Operation) -> Operation {
-    let groups = render_operation_groups(region, operation);
-    Operation { groups, ..render_operation(region, operation) }
+/// An operation with its events by event group, the machines that are not ready, the capacity of its groups and its conflicts.
+pub fn render_whole_operation(
+    region: &Region,
+    operation: &core::Operation,
+    now: Timestamp,
+    find_handler: impl Fn(MachineId) -> Option<HandlerHealth>,
+) -> Operation {
+    let events: Vec<&Arc<core::Event>> = operation.parts.iter().filter_map(|part| region.event(part.event)).collect();
+    let own = find_cause(region, operation.id);
+    let dips = find_dips(region, now, own, &events);
+    let (not_ready, not_ready_count) = render_not_ready(region, &events, find_handler);
+    Operation {
+        groups: render_operation_groups(region, operation),
+        not_ready,
+        not_ready_count: u32::try_from(not_ready_count).unwrap_or(u32::MAX),
+        capacity: render_capacity(region, &dips),
+        conflicts: render_conflicts(region, &find_conflicts(region, own, &events, &dips)),
+        ..render_operation(region, operation)
+    }
 }
 
 /// The description of the request, or of the rollout behind it.
@@ -77,47 +103,45 @@ pub fn render_events_of(region: &Region, operation: &Operation) -> Vec<Event> {
 }
 
 /// An operation that the region no longer has, reconstructed from its rows of history.
-pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
+pub fn render_operation_from_history(region: &Region, id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
+    let operation = read_past_operation(id, rows)?;
+    let rendered = render_operation(region, &operation);
+    let ended = rows.iter().filter(|row| row.event_outcome().is_some());
+    let mut machines: Vec<String> = ended.flat_map(|row| row.machines.iter().cloned()).collect();
+    machines.dedup();
+    let causes = rows.iter().filter_map(HistoryRow::event_cause);
+    Some(Operation {
+        machines: if machines.is_empty() { rendered.machines } else { machines },
+        cause: rendered.cause.or(causes.map(|cause| cause.convert()).next()),
+        progress: count_outcomes(operation.parts.iter().map(|part| part.outcome.as_ref())),
+        ..rendered
+    })
+}
+
+/// An operation as its rows of history describe it.
+pub fn read_past_operation(id: OperationId, rows: &[HistoryRow]) -> Option<core::Operation> {
     // The end of its step in a rollout can follow the end of the operation.
     let of_operation = rows.iter().rev().filter(|row| row.operation == Some(id) && row.event.is_none());
     let (last, ended) = of_operation.into_iter().find_map(|row| match row.fact() {
         Some(HistoryFact::OperationEnded(ended)) => Some((row, ended)),
         _ => None,
     })?;
-    let result = describe_result(&ended.result);
     let outcomes: Vec<(&HistoryRow, Outcome)> =
         rows.iter().filter_map(|row| Some((row, row.event_outcome()?))).collect();
-    let mut machines: Vec<String> = outcomes.iter().flat_map(|(row, _)| row.machines.iter().cloned()).collect();
-    machines.dedup();
     let outcome_of = |event| outcomes.iter().find(|(row, _)| row.event == Some(event)).map(|(_, outcome)| outcome);
-    Some(Operation {
-        id: id.convert(),
-        kind: ended.request?.convert(),
-        requested_by: ended.requested_by,
-        requested_at: ended.requested.map(Convert::convert),
-        state: result.state,
-        ended: Some(last.at.convert()),
-        outcome: result.outcome,
-        reason: result.reason,
-        canceled_by: result.canceled_by,
-        machines,
-        host: None,
-        group: None,
-        events: ended
-            .events
-            .iter()
-            .map(|event| Part { id: EventId(event.0), outcome: outcome_of(*event).map(Convert::convert) })
-            .collect(),
-        event_type: None,
-        cause: None,
-        at: None,
-        next_update_domain: None,
-        resume: None,
-        description: None,
-        rollout: None,
-        progress: count_outcomes(ended.events.iter().map(|event| outcome_of(*event))),
-        waits_for: Vec::new(),
-        groups: Vec::new(),
+    let parts =
+        ended.events.iter().map(|event| core::OperationEvent { event: *event, outcome: outcome_of(*event).cloned() });
+    Some(core::Operation {
+        id,
+        by: ended.requested_by.as_str().into(),
+        subscription: ended.subscription.as_str().into(),
+        request: ended.request?,
+        asked: ended.requested.unwrap_or(last.at),
+        state: OperationState::Ended { at: last.at, result: ended.result },
+        parts: parts.collect(),
+        drain: None,
+        rollout: ended.rollout,
+        canceled: None,
     })
 }
 

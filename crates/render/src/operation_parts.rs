@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{OperationGroup, OperationProgress};
-use forewarn_core::{Operation, OperationEvent, OperationState, Outcome, Region, ScopeId, ScopeOwner, Status};
+use forewarn_core::{Event, Operation, OperationEvent, OperationState, Outcome, Region, ScopeId, ScopeOwner, Status};
 
 use super::event::render_event;
 
@@ -54,7 +54,7 @@ pub fn render_operation_groups(region: &Region, operation: &Operation) -> Vec<Op
     let mut groups: BTreeMap<ScopeId, OperationGroup> = BTreeMap::new();
     for event in operation.parts.iter().filter_map(|part| region.event(part.event)) {
         let group = groups.entry(event.scope).or_insert_with(|| OperationGroup {
-            name: find_name(region, event.scope).unwrap_or_else(|| first_resource(event)),
+            name: name_event_group(region, event),
             event_group: event.scope.0,
             handler_connected: region.is_on(event.scope),
             events: Vec::new(),
@@ -64,14 +64,12 @@ pub fn render_operation_groups(region: &Region, operation: &Operation) -> Vec<Op
     groups.into_values().collect()
 }
 
-fn find_name(region: &Region, scope: ScopeId) -> Option<String> {
-    match region.scope(scope)?.owner {
-        ScopeOwner::Machine(machine) => region.machine(machine).map(|machine| machine.name.to_string()),
-        ScopeOwner::Group { group, .. } => region.group(group).map(|group| group.name.to_string()),
-    }
-}
-
-/// The name of a standalone machine that is gone.
-fn first_resource(event: &forewarn_core::Event) -> String {
-    event.resources.first().map_or_else(String::new, |resource| resource.name.to_string())
+/// The name of an event's group, or of its standalone machine, which may be gone.
+pub fn name_event_group(region: &Region, event: &Event) -> String {
+    let owner = region.scope(event.scope).map(|scope| &scope.owner);
+    let name = owner.and_then(|owner| match owner {
+        ScopeOwner::Machine(machine) => region.machine(*machine).map(|machine| machine.name.to_string()),
+        ScopeOwner::Group { group, .. } => region.group(*group).map(|group| group.name.to_string()),
+    });
+    name.unwrap_or_else(|| event.resources.first().map_or_else(String::new, |resource| resource.name.to_string()))
 }

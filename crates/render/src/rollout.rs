@@ -6,7 +6,7 @@ use forewarn_api_types::{
     WaitReason, Weekday,
 };
 use forewarn_core as core;
-use forewarn_core::{Region, RolloutState, StepState, StepTarget, Wait};
+use forewarn_core::{GroupKey, Region, RolloutState, StepState, StepTarget, Wait};
 
 use super::event::failure_reason;
 use super::titles::name_operation;
@@ -65,8 +65,18 @@ pub fn render_rollout_with_forecast(
 }
 
 pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -> types::RolloutPreview {
-    let steps = render_steps(region, &preview.rollout).into_iter();
-    let steps = steps.map(|step| types::RolloutStep { operation: None, waiting_machines: Vec::new(), ..step });
+    let steps = render_steps(region, &preview.rollout).into_iter().zip(&preview.rollout.steps);
+    let steps = steps.map(|(step, planned)| types::RolloutStep {
+        machine_count: u32::try_from(count_machines(region, &planned.target)).ok(),
+        state: match step.state {
+            // Nothing has begun yet.
+            RolloutStepPhase::InProgress | RolloutStepPhase::Succeeded => RolloutStepPhase::Pending,
+            other => other,
+        },
+        operation: None,
+        waiting_machines: Vec::new(),
+        ..step
+    });
     types::RolloutPreview {
         is_complete: preview.is_complete,
         steps: steps.collect(),
@@ -92,6 +102,14 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
             .iter()
             .map(|group| GroupAvailability {
                 name: group.name.to_string(),
+                group_id: match group.key {
+                    GroupKey::Group(id) => Some(id.0),
+                    GroupKey::Machine(_) => None,
+                },
+                machine_id: match group.key {
+                    GroupKey::Group(_) => None,
+                    GroupKey::Machine(id) => Some(id.0),
+                },
                 machines: group.machines,
                 min_available: group.available_min,
                 has_handler: !group.has_no_handler,
@@ -136,6 +154,19 @@ fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutSte
         expected_start: None,
         expected_end: None,
         waiting_machines: waiting_machines(region, step),
+        machine_count: None,
+    }
+}
+
+/// The number of machines that a step has now.
+pub fn count_machines(region: &Region, target: &StepTarget) -> usize {
+    match target {
+        StepTarget::Host(host) => region.machines_on(host).count(),
+        StepTarget::Domain { group, domain } => region
+            .group(*group)
+            .map_or(0, |group| region.group_members(group).filter(|machine| machine.update_domain == *domain).count()),
+        StepTarget::Machine(id) => usize::from(region.machine(*id).is_some()),
+        StepTarget::Machines { machines, .. } => machines.iter().filter(|id| region.machine(**id).is_some()).count(),
     }
 }
 

@@ -2,14 +2,14 @@
 //! the JSON of a row.
 
 use forewarn_core::{
-    Cause, EventId, EventKind, Guid, HostState, OperationResult, Outcome, RolloutId, ScopeId, Source, StepState,
-    Timestamp, Visibility,
+    Cause, EventId, EventKind, Guid, HostState, OperationResult, Outcome, Request, RolloutId, ScopeId, Source,
+    StepState, Timestamp, Visibility,
 };
 use serde_json::Value;
 
 use crate::contract::HistoryRow;
 use crate::kind::HistoryKind;
-use crate::record::Tagged;
+use crate::record::{Interner, RequestBody, Tagged};
 use crate::text::{parse_guid, parse_iso};
 
 /// The content of a history row.
@@ -59,23 +59,11 @@ pub struct OperationFact {
     pub requested: Option<Timestamp>,
     pub subscription: String,
     /// None: from a newer version.
-    pub request: Option<RequestKind>,
+    pub request: Option<Request>,
+    /// The rollout that requested it. Absent in rows of older versions.
+    pub rollout: Option<RolloutId>,
     pub events: Vec<EventId>,
     pub result: OperationResult,
-}
-
-/// The kind of the request that an operation carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
-    Restart,
-    Redeploy,
-    PerformMaintenance,
-    Evict,
-    RecommendRebalance,
-    Delete,
-    Maintain,
-    Drain,
-    Fail,
 }
 
 /// Where a machine belonged.
@@ -147,6 +135,11 @@ impl HistoryRow {
     /// The type of the event that the row is about.
     pub fn event_kind(&self) -> Option<EventKind> {
         Detail::of(self).event_kind()
+    }
+
+    /// The cause of the event that the row is about.
+    pub fn event_cause(&self) -> Option<Cause> {
+        Cause::from_tag(Detail::of(self).text("cause"))
     }
 
     /// The outcome of the event whose end the row records.
@@ -277,7 +270,8 @@ impl Detail {
             requested_by: self.text("by").to_owned(),
             requested: parse_iso(self.text("asked")),
             subscription: self.text("subscription").to_owned(),
-            request: self.request_kind(),
+            request: self.request(),
+            rollout: parse_guid(self.text("rollout")),
             events: events.filter_map(|id| parse_guid(id.as_str()?)).collect(),
             result: self.operation_result(row),
         }
@@ -295,20 +289,10 @@ impl Detail {
         }
     }
 
-    fn request_kind(&self) -> Option<RequestKind> {
-        let request = self.0["request"].as_object()?.keys().next()?;
-        Some(match request.as_str() {
-            "restart" => RequestKind::Restart,
-            "redeploy" => RequestKind::Redeploy,
-            "perform-maintenance" => RequestKind::PerformMaintenance,
-            "evict" => RequestKind::Evict,
-            "recommend-rebalance" => RequestKind::RecommendRebalance,
-            "delete" => RequestKind::Delete,
-            "maintain" => RequestKind::Maintain,
-            "drain" => RequestKind::Drain,
-            "fail" => RequestKind::Fail,
-            _ => return None,
-        })
+    fn request(&self) -> Option<Request> {
+        let text = self.0["request"].to_string();
+        let body: RequestBody<'_> = serde_json::from_str(&text).ok()?;
+        Some(body.into_request(&mut Interner::default()))
     }
 
     fn machine(&self) -> MachineFact {
@@ -420,6 +404,7 @@ impl EventTimeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forewarn_core::MachineId;
 
     fn row(kind: HistoryKind, at: i64, detail: &str) -> HistoryRow {
         HistoryRow {
@@ -491,13 +476,14 @@ mod tests {
 
     #[test]
     fn an_operation_keeps_its_request_and_result() {
-        let detail = r#"{"by":"ann","asked":"1970-01-01T00:00:05.000Z","subscription":"s","request":{"restart":{}},
+        let detail = r#"{"by":"ann","asked":"1970-01-01T00:00:05.000Z","subscription":"s","request":{"restart":{"machine":4}},"rollout":"00000000-0000-0000-0000-000000000008",
             "events":["00000000-0000-0000-0000-000000000007"],"because":"timed-out"}"#;
         let ended = HistoryRow { outcome: Some("failed".into()), ..row(HistoryKind::OperationEnded, 9, detail) };
         let Some(HistoryFact::OperationEnded(operation)) = ended.fact() else { panic!("not an operation") };
         assert_eq!(operation.requested_by, "ann");
         assert_eq!(operation.requested, Some(Timestamp::from_secs(5)));
-        assert_eq!(operation.request, Some(RequestKind::Restart));
+        assert_eq!(operation.request, Some(Request::Restart { machines: vec![MachineId(4)] }));
+        assert_eq!(operation.rollout, Some(Guid(8)));
         assert_eq!(operation.events, [Guid(7)]);
         assert_eq!(operation.result, OperationResult::Failed(Outcome::TimedOut));
     }

@@ -1,9 +1,9 @@
 //! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
 use forewarn_api_types::{EventOutcome, Time};
-use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region};
+use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region, Request};
 use forewarn_render::{Convert, failure_reason, render_rollout};
-use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RequestKind, RolloutFact};
+use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RolloutFact};
 use forewarn_wire::cloudevent::{self, Notification};
 use forewarn_wire::guid;
 use serde_json::{Map, Value, json};
@@ -70,7 +70,7 @@ fn host_changed(region: &Region, row: &HistoryRow, fact: &HostFact) -> Message {
 
 /// The end of a drain: its host is empty, or the drain failed or was canceled.
 fn drain_ended(region: &Region, row: &HistoryRow, fact: &OperationFact) -> Option<Message> {
-    let id = row.operation.filter(|_| fact.request == Some(RequestKind::Drain))?;
+    let id = row.operation.filter(|_| matches!(fact.request, Some(Request::Drain(_))))?;
     let host = region.operation(id).and_then(|operation| operation.request.host()).map(|host| json!(&**host));
     let result = match &fact.result {
         OperationResult::Succeeded => "Succeeded",

@@ -194,7 +194,7 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
         ScopeOwner::Group { group, part } => {
             let found = region.group(group);
             let parts = found.map_or(0, |group| group.scopes.len());
-            let name = found.map_or_else(String::new, |group| group_name(region, group));
+            let name = found.map_or_else(String::new, |group| region.group_label(group));
             let kind = found.map_or_else(String::new, |group| group_kind(group).to_owned());
             let kind = if parts > 1 { format!("{kind}, placement group {}", part + 1) } else { kind };
             ScopeName { name, href: address::of_group(group), kind }
@@ -207,13 +207,6 @@ pub fn machine_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, None) {
         MachineLookup::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
         MachineLookup::One(_) | MachineLookup::Nothing => machine.name.to_string(),
-    }
-}
-
-pub fn group_name(region: &Region, group: &Group) -> String {
-    match region.groups_named(&group.name).nth(1) {
-        Some(_) => format!("{}/{}", group.home.resource_group, group.name),
-        None => group.name.to_string(),
     }
 }
 

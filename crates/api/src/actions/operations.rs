@@ -1,6 +1,7 @@
 //! Approves and cancels operations.
 
 use forewarn_api_types::Operation;
+use forewarn_core as core;
 use forewarn_core::settings::APPROVALS_MAX;
 use forewarn_core::{
     ApprovalScope, Approver, Command, EventId, OperationId, OperationState, Region, Rejection, Status,
@@ -12,13 +13,19 @@ use crate::action::Action;
 use crate::error::ApiError;
 
 impl Actions {
+    /// An operation with everything that is known about it.
+    pub(crate) fn render_operation(&self, region: &Region, operation: &core::Operation) -> Operation {
+        let handlers = self.service().handlers();
+        render_whole_operation(region, operation, self.engine().now(), |machine| handlers.render(machine))
+    }
+
     /// Cancels the part of an operation that has not started.
     pub async fn cancel_operation(&self, id: OperationId) -> Result<Operation, ApiError> {
         let note = self.permit(Action::Cancel)?.note(id.to_string());
         let done = self.submit(Command::Cancel { operation: id, by: self.principal_name() }, note).await?;
         let region = &done.snapshot.region;
         let operation = region.operation(id).ok_or(Rejection::UnknownOperation(id))?;
-        Ok(render_whole_operation(region, operation))
+        Ok(self.render_operation(region, operation))
     }
 
     /// Approves every visible event of an operation that has not started, in one commit. Approving again changes nothing.
@@ -38,7 +45,7 @@ impl Actions {
             self.commit(commands, permit.note(id.to_string()), |_| Vec::new()).await?.snapshot
         };
         let operation = snapshot.region.operation(id).ok_or(Rejection::UnknownOperation(id))?;
-        Ok(render_whole_operation(&snapshot.region, operation))
+        Ok(self.render_operation(&snapshot.region, operation))
     }
 }
 

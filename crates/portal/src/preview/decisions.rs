@@ -8,11 +8,10 @@ use forewarn_core::{
     ApprovalScope, Approver, Command, Event, EventId, EventKind, FactKind, MachineId, Name, Operation, Outcome, Region,
     Rejection, Request, Status, Transition,
 };
-use forewarn_widgets::cause::find_cause;
 use forewarn_widgets::words::{self, escape_html};
 
-use super::super::conflict;
 use super::{Preview, capacity_of, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
+use forewarn_render::{find_cause, find_dips};
 
 /// All missing approvals of an operation, given at once.
 pub struct ApprovalTrial<'r> {
@@ -140,7 +139,7 @@ impl Preview<'_> {
         let cause = starting.first().and_then(|event| event.operations.first())?;
         let own = find_cause(after, *cause);
         let events: Vec<&Arc<Event>> = starting.iter().filter_map(|event| after.event(event.id)).collect();
-        let dips = conflict::find_dips(after, self.now, own, &events);
+        let dips = find_dips(after, self.now, own, &events);
         let below: Vec<String> =
             dips.iter().filter(|dip| dip.then < dip.floor).map(|dip| escape_html(dip.describe())).collect();
         (!below.is_empty()).then(|| format!(r#"<span class="red">{}.</span>"#, join_names(&below)))

@@ -11,12 +11,13 @@ mod past;
 use std::sync::Arc;
 
 use forewarn_core::{Event, Region};
-use forewarn_store::{Actor, HistoryRow};
+use forewarn_store::HistoryRow;
 use forewarn_widgets::panel::Panel;
 
 use super::page_context::PageContext;
 pub use forewarn_widgets::event_timeline::{EventTimeline, describe_outcome, live_events};
 pub use forewarn_widgets::expected_event::find_expected;
+pub use forewarn_widgets::history_line::approver_name;
 pub use forewarn_widgets::stage::Stage;
 pub use past::FinishedEvents;
 
@@ -43,13 +44,4 @@ pub async fn find_events(
 /// The panel with one lane per event.
 pub fn render_panel(context: &PageContext, events: &[Arc<EventTimeline>]) -> Panel {
     forewarn_widgets::timeline::render_panel(context.region(), context.now, context.mode, events)
-}
-
-pub fn approver_name(by: &Actor) -> String {
-    match by {
-        Actor::Guest(name) => format!("machine {name}"),
-        Actor::Management(name) => format!("{name} (management)"),
-        Actor::Policy => "policy".into(),
-        Actor::Other(name) => name.clone(),
-    }
 }

@@ -9,12 +9,12 @@ use forewarn_core::{
     Power, Priority, Region, Report, Request, ResourceGroupRef, RolloutAction, RolloutPlan, RolloutTargets, SetModel,
     Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
+use forewarn_render::find_dips;
 use forewarn_widgets::html::RenderMode;
 
 use super::{MachineAction, Preview};
 use crate::activity::find_cause;
-use crate::conflict::find_dips;
-use crate::outage::{Outages, Upcoming, count_down};
+use forewarn_widgets::outage::{Outages, Upcoming, count_down};
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
 

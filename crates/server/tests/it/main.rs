@@ -33,6 +33,7 @@ mod portal_console;
 mod portal_decide;
 mod portal_fleet;
 mod portal_hosts;
+mod portal_records;
 mod portal_sessions;
 mod portal_support;
 mod portal_trouble;

@@ -265,7 +265,10 @@ fn every_kind_of_group_has_a_policy_a_history_and_a_deletion() {
         check(&server, &format!("GET /{path}/{name}"), NONE, 200, json!({ "policy": expected }));
         let text = browser.page(&page);
         assert!(text.contains("name=\"reboot\" value=\"on\" checked"), "{kind}: {text}");
-        assert!(text.contains(&format!("{kind}.change of {name} by owner")), "{kind}: {text}");
+        assert!(
+            text.contains(&format!("change {} {name}, requested by owner", kind.replace('-', " "))),
+            "{kind}: {text}"
+        );
         assert!(preview_of(&text, "delete-group").contains("deleted"), "{kind}: {text}");
         let delete = [&form[..], &[("act", "delete-group")]].concat();
         assert_eq!(browser.post("/portal/act", &delete).header("location"), Some("/"), "{kind}");
@@ -468,7 +471,7 @@ fn machines_with_the_same_name_have_separate_histories() {
     let second = check(&server, "POST /machines", made, 201, json!({}))["vmId"].as_str().unwrap().to_owned();
     let (of_first, of_second) = (history(&first), history(&second));
     for (what, is_of_second) in
-        [("machine added web_0", true), ("machine.register of web_0", true), ("appeared for web_0", false)]
+        [("machine added web_0", true), ("register machine web_0", true), ("appeared for web_0", false)]
     {
         assert_eq!(of_first.matches(what).count(), 1, "{what}: {of_first}");
         assert_eq!(of_second.matches(what).count(), usize::from(is_of_second), "{what}: {of_second}");
@@ -480,7 +483,7 @@ fn machines_with_the_same_name_have_separate_histories() {
     check(&server, &format!("DELETE /machines/{first}"), NONE, 202, json!({}));
     check(&server, &format!("POST /machines/{second}/restart"), NONE, 202, json!({}));
     assert_eq!(
-        history(&second).matches("restart of web_0 by").count(),
+        history(&second).matches("restart web_0, requested by").count(),
         1,
         "its own request, not that of the deleted machine"
     );

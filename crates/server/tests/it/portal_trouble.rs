@@ -59,7 +59,7 @@ fn machines_that_are_down_are_counted_by_cause() {
     );
     let restarted = format!("<a href=\"/operations/{}\">Restart of lone</a> <small><b>1</b> machine<", id_of(&restart));
     let off = "<a href=\"/hosts/n-2\">Host n-2 is off</a> <small><b>1</b> machine, stays down until you act<";
-    let sentence = "<span class=\"red\">3 machines down now: 2 because of failures</span>, <span class=\"amber\">1 for planned work</span>";
+    let sentence = "<span class=\"red\">3 machines down now</span>, 2 because of failures";
     assert_has(&status(&page), &[sentence, "; <a href=\"/groups/", "has 2 of 4 up, below its floor of 3"]);
     assert_has(&between(&status(&page), "<dt>Failures</dt>", "</div>"), &[&failed, off]);
     assert_has(&between(&status(&page), "<dt>Planned work</dt>", "</div>"), &[&restarted]);
@@ -100,13 +100,14 @@ fn a_deletion_is_not_an_outage() {
     let (server, operation) = deleting();
     let browser = Browser::at_once(&server);
     let page = browser.page("/");
-    let link = format!("<a href=\"/operations/{}\">Deletion of web_1</a> <small><b>1</b> machine<", id_of(&operation));
+    let link = format!("<a href=\"/operations/{}\">Deletion of web_1</a> <small><b>1</b> machine; ", id_of(&operation));
     assert_has(
         &status(&page),
         &[
             "No machines are down. <span class=\"red\">1 machine will be deleted at <time",
-            "</span>; web shrinks from 2 to 1 machine.",
+            "</span>.</p>",
             "<dt>Next</dt>",
+            "<b>1</b> machine; web shrinks from 2 to 1 machine</small>",
             "<dt>Not ready</dt>",
             &link,
         ],
@@ -484,15 +485,9 @@ fn the_headline_names_the_group_that_falls_below_its_floor() {
     maintain(&server, "n-1", "Reboot");
     advance(&server, 400);
     let headline = |server: &Server| between(&Browser::at_once(server).page("/"), "<p class=\"say\">", "</p>");
-    assert_has(
-        &headline(&server),
-        &["1 machine will go down at", "<span class=\"\">will then have 3 of 4 up, at its floor of 3</span>"],
-    );
+    assert_has(&headline(&server), &["1 machine goes down at", "<span class=\"\">falls to its floor of 3</span>"]);
     maintain(&server, "n-2", "Redeploy");
-    assert_has(
-        &headline(&server),
-        &[">db</a> <span class=\"red\">will then have 2 of 4 up, below its floor of 3</span>"],
-    );
+    assert_has(&headline(&server), &[">db</a> <span class=\"red\">falls below its floor of 3</span>"]);
 }
 
 #[test]
@@ -504,9 +499,11 @@ fn a_forecast_counts_machines_that_may_return_late() {
     let short = json!({ "target": { "host": "n-1" }, "type": "Reboot", "durationSeconds": 60 });
     let event = id_of(&check(&server, "POST /maintenance", short, 202, json!({}))["events"][0]);
     check(&server, &format!("POST /events/{event}/approve"), NONE, 200, json!({}));
-    let headline = between(&Browser::at_once(&server).page("/"), "<p class=\"say\">", "</p>");
-    let verdict = ">db</a> <span class=\"red\">will fall below its floor of 3: 1 to 2 of 4 up</span>";
-    assert_has(&headline, &["1 machine down now for planned work", "2 more will go down at", verdict]);
+    let page = Browser::at_once(&server).page("/");
+    let verdict = ">db</a> <span class=\"red\">falls below its floor of 3</span>";
+    let headline = between(&page, "<p class=\"say\">", "</p>");
+    assert_has(&headline, &["1 machine down now for planned work", "2 more go down at", verdict]);
+    assert_has(&between(&page, "<dt>Next</dt>", "</div>"), &["; db then has 1 to 2 of 4 up</small>"]);
 }
 
 #[test]

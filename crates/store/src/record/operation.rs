@@ -250,7 +250,7 @@ impl<'a> From<&'a Request> for RequestBody<'a> {
 }
 
 impl RequestBody<'_> {
-    fn into_request(self, interner: &mut Interner) -> Request {
+    pub(crate) fn into_request(self, interner: &mut Interner) -> Request {
         match self {
             RequestBody::Restart { machine } => Request::Restart { machines: machine.into() },
             RequestBody::Redeploy { machine } => Request::Redeploy { machines: machine.into() },

@@ -91,7 +91,7 @@ export async function thePolicyTheModelAndScalingIn() {
   await button(page, "Scale in").click();
   await shows(page, "#machines", "Terminate");
   assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 2);
-  await shows(page, "#history", "scale-set.change of web by owner");
+  await shows(page, "#history", "change scale set web, requested by owner");
   await context.close();
   await server.end();
 }

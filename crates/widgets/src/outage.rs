@@ -8,10 +8,9 @@ use forewarn_api_types::count_of;
 use forewarn_core::{
     EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
-use forewarn_widgets::address;
+use forewarn_render::{ActivityId, find_cause, find_title};
 
-use super::activity;
-use super::activity::{ActivityId, find_cause};
+use super::address;
 
 /// Events that start within this time should be approved.
 pub const SOON: Duration = Duration::from_secs(600);
@@ -68,6 +67,7 @@ pub struct CauseCount {
     pub at: Timestamp,
     /// Whether all of them stay down until an operator acts.
     pub stays: bool,
+    pub activities: Vec<ActivityId>,
 }
 
 /// Machines that go down or are deleted within a few minutes.
@@ -173,6 +173,13 @@ impl Source {
         }
     }
 
+    fn activity(&self) -> Option<ActivityId> {
+        match self {
+            Source::Host(_) => None,
+            Source::Activity(_, id) => Some(*id),
+        }
+    }
+
     fn href(&self) -> String {
         match self {
             Source::Host(host) => address::of_host(host),
@@ -183,7 +190,7 @@ impl Source {
     fn title(&self, region: &Region) -> String {
         match self {
             Source::Host(host) => format!("Host {host} is off"),
-            Source::Activity(_, id) => activity::find_title(region, *id),
+            Source::Activity(_, id) => find_title(region, *id),
         }
     }
 }
@@ -269,6 +276,7 @@ fn count_causes<'o>(region: &Region, outages: impl Iterator<Item = &'o Outage>) 
             href: source.href(),
             at: *at,
             stays: matches!(source, Source::Host(_)),
+            activities: source.activity().into_iter().collect(),
         });
     }
     for causes in kinds.values_mut() {
@@ -291,5 +299,6 @@ fn combine_causes(kind: CauseKind, mut causes: Vec<CauseCount>) -> Option<CauseC
         href: "/operations?show=running".into(),
         at: causes.iter().map(|cause| cause.at).min()?,
         stays: causes.iter().all(|cause| cause.stays),
+        activities: causes.iter().flat_map(|cause| cause.activities.iter().copied()).collect(),
     })
 }
