@@ -4,6 +4,7 @@
 //! looking at everything; a lost effect costs time, not correctness.
 
 pub mod book;
+mod clock;
 mod command;
 mod follower;
 mod inventory;

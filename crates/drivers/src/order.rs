@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use forewarn_core::{EventId, Guid, Timestamp};
 
-use crate::journaled::now as local_now;
+use crate::clock::now as local_now;
 
 /// Identity of an order: one event and one of its machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

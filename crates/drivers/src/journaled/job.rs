@@ -4,8 +4,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::LazyLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use forewarn_core::{Guid, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +13,7 @@ use super::holds::{PauseGuard, PauseTracker};
 use super::journal::{Entry, Journal};
 use super::step::{Stage, Step, StepHook};
 use super::{cycle, hold};
+pub use crate::clock::now;
 use crate::order::{Action, Eviction, HostAddress, Outcome, RebootMode};
 
 /// Interval between two looks at the state of a machine. Looking cannot miss anything, unlike events across a lost
@@ -297,15 +297,6 @@ impl<H: Hypervisor> Job<'_, H> {
             () = self.abort.cancelled() => {}
         }
     }
-}
-
-/// The current time: the wall clock when this program first asked for it, and the time that has passed since. If the clock is
-/// set, no pause becomes longer and no deadline passes early.
-pub fn now() -> Timestamp {
-    static FIRST: LazyLock<(Instant, SystemTime)> = LazyLock::new(|| (Instant::now(), SystemTime::now()));
-    let (instant, wall) = *FIRST;
-    let since = (wall + instant.elapsed()).duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 pub fn not_running(state: &MachineState) -> String {

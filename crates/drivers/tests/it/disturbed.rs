@@ -56,7 +56,7 @@ impl Bench {
         std::fs::write(&path, entry.to_string()).unwrap();
     }
 
-    /// What the journal would say had the host been restarted since.
+    /// Changes the journal as if the host had been restarted since.
     fn restart_host(&self, order: &Order) {
         self.edit_journal(order, |entry| {
             assert!(entry["boot"].is_string(), "{entry}");
