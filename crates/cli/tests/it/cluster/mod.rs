@@ -10,6 +10,7 @@ pub mod nodes;
 mod operators;
 mod portal;
 mod secrets;
+mod streams;
 
 use std::time::Instant;
 
@@ -164,6 +165,8 @@ fn a_change_that_a_hung_leader_has_received_gets_an_answer_after_the_takeover() 
     }
     let cluster = Cluster::start();
     let old = cluster.servers.leader();
+    // Now the follower knows the leader.
+    register_at(&cluster, &[(old + 1) % 3], "first");
     cluster.servers.stop(old);
     let answer = cluster.servers.api((old + 1) % 3, "POST", "/api/v1/machines", &machine("web"));
     let answer = answer.expect("an answer in time");
