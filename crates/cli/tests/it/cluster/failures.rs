@@ -1,6 +1,7 @@
 //! Failures that are neither a crash, a pause nor a cut: full and slow disks, other versions, and an etcd that forgets.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::checker::{print_takeovers, rounds};
@@ -152,10 +153,26 @@ fn servers_that_are_ahead_of_a_restored_etcd_stop_instead_of_diverging() {
     cluster.etcd.back_up(&dir.join("backup"));
     register_at(&cluster, &[0], "late");
     cluster.servers.check_equal();
-    cluster.etcd.restore(&dir, &dir.join("backup"));
+    // The leader must notice although it is always in the middle of a commit.
+    let (is_over, management) = (AtomicBool::new(false), cluster.servers.management.clone());
+    std::thread::scope(|scope| {
+        for (client, address) in management.into_iter().enumerate() {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                for number in (0..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                    let name = machine(&format!("load-{client}-{number}"));
+                    super::nodes::request(address, "POST", "/api/v1/machines", &name);
+                }
+            });
+        }
+        cluster.etcd.restore(&dir, &dir.join("backup"));
+        for index in 0..3 {
+            let log = dir.join(format!("n{index}.log"));
+            poll_until("an error", || std::fs::read_to_string(&log).unwrap().contains(DIVERGED).then_some(()));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
     for index in 0..3 {
-        let log = dir.join(format!("n{index}.log"));
-        poll_until("an error", || std::fs::read_to_string(&log).unwrap().contains(DIVERGED).then_some(()));
         let late = cluster.servers.api(index, "POST", "/api/v1/machines", &machine("db"));
         let status = late.map(|answer| answer.status);
         assert!(status.is_none_or(|status| status == 503), "{status:?}");
