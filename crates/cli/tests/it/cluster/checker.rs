@@ -9,11 +9,17 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::network::{End, MEMBERS, Network, SERVERS, WAYS};
-use super::nodes::{Cluster, Members, Servers, poll_until};
+use super::nodes::{Answer, Cluster, Members, Servers, poll_until};
 use super::{has_etcd, has_etcd_and_network, machine};
 
 /// Rounds at most; `XTASK_ROUNDS` overrides it.
 const ROUNDS: u64 = 30;
+
+/// Fewer rounds prove too little.
+const ROUNDS_MIN: u64 = 5;
+
+/// Part of the answer to a change that was refused for certain.
+const NOTHING_HAPPENED: &str = "NoLeader";
 
 /// Kills of the leader in a row; `XTASK_ROUNDS` overrides it.
 const CRASHES: u64 = 10;
@@ -40,6 +46,11 @@ pub struct Ledger {
     scheduled: Mutex<Vec<String>>,
     approved: Mutex<Vec<String>>,
     canceled: Mutex<Vec<String>>,
+    /// Changes that were refused because nothing has happened: the kind of the row that they would have caused, and its machine or
+    /// event.
+    refused: Mutex<Vec<(&'static str, String)>>,
+    /// Requests without an answer, and answers that do not tell the outcome.
+    unknown: AtomicU64,
     /// Acknowledged changes.
     acknowledged: AtomicU64,
     is_over: AtomicBool,
@@ -56,6 +67,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
         run_with_clients(Cluster::start_in(&network), |etcd, shared, ledger| {
             let begun = Instant::now();
             let mut random = Random(0x5eed);
+            let mut done = 0;
             for round in 0..rounds(ROUNDS) {
                 if begun.elapsed() > ROUNDS_TIME_MAX && std::env::var_os("XTASK_ROUNDS").is_none() {
                     eprintln!("{round} rounds");
@@ -73,7 +85,9 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
                         etcd.wait_until_healthy();
                     }
                 }
+                done += 1;
             }
+            assert!(done >= ROUNDS_MIN.min(rounds(ROUNDS)), "only {done} rounds in {:?}", begun.elapsed());
         });
         print_takeovers(takeovers);
     });
@@ -182,7 +196,8 @@ fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
             list.lock().unwrap().push(item.to_owned());
             ledger.acknowledged.fetch_add(1, Ordering::Relaxed);
         };
-        if ask("POST", "/api/v1/machines", &machine(&name), &mut random).is_none_or(|answer| answer.status != 201) {
+        let added = ask("POST", "/api/v1/machines", &machine(&name), &mut random);
+        if !ledger.is_done(added.as_ref(), 201, "machine-added", &name) {
             continue;
         }
         acknowledge(&ledger.machines, &name);
@@ -191,15 +206,16 @@ fn act(ledger: &Ledger, shared: &Shared<'_>, client: usize) {
         if ask("POST", &enable, "", &mut random).is_none_or(|answer| answer.status != 200) {
             continue;
         }
-        let Some(operation) = ask("POST", &restart, "", &mut random).filter(|answer| answer.status == 202) else {
-            continue;
-        };
+        let operation = ask("POST", &restart, "", &mut random);
+        let is_done = ledger.is_done(operation.as_ref(), 202, "appeared", &name);
+        let Some(operation) = operation.filter(|_| is_done) else { continue };
         let operation: Value = serde_json::from_str(&operation.body).unwrap();
         let event = operation["events"][0]["id"].as_str().unwrap().to_owned();
         acknowledge(&ledger.scheduled, &event);
         if number % CANCELED_EVERY == 0 {
             let cancel = format!("/api/v1/events/{event}/cancel");
-            if ask("POST", &cancel, "", &mut random).is_some_and(|answer| answer.status == 200) {
+            let canceled = ask("POST", &cancel, "", &mut random);
+            if ledger.is_done(canceled.as_ref(), 200, "ended", &event) {
                 acknowledge(&ledger.canceled, &event);
             }
             continue;
@@ -242,8 +258,35 @@ fn watch_incarnations(ledger: &Ledger, shared: &Shared<'_>, index: usize) {
     }
 }
 
+impl Ledger {
+    /// Records the outcome of a change that would cause this row. Returns whether it was acknowledged.
+    fn is_done(&self, answer: Option<&Answer>, success: u16, kind: &'static str, item: &str) -> bool {
+        match answer {
+            Some(answer) if answer.status == success => return true,
+            Some(answer) if answer.body.contains(NOTHING_HAPPENED) => {
+                self.refused.lock().unwrap().push((kind, item.to_owned()));
+            }
+            Some(_) | None => drop(self.unknown.fetch_add(1, Ordering::Relaxed)),
+        }
+        false
+    }
+}
+
+/// Checks that nothing of what was refused has happened. An event that would have been canceled can end in another way.
+fn check_refused(history: &[Value], ledger: &Ledger) {
+    for (kind, item) in &*ledger.refused.lock().unwrap() {
+        let is_there = |row: &&Value| {
+            let is_about = row["event"] == item.as_str() || row["machines"][0] == item.as_str();
+            let is_other_end = *kind == "ended" && row["outcome"] != "canceled";
+            row["kind"] == *kind && is_about && !is_other_end
+        };
+        assert!(history.iter().find(is_there).is_none(), "{kind} of {item} was refused, but has happened");
+    }
+}
+
 fn check(servers: &Servers, ledger: &Ledger) {
     let history = servers.check_equal();
+    check_refused(&history, ledger);
     let rows = |kind: &str| -> HashMap<String, Vec<&Value>> {
         let mut found: HashMap<String, Vec<&Value>> = HashMap::new();
         for row in history.iter().filter(|row| row["kind"] == kind) {
@@ -278,7 +321,11 @@ fn check(servers: &Servers, ledger: &Ledger) {
     assert_eq!(*ledger.violations.lock().unwrap(), Vec::<String>::new());
     let count = ledger.acknowledged.load(Ordering::Relaxed);
     assert!(count > 0);
-    eprintln!("{count} acknowledged changes, {} rows of history", history.len());
+    let (refused, unknown) = (ledger.refused.lock().unwrap().len(), ledger.unknown.load(Ordering::Relaxed));
+    let rows = history.len();
+    eprintln!(
+        "{count} acknowledged changes, {refused} refused, {unknown} with an unknown outcome, {rows} rows of history"
+    );
 }
 
 pub fn rounds(default: u64) -> u64 {
