@@ -5,6 +5,7 @@ mod arrows;
 pub mod docs;
 mod modules;
 mod nouns;
+mod planted;
 mod publish;
 mod security;
 mod sources;
@@ -36,7 +37,7 @@ pub fn run() -> Result<()> {
     }
     check_modules(&mut problems)?;
     check_test_programs(&mut problems)?;
-    check_planted(&mut problems)?;
+    planted::check(&mut problems)?;
     sources::check(&mut problems)?;
     docs::check(&mut problems)?;
     words::check(&mut problems)?;
@@ -122,16 +123,6 @@ fn named_functions(row: &str) -> Vec<(String, String)> {
         file.ends_with(".rs").then(|| (name.to_owned(), file.to_owned()))
     });
     pairs.collect()
-}
-
-/// Every planted bug still applies to the sources, so that `cargo xtask planted` can plant it.
-fn check_planted(problems: &mut Vec<String>) -> Result<()> {
-    for patch in tracked(&["crates/*/planted/*.patch"])? {
-        if sh::program("git").args(&["apply", "--check", &patch]).read().is_err() {
-            problems.push(format!("{patch} no longer applies: write it again for today's sources"));
-        }
-    }
-    Ok(())
 }
 
 /// The directories below `crates`, sorted.
