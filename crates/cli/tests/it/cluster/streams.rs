@@ -1,4 +1,4 @@
-//! What a client waits for at one server continues after the leader is killed, there and at any other server.
+//! Event streams and held requests at one server continue after the leader is killed, there and at any other server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
