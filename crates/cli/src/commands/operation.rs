@@ -60,13 +60,15 @@ fn owner(api: &Api, event_id: &str) -> Option<Id> {
 fn show(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |operation| {
         let mut lines = output::format_fields(&facts(operation));
-        lines.extend(event_lines(operation).iter().map(|line| output::escape(line)));
+        let more = [event_lines(operation), describe_not_ready(operation), describe_capacity(operation)];
+        lines.extend(more.iter().flatten().map(|line| output::escape(line)));
         lines
     })
 }
 
 impl TableRow for Operation {
-    const HEADER: &'static [&'static str] = &["ID", "OPERATION", "STATE", "WAITS FOR", "REQUESTED", "REQUESTED BY"];
+    const HEADER: &'static [&'static str] =
+        &["ID", "OPERATION", "STATE", "DESCRIPTION", "WAITS FOR", "REQUESTED", "REQUESTED BY"];
     const EMPTY: &'static str = "There are no operations.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -74,6 +76,7 @@ impl TableRow for Operation {
             Cell::new(self.id.to_string()),
             Cell::new(describe(operation_noun(self.kind), &self.machines)),
             Cell::new(self.state.as_str()),
+            Cell::new(self.description.as_deref().unwrap_or_default()),
             Cell::new(self.waits_for.first().map_or(String::new(), ToString::to_string)),
             Cell::new(self.requested_at.map_or(String::new(), format_time)),
             Cell::new(&self.requested_by),
@@ -90,7 +93,7 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
         .or(operation.outcome.map(EventOutcome::as_str));
     let mut lines = vec![
         ("operation", operation.id.to_string()),
-        ("what", describe(operation_noun(operation.kind), &operation.machines)),
+        ("title", describe(operation_noun(operation.kind), &operation.machines)),
         ("requested by", operation.requested_by.clone()),
         ("state", because.map_or(operation.state.to_string(), |text| format!("{} ({text})", operation.state))),
     ];
@@ -103,6 +106,10 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     lines.extend(operation.ended.map(|at| ("finished", format_time(at))));
     lines.extend(describe_progress(&operation.progress).map(|text| ("progress", text)));
     lines.extend(operation.waits_for.iter().map(|wait| ("waits for", wait.to_string())));
+    lines.extend(operation.conflicts.iter().map(|conflict| {
+        let id = conflict.operation.or(conflict.rollout).map_or_else(String::new, |id| format!(" ({id})"));
+        ("conflict", format!("{}{id}", conflict.title))
+    }));
     if operation.groups.is_empty() {
         lines.extend(operation.events.iter().map(|part| ("event", part.id.to_string())));
     }
@@ -128,6 +135,35 @@ fn event_lines(operation: &Operation) -> Vec<String> {
         lines.extend([String::new(), format!("{} ({handler})", group.name)]);
         lines.extend(group.events.iter().map(describe_event));
     }
+    lines
+}
+
+/// The machines that are not ready, with the state of their handlers.
+fn describe_not_ready(operation: &Operation) -> Vec<String> {
+    if operation.not_ready.is_empty() {
+        return Vec::new();
+    }
+    let (listed, all) = (operation.not_ready.len(), operation.not_ready_count as usize);
+    let count = if listed < all { format!(" ({listed} of {all})") } else { String::new() };
+    let mut lines = vec![String::new(), format!("not ready{count}")];
+    lines.extend(operation.not_ready.iter().map(|one| {
+        let poll = one.last_poll.map_or_else(String::new, |at| format!(" Last poll: {}.", format_time(at)));
+        format!("  {} in {}: {}{poll}", one.machine, one.group, one.reason.describe())
+    }));
+    lines
+}
+
+/// The groups that lose machines.
+fn describe_capacity(operation: &Operation) -> Vec<String> {
+    if operation.capacity.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "capacity".to_owned()];
+    lines.extend(operation.capacity.iter().map(|group| {
+        let name = format!("{}/{}", group.resource_group, group.group);
+        let below = if group.up_then < group.floor { ", below its floor" } else { "" };
+        format!("  {name}: {} up now, {} up then, floor {}{below}", group.up, group.up_then, group.floor)
+    }));
     lines
 }
 

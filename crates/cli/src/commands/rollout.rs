@@ -109,7 +109,7 @@ fn preview(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure>
         return output::print_value(&value, output);
     }
     let preview: RolloutPreview = decode(&value)?;
-    print_steps(&preview.steps)?;
+    print_plan(&preview.steps)?;
     for line in describe_preview(&preview) {
         output::print_line(&output::escape(&line))?;
     }
@@ -349,6 +349,19 @@ fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
     output::print_table(&["STEP", "STATE", "STARTED", "ENDED", "WAITING MACHINES"], &rows, "There are no steps.")
 }
 
+/// The steps of a rollout that has not begun, with their expected times.
+fn print_plan(steps: &[RolloutStep]) -> Result<(), Failure> {
+    let time = |at: Option<Time>| Cell::new(at.map_or_else(|| "not expected".to_owned(), format_time));
+    let rows: Vec<Vec<Cell>> = steps
+        .iter()
+        .map(|step| {
+            let machines = step.machine_count.map_or_else(String::new, |count| count.to_string());
+            vec![Cell::new(name_step(step)), Cell::new(machines), time(step.started), time(step.ended)]
+        })
+        .collect();
+    output::print_table(&["STEP", "MACHINES", "ANNOUNCED", "ENDS"], &rows, "There are no steps.")
+}
+
 /// A word for the failure of a step, with its reason: `Failed: HostFailed`.
 fn describe_failure(word: &str, step: &RolloutStep) -> String {
     let reason = step.reason.as_deref().or(step.outcome.filter(|it| *it != EventOutcome::Failed).map(|it| it.as_str()));
@@ -369,7 +382,7 @@ fn state_cell(step: &RolloutStep) -> Cell {
 }
 
 impl TableRow for Rollout {
-    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATE", "STEPS", "FAILED", "CREATED", "REQUESTED BY"];
+    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATE", "STEPS", "FAILED", "DESCRIPTION", "REQUESTED BY"];
     const EMPTY: &'static str = "There are no rollouts.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -380,7 +393,7 @@ impl TableRow for Rollout {
             Cell::new(self.state.as_str()),
             Cell::new(format!("{ended}/{}", self.steps.len())),
             Cell::new(self.failures.to_string()),
-            Cell::new(format_time(self.created)),
+            Cell::new(self.description.as_deref().unwrap_or_default()),
             Cell::new(&self.requested_by),
         ]
     }

@@ -277,17 +277,27 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         &server,
         "rollout start --host h1 h2 h3 --type Reboot --dry-run",
         0,
-        "STEP  STATE      [..]\nh1    Succeeded  [..]\nh2    Succeeded  [..]\nh3    Succeeded  [..]\n\nExpected to finish at [..]\na: at least 0 of 1 machines available.\n…",
+        "STEP  MACHINES  ANNOUNCED[..]ENDS\nh1    1         [..]\nh2    1         [..]\nh3    1         [..]\n\nExpected to finish at [..]\na: at least 0 of 1 machines available.\n…",
         "",
     );
+    let plan = json(&server, "rollout start --host h1 h2 h3 --type Reboot --dry-run");
+    assert_eq!((&plan["steps"][0]["state"], &plan["steps"][0]["machineCount"]), (&"Pending".into(), &1.into()));
     check(&server, "rollout list", 0, "There are no rollouts.", "");
     check(
         &server,
-        "rollout start --host h1 h2 h3 --type Reboot --no-wait",
+        "rollout start --host h1 h2 h3 --type Reboot --description CHG-7 --no-wait",
         0,
         "Started rollout [..] with 3 steps. [..]",
         "",
     );
+    check(
+        &server,
+        "rollout list",
+        0,
+        "ID[..]DESCRIPTION  REQUESTED BY\n[..]  Reboot  Waiting  0/3    0       CHG-7        owner",
+        "",
+    );
+    check(&server, "operation list", 0, "ID[..]DESCRIPTION[..]\n[..]  CHG-7  [..]", "");
     let list = json(&server, "rollout list");
     let id = list[0]["id"].as_str().expect("an ID").to_owned();
     assert_eq!(list[0]["steps"][0]["host"], "h1");
@@ -322,7 +332,7 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         &server,
         "rollout start --vm b a --type Freeze --dry-run",
         0,
-        "STEP  STATE      [..]\nb     Succeeded  [..]\na     Succeeded  [..]\n…",
+        "STEP  MACHINES  ANNOUNCED[..]ENDS\nb     1         [..]\na     1         [..]\n…",
         "",
     );
     let start = "rollout start --host h1 h2 --type Reboot --max-failures 1 --pause 1h --no-wait";
@@ -544,6 +554,8 @@ fn an_operation_shows_what_it_waits_for_and_is_approved_as_a_whole() {
     let id = operations[0]["id"].as_str().unwrap().to_owned();
     let waiting = "…\nprogress      0 of 3 events finished\nwaits for     3 of 3 approvals missing: web_0, web_1 and web_2; [..]\n\nweb (handler connected)\n  [..]  Reboot  Scheduled  web_0\n…";
     check(&server, &format!("operation show {id}"), 0, waiting, "");
+    let parts = "…\n\nnot ready\n  web_0 in web: Has read the event, not approved yet. Last poll: [..]\n  web_1 in web: Has never polled; [..]\n  web_2 in web: [..]\n\ncapacity\n  default/web: 3 up now, 0 up then, floor 2, below its floor";
+    check(&server, &format!("operation show {id}"), 0, parts, "");
     check(&server, "operation list --vm web_1", 0, "ID[..]\n[..]  3 of 3 approvals missing: web_0[..]", "");
     check(&server, "operation list --state Failed", 0, "There are no operations.", "");
     check(&server, "operation list --host h9", 1, "", "forewarn: No host is named 'h9'. [..]");
