@@ -7,7 +7,7 @@ use forewarn_widgets::query::PageQuery;
 use super::flash::Flash;
 use super::refusal::Refusal;
 
-/// What is acted on, as in `3 hosts`.
+/// The objects of an action, as in `3 hosts`.
 pub struct BulkNoun {
     pub noun: &'static str,
     /// The page of all of them.

@@ -1,4 +1,4 @@
-//! What the portal and the API know beyond the current state: everything about an operation, operations and events that have ended,
+//! The content of the portal and the API beyond the current state: everything about an operation, operations and events that have ended,
 //! pages of the history, search, the calendar; and the actions that a role may perform.
 
 use crate::api_support::{NONE, Server, check};
