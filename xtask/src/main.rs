@@ -70,8 +70,8 @@ fn run() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test"] => return test::run(test::Strictness::from_environment()),
-        ["test", "--strict"] => return test::run(test::Strictness::Strict),
+        ["test"] => return test::run(needs::Strictness::from_environment()),
+        ["test", "--strict"] => return test::run(needs::Strictness::Strict),
         ["setup"] => test::install_prerequisites(),
         ["build-tests"] => test_programs::build().map(drop),
         ["run-tests"] => test_programs::run_all(),

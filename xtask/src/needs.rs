@@ -28,6 +28,20 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
+/// Whether something that cannot run on this machine is skipped or is a failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    Lenient,
+    Strict,
+}
+
+impl Strictness {
+    /// CI is strict: a machine that cannot run everything is not set up as it must be.
+    pub fn from_environment() -> Strictness {
+        if std::env::var("CI").as_deref() == Ok("true") { Strictness::Strict } else { Strictness::Lenient }
+    }
+}
+
 /// Set to `off` by `cargo xtask test` once it has installed everything that can be installed.
 pub const INSTALL: &str = "XTASK_INSTALL";
 

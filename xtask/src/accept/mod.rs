@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::needs::{Needs, Unavailable};
-use crate::test::Strictness;
+use crate::needs::{Needs, Strictness, Unavailable};
+
 
 /// One acceptance run.
 pub struct Run {

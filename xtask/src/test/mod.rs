@@ -21,23 +21,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::needs::Strictness;
 use crate::{accept, sh, test_programs};
 use lanes::{Lane, Part};
 pub use prerequisites::install as install_prerequisites;
-
-/// Whether something that cannot run on this machine is skipped or is a failure.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    Lenient,
-    Strict,
-}
-
-impl Strictness {
-    /// CI is strict: a machine that cannot run everything is not set up as it must be.
-    pub fn from_environment() -> Strictness {
-        if std::env::var("CI").as_deref() == Ok("true") { Strictness::Strict } else { Strictness::Lenient }
-    }
-}
 
 /// Fails the tests that would skip themselves; read by `forewarn-test-support`.
 const STRICT: &str = "XTASK_STRICT";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::Strictness;
+use crate::needs::Strictness;
 use super::lanes::{Outcome, PartResult, clock};
 
 /// The start of the line of a test that skipped itself, as `forewarn-test-support` prints it.

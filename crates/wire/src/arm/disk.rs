@@ -1,4 +1,4 @@
-//! What Azure fills in for the disk of the operating system, for the ARM API and for instance metadata. No disk exists.
+//! Azure's defaults for the disk of the operating system, in the ARM API and in instance metadata. No disk exists.
 
 use serde_json::{Value, json};
 
