@@ -2,11 +2,13 @@
 //! output. Pure: running the handler and printing the verdict is the work of the caller.
 
 mod cases;
+mod junit;
 mod marks;
 mod observation;
 mod verdict;
 
 pub use cases::{ALL as CASES, Case, select};
+pub use junit::{render_junit, render_junit_error};
 pub use marks::{Mark, Marks};
 pub use observation::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
 pub use verdict::{Finding, GAP_MAX, Numbers, Severity, Verdict, judge, secs};

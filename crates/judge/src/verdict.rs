@@ -44,6 +44,17 @@ pub enum Severity {
     Bad,
 }
 
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Good => "good",
+            Severity::Remark => "remark",
+            Severity::NotObserved => "not observed",
+            Severity::Bad => "bad",
+        }
+    }
+}
+
 impl Verdict {
     pub fn passed(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity != Severity::Bad)

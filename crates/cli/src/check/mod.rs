@@ -4,7 +4,7 @@
 //!   case_run     a server and a handler for one case
 //!   handler      the process of the handler and its output
 //!   progress     a status line while the cases run
-//!   report       table, JSON, JUnit XML
+//!   report       table, JSON
 //! ```
 //!
 //! The crate `forewarn-judge` has the cases and turns an observation into a verdict. All cases run at once, each with its own
@@ -20,7 +20,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use forewarn_judge::{Marks, Verdict, judge, select};
+use forewarn_judge::{Marks, Verdict, judge, render_junit, render_junit_error, select};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let observed = match (case_run::run_all(args, &cases, &marks), junit.as_ref()) {
         (Ok(observed), _) => observed,
         (Err(failure), Some(junit)) => {
-            junit.write(&report::render_junit_error(failure.message().unwrap_or("the check was interrupted")))?;
+            junit.write(&render_junit_error(failure.message().unwrap_or("the check was interrupted")))?;
             return Err(failure);
         }
         (Err(failure), None) => return Err(failure),
@@ -44,7 +44,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         .map(|(case, observed)| judge(case, observed, args.profile.into(), &marks))
         .collect();
     if let Some(junit) = junit {
-        junit.write(&report::render_junit(&verdicts))?;
+        junit.write(&render_junit(&verdicts))?;
     }
     report::print(&verdicts, args.output)?;
     match verdicts.iter().filter(|verdict| !verdict.passed()).count() {
