@@ -8,7 +8,6 @@
 //!                             └─▶ token, export, import: files
 //! ```
 
-mod activity_log;
 mod args;
 mod check;
 mod client;

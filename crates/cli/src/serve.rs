@@ -10,7 +10,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tracing_subscriber::EnvFilter;
 
-use crate::activity_log;
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, LogFormat, ResolvedConfig, Sources};
 use crate::failure::Failure;
@@ -68,7 +67,7 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
         () = signals.next() => return Ok(()),
     };
     announce(&running, &config);
-    tokio::spawn(activity_log::run(running.engine.clone()));
+    tokio::spawn(forewarn_server::log_activity(running.engine.clone()));
     let result = tokio::select! {
         () = signals.next() => Ok(()),
         () = running.wait_for_failure() => Err(Failure::Refused("the writer has stopped, so no changes are possible: see the log for the reason, then restart the server".into())),

@@ -1,6 +1,6 @@
 //! Logs events, approvals and operations of a running server at the level `info`, from its history.
 
-use forewarn_server::Engine;
+use forewarn_engine::Engine;
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow, StoreError};
 use tokio::sync::watch;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 const ROWS_PER_PAGE: u32 = 100;
 
 /// Logs until the engine stops.
-pub async fn run(engine: Engine) {
+pub async fn log_activity(engine: Engine) {
     // Subscribe before reading history, so that no commit is missed.
     let commits = engine.subscribe();
     let read = |query| {

@@ -1,6 +1,7 @@
 //! Configuration and startup: puts the engine, the metadata endpoint, the drivers, the APIs and the portal together into a
 //! running server.
 
+mod activity_log;
 mod adapters;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -20,6 +21,7 @@ mod preflight;
 mod running;
 mod start;
 
+pub use activity_log::log_activity;
 pub use cluster::{create_cluster_key, init_region};
 pub use config::*;
 pub use forewarn_api::{AddFaultError, FaultKeeper};
