@@ -32,7 +32,6 @@ use anyhow::{Result, bail, ensure};
 
 use crate::needs::{Needs, Strictness, Unavailable};
 
-
 /// One acceptance run.
 pub struct Run {
     pub name: &'static str,

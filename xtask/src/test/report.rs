@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::needs::Strictness;
 use super::lanes::{Outcome, PartResult, clock};
+use crate::needs::Strictness;
 
 /// The start of the line of a test that skipped itself, as `forewarn-test-support` prints it.
 const SKIPPED_TEST: &str = "skipped test ";

@@ -206,6 +206,6 @@ fn actions_are_offered_only_to_roles_that_may_perform_them() {
     let box_of = "type=\"checkbox\" form=\"selection\"";
     assert!(has(&operator, "/operations", box_of) && !has(&reader, "/operations", box_of));
     assert!(has(&reader, "/", "<p class=\"user-phone\">"));
-    let rollout = format!("href=\"/rollouts/plan?groups=default%2Fweb\"");
-    assert!(has(&operator, &group, &rollout));
+    let rollout = "href=\"/rollouts/plan?groups=default%2Fweb\"";
+    assert!(has(&operator, &group, rollout));
 }
