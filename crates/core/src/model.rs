@@ -407,3 +407,16 @@ pub enum Contact {
     /// The agent has not been heard from. Its copy contained everything up to this revision.
     Lost { since: Timestamp, revision: u64 },
 }
+
+/// A named group, or a standalone machine, which is a group of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupKey {
+    Group(GroupId),
+    Machine(MachineId),
+}
+
+impl GroupKey {
+    pub fn of(machine: &Machine) -> GroupKey {
+        machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
+    }
+}

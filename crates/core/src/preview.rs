@@ -50,19 +50,6 @@ pub struct GroupPreview {
     pub has_no_handler: bool,
 }
 
-/// A group, or a standalone machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GroupKey {
-    Group(GroupId),
-    Machine(MachineId),
-}
-
-impl GroupKey {
-    pub fn of(machine: &Machine) -> GroupKey {
-        machine.membership.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
-    }
-}
-
 impl Region {
     /// Simulates a rollout that starts at `now`. Fails where the rollout itself would be refused.
     pub fn preview_rollout(&self, new: &NewRollout, now: Timestamp) -> Result<RolloutPreview, Rejection> {

@@ -1,7 +1,7 @@
 //! The groups of the fleet with their availability, next event and handlers. A standalone machine is a group of one.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use forewarn_core::{
     AvailabilityLimit, Event, EventKind, Group, GroupId, GroupKey, Machine, MachineId, Power, Region, Status, Timestamp,
@@ -25,9 +25,9 @@ pub struct FleetGroup {
     /// Machines that are up and whose handler polls. Polls of a machine that is down are no longer current.
     pub polling: usize,
     pub last_poll: Option<Timestamp>,
-    /// The size of its largest update domain, which a rollout may take down by default.
-    pub domain_max: usize,
-    /// The strictest limit of the drains and rollouts in progress, once it was needed: most groups have all their machines up.
+    /// Its floor, once it was needed: most groups have all their machines up.
+    floor: OnceLock<usize>,
+    /// The strictest limit of the drains and rollouts in progress, once it was needed.
     limit: OnceLock<Option<AvailabilityLimit>>,
 }
 
@@ -55,19 +55,18 @@ impl NextEvent {
 }
 
 impl FleetGroup {
-    /// The number of machines that must stay up: all but those that the strictest drain or rollout in progress may take down, or
-    /// else but one update domain.
+    /// The number of machines that must stay up.
     pub fn floor(&self, region: &Region) -> usize {
-        let max = self.limit(region).map_or(self.domain_max, |limit| limit.max as usize);
-        self.machines.saturating_sub(max)
+        let stays = |machine: &Machine| {
+            let is_started = |event: &&Arc<Event>| matches!(event.status, Status::Started { .. });
+            !region.events_of(machine.id).filter(is_started).any(|event| event.kind.deletes(machine))
+        };
+        *self.floor.get_or_init(|| region.find_floor(self.key, stays) as usize)
     }
 
     /// The strictest limit of the drains and rollouts in progress.
     pub fn limit(&self, region: &Region) -> Option<AvailabilityLimit> {
-        *self.limit.get_or_init(|| match self.key {
-            GroupKey::Group(id) => region.find_strictest_limit(id),
-            GroupKey::Machine(_) => None,
-        })
+        *self.limit.get_or_init(|| region.find_strictest_limit(self.key))
     }
 
     /// The class of the number of machines that are up.
@@ -86,7 +85,6 @@ pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
     let region = context.region();
     let affected = find_affected(region);
     let mut groups: BTreeMap<GroupKey, FleetGroup> = BTreeMap::new();
-    let mut domains: BTreeMap<(GroupKey, u32), usize> = BTreeMap::new();
     for group in region.groups() {
         groups.insert(GroupKey::Group(group.id), blank_group(region, group));
     }
@@ -94,9 +92,6 @@ pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
         let key = GroupKey::of(machine);
         let group = groups.entry(key).or_insert_with(|| blank_machine(region, machine));
         group.count(context, machine, affected.get(&machine.id).copied());
-        let domain = domains.entry((key, machine.update_domain)).or_default();
-        *domain += 1;
-        group.domain_max = group.domain_max.max(*domain);
     }
     let mut groups: Vec<FleetGroup> = groups.into_values().collect();
     groups.sort_by_cached_key(|group| group.name.to_lowercase());
@@ -107,12 +102,8 @@ pub fn list_groups(context: &PageContext) -> Vec<FleetGroup> {
 pub fn of_group(context: &PageContext, group: &Group) -> FleetGroup {
     let region = context.region();
     let mut found = blank_group(region, group);
-    let mut domains: BTreeMap<u32, usize> = BTreeMap::new();
     for machine in region.group_members(group) {
         found.count(context, machine, next_event(region, machine.id));
-        let domain = domains.entry(machine.update_domain).or_default();
-        *domain += 1;
-        found.domain_max = found.domain_max.max(*domain);
     }
     found
 }
@@ -172,17 +163,15 @@ impl FleetGroup {
             has_handler: false,
             polling: 0,
             last_poll: None,
-            domain_max: 0,
+            floor: OnceLock::new(),
             limit: OnceLock::new(),
         }
     }
 
     fn count(&mut self, context: &PageContext, machine: &Machine, next: Option<NextEvent>) {
-        // A recommendation has no impact.
-        let has_impact = |next: &NextEvent| next.due.is_none() && next.kind != EventKind::SpotRebalanceRecommendation;
-        let in_progress = next.filter(has_impact).map(|next| next.kind);
+        let in_progress = next.filter(|next| next.due.is_none() && next.kind.has_impact()).map(|next| next.kind);
         // A machine that is being deleted is not missing, as for the capacity of a scale set.
-        self.machines += usize::from(in_progress != Some(EventKind::Terminate));
+        self.machines += usize::from(!in_progress.is_some_and(|kind| kind.deletes(machine)));
         let is_up = machine.power == Power::Running && in_progress.is_none();
         self.up += usize::from(is_up);
         if let Some(next) = next

@@ -78,8 +78,9 @@ impl<'a> Chart<'a> {
 
     /// The number of machines of a group that the plan, and the drains and rollouts in progress, keep up.
     fn floor_of(&self, group: &FleetGroup) -> usize {
-        let own = self.unavailable_max.map_or(group.domain_max, |max| max as usize);
-        let limit = group.limit(self.context.region()).map(|limit| limit.max as usize);
+        let region = self.context.region();
+        let own = self.unavailable_max.unwrap_or_else(|| region.default_unavailable_max(group.key)) as usize;
+        let limit = group.limit(region).map(|limit| limit.max as usize);
         group.machines.saturating_sub(limit.map_or(own, |limit| limit.min(own)))
     }
 

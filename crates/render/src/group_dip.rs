@@ -1,12 +1,12 @@
 //! The availability of a group while an operation takes machines down or deletes them, compared with its floor.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_api_types::{OperationCapacity, count_of, join_names};
-use forewarn_core::{Event, EventKind, EvictionPolicy, GroupId, Machine, Power, Region, Status, Timestamp};
+use forewarn_core::{Event, EventKind, GroupId, GroupKey, MachineId, Power, Region, Status, Timestamp};
 
 use super::cause::{ActivityId, find_cause};
 
@@ -130,36 +130,33 @@ fn dip_of(
         floor: 0,
         others: BTreeSet::new(),
     };
-    let mut domains = BTreeMap::<u32, usize>::new();
+    // The floor is lower once they are gone.
+    let mut deleted: BTreeSet<MachineId> = BTreeSet::new();
     for machine in region.group_members(group) {
         let events: Vec<&Arc<Event>> = region.events_of(machine.id).filter(|event| takes_down(event)).collect();
-        let is_running = machine.power == Power::Running;
-        let is_up = is_running && !events.iter().any(|event| matches!(event.status, Status::Started { .. }));
+        let is_up = region.is_available(machine);
         let overlaps = |event: &Arc<Event>| {
             let (from, to) = impact_of(event, now);
-            spans.iter().any(|(begin, end)| from < *end && (*begin < to || deletes(event, machine)))
+            spans.iter().any(|(begin, end)| from < *end && (*begin < to || event.kind.deletes(machine)))
         };
-        let mut is_down_then = !is_running;
-        let mut is_deleted_then = false;
+        let mut is_down_then = machine.power != Power::Running;
         for event in events.into_iter().filter(|event| overlaps(event)) {
             is_down_then = true;
             let mut causes = event.operations.iter().map(|operation| find_cause(region, *operation));
-            if deletes(event, machine) {
-                is_deleted_then = true;
+            if event.kind.deletes(machine) {
+                deleted.insert(machine.id);
                 dip.is_shrinking |= causes.any(|cause| cause == own);
             } else {
                 dip.others.extend(causes.filter(|cause| *cause != own));
             }
         }
         dip.size += 1;
-        *domains.entry(machine.update_domain).or_default() += usize::from(!is_deleted_then);
         dip.up += usize::from(is_up);
         dip.then += usize::from(!is_down_then);
         dip.returning += usize::from(!is_up && !is_down_then);
     }
-    dip.all = domains.values().sum();
-    let domain_max = domains.values().max().copied().unwrap_or(0);
-    dip.floor = dip.all.saturating_sub(region.find_strictest_limit(id).map_or(domain_max, |limit| limit.max as usize));
+    dip.all = dip.size - deleted.len();
+    dip.floor = region.find_floor(GroupKey::Group(id), |machine| !deleted.contains(&machine.id)) as usize;
     Some(dip)
 }
 
@@ -168,15 +165,6 @@ fn takes_down(event: &Event) -> bool {
     match event.kind {
         EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => event.is_live(),
         EventKind::Freeze | EventKind::SpotRebalanceRecommendation => false,
-    }
-}
-
-/// Whether the event removes the machine. The group is then smaller, and its floor lower.
-fn deletes(event: &Event, machine: &Machine) -> bool {
-    match event.kind {
-        EventKind::Terminate => true,
-        EventKind::Preempt => machine.eviction == EvictionPolicy::Delete,
-        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => false,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_api_types::count_of;
 use forewarn_core::{
-    EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
+    Event, EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
 use forewarn_render::{ActivityId, find_cause, find_title};
 
@@ -226,11 +227,13 @@ impl CauseKind {
 
 /// The number of machines that are down. Every page and update has it, so it is computed without the causes.
 pub fn count_down(region: &Region) -> usize {
-    let started = region.wanted_effects().filter(|event| match event.kind {
-        EventKind::Terminate | EventKind::SpotRebalanceRecommendation => false,
-        EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => true,
-    });
-    let mut down: BTreeSet<MachineId> = started.flat_map(|event| &*event.resources).map(|one| one.machine).collect();
+    let machines = |event: &Arc<Event>| {
+        let kind = event.kind;
+        let resources = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
+        let down = resources.filter(|machine| kind.has_impact() && !kind.deletes(machine));
+        down.map(|machine| machine.id).collect::<Vec<_>>()
+    };
+    let mut down: BTreeSet<MachineId> = region.wanted_effects().flat_map(machines).collect();
     down.extend(find_stopped(region).into_keys());
     down.len()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Name;
+use super::{EvictionPolicy, Machine, Name};
 use crate::ids::{EventId, MachineId, OperationId, ScopeId};
 use crate::time::Timestamp;
 
@@ -110,6 +110,17 @@ impl EventKind {
                 true
             }
             EventKind::SpotRebalanceRecommendation => false,
+        }
+    }
+
+    /// Whether events of this kind remove this machine.
+    pub fn deletes(self, machine: &Machine) -> bool {
+        match self {
+            EventKind::Terminate => true,
+            EventKind::Preempt => machine.eviction == EvictionPolicy::Delete,
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::SpotRebalanceRecommendation => {
+                false
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ mod plans;
 mod power;
 
 mod approving;
+mod availability;
 mod cancel;
 mod causes;
 mod documents;

@@ -37,7 +37,7 @@
 //! event, `machines> a b` are the existing machines, `drivers> e1` the events that drivers must carry out,
 //! `history> e1 appeared, e1 started` the facts that the previous line added to the history, `left> 0` the number
 //! of events and operations that are kept. `a? running ud=0 host=h1` shows facts of a machine (ud fd host zone
-//! ip term part power), `w? capacity=3 size=4 parts=1` those of a set, `e1? Platform 9 "Host server…"` source,
+//! ip term part power), `w? capacity=3 size=4 parts=1 up=2 floor=1` those of a set or group, `e1? Platform 9 "Host server…"` source,
 //! duration and description of an event, `e1? id=7` its ID.
 //!
 //! `h1> Draining a,b waits for capacity a` is the state of a host, its machines and the obstacle of its drain;

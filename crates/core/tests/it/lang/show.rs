@@ -137,11 +137,17 @@ impl World {
             return self.rollout_facts(who, asked);
         }
         if let Some(group) = self.region.groups_named(who).next() {
-            let GroupKind::ScaleSet(set) = &group.kind else { return Ok("group".into()) };
+            let capacity = match &group.kind {
+                GroupKind::ScaleSet(set) => format!("capacity={}", set.capacity),
+                _ => "group".into(),
+            };
+            let members = || self.region.group_members(group);
             let show = |word: &str| match word.split('=').next().unwrap() {
-                "size" => format!("size={}", self.region.group_members(group).count()),
+                "size" => format!("size={}", members().count()),
+                "up" => format!("up={}", members().filter(|machine| self.region.is_available(machine)).count()),
+                "floor" => format!("floor={}", self.floor(group)),
                 "parts" => format!("parts={}", group.scopes.len()),
-                _ => format!("capacity={}", set.capacity),
+                _ => capacity.clone(),
             };
             return Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "));
         }
@@ -164,6 +170,15 @@ impl World {
             _ => format!("{:?}", machine.power).to_lowercase(),
         };
         Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "))
+    }
+
+    /// The floor without the machines that are being deleted.
+    fn floor(&self, group: &Group) -> u32 {
+        let is_deleted = |machine: &Machine| {
+            let events = self.region.events_of(machine.id);
+            events.filter(|event| event.kind.deletes(machine)).any(|event| show_status(&event.status) == "started")
+        };
+        self.region.find_floor(GroupKey::Group(group.id), |machine| !is_deleted(machine))
     }
 }
 
