@@ -75,7 +75,7 @@ pub struct Beat {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BeatAnswer {
+pub struct HeartbeatResponse {
     /// Time on the server's clock, in milliseconds since 1970.
     pub now_ms: i64,
     /// Addresses of the listeners for hosts of all servers. Empty: there is one server.

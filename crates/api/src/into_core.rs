@@ -49,7 +49,7 @@ pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Det
 }
 
 /// The given subscription and resource group, or the default ones.
-pub fn home_or_default(
+pub fn resource_group_or_default(
     subscription: Option<ResourceName>,
     resource_group: Option<ResourceName>,
 ) -> core::ResourceGroupRef {

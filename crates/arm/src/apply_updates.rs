@@ -22,7 +22,7 @@ use super::assignments;
 use super::call::{Arm, Call};
 use super::maintenance::{lifetime, read_window};
 use super::page::{self, PageRequest};
-use super::resource::{is_in_group, is_same_home, not_found};
+use super::resource::{is_in_group, is_same_resource_group, not_found};
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::full_group_name;
 
@@ -117,7 +117,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let home = call.home();
     let is_wanted = |found: &ResourceGroupRef| {
         found.subscription.eq_ignore_ascii_case(&home.subscription)
-            && (!is_in_group(call.id()) || is_same_home(found, &home))
+            && (!is_in_group(call.id()) || is_same_resource_group(found, &home))
     };
     let sets = region.rollouts().flat_map(|rollout| match &rollout.targets {
         RolloutTargets::Groups(ids) => ids.iter().filter_map(|id| Updatable::of_group(region, *id)).collect(),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::MutexGuard;
 
 use super::locks::Locks;
-use super::resource::home_of;
+use super::resource::resource_group_of;
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{Actions, Scheme, extract, history};
@@ -75,7 +75,7 @@ impl Call {
 
     /// The subscription and resource group in the path.
     pub fn home(&self) -> ResourceGroupRef {
-        home_of(self.id())
+        resource_group_of(self.id())
     }
 
     pub fn subscription(&self) -> &str {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::call::Arm;
 use super::fields::read_text;
-use super::resource::{group_id, home_of, is_same_home};
+use super::resource::{group_id, is_same_resource_group, resource_group_of};
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
 
@@ -30,7 +30,7 @@ fn record_prefix(subscription: &str) -> String {
 
 /// The existing resource group of a resource, in its original spelling.
 pub async fn find_home(arm: &Arm, id: &ResourceId) -> Result<ResourceGroupRef, ApiError> {
-    let home = home_of(id);
+    let home = resource_group_of(id);
     if let Some(record) = arm.read_attachment(Owner::Region, record_name(id)).await? {
         let name = read_text(&record, "name")?.unwrap_or(&home.resource_group).into();
         return Ok(ResourceGroupRef { resource_group: name, ..home });
@@ -42,7 +42,7 @@ pub async fn find_home(arm: &Arm, id: &ResourceId) -> Result<ResourceGroupRef, A
 fn find_spelling(region: &Region, home: &ResourceGroupRef) -> Option<ResourceGroupRef> {
     let groups = region.groups().map(|group| &*group.home);
     let mut homes = groups.chain(region.machines().map(|machine| &*machine.home));
-    homes.find(|it| is_same_home(it, home)).cloned().or_else(|| is_default(home).then(|| home.clone()))
+    homes.find(|it| is_same_resource_group(it, home)).cloned().or_else(|| is_default(home).then(|| home.clone()))
 }
 
 pub fn group_not_found(id: &ResourceId) -> ApiError {
@@ -54,8 +54,8 @@ pub fn group_not_found(id: &ResourceId) -> ApiError {
 /// The group as GET shows it, or None if it was not created and nothing is in it.
 pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
     match arm.read_attachment(Owner::Region, record_name(id)).await? {
-        Some(record) => Ok(Some(render(&home_of(id), &record, "Succeeded"))),
-        None => Ok(find_implied(&arm.snapshot().region, &home_of(id)).map(|group| group.render())),
+        Some(record) => Ok(Some(render(&resource_group_of(id), &record, "Succeeded"))),
+        None => Ok(find_implied(&arm.snapshot().region, &resource_group_of(id)).map(|group| group.render())),
     }
 }
 
@@ -97,7 +97,7 @@ impl ImpliedGroup {
 }
 
 fn find_implied(region: &Region, home: &ResourceGroupRef) -> Option<ImpliedGroup> {
-    let found = implied_groups(region, &home.subscription).find(|group| is_same_home(&group.home, home));
+    let found = implied_groups(region, &home.subscription).find(|group| is_same_resource_group(&group.home, home));
     found.or_else(|| {
         let default = || ImpliedGroup { home: home.clone(), location: LOCATION_DEFAULT.into(), is_leaving: false };
         is_default(home).then(default)
@@ -108,7 +108,7 @@ fn find_implied(region: &Region, home: &ResourceGroupRef) -> Option<ImpliedGroup
 fn is_default(home: &ResourceGroupRef) -> bool {
     let default =
         ResourceGroupRef { subscription: SUBSCRIPTION_DEFAULT.into(), resource_group: RESOURCE_GROUP_DEFAULT.into() };
-    is_same_home(home, &default)
+    is_same_resource_group(home, &default)
 }
 
 /// Every group of the subscription that contains something, once.

@@ -13,7 +13,7 @@ use super::fields::invalid_name;
 use super::operations::OperationTicket;
 use super::page::PageRequest;
 use super::profile;
-use super::resource::{home_of, is_in_group, is_same_home, last_name, not_found};
+use super::resource::{is_in_group, is_same_resource_group, last_name, not_found, resource_group_of};
 use forewarn_access::random_guid;
 use forewarn_api::Action;
 use forewarn_api::error::ApiError;
@@ -56,7 +56,7 @@ impl GroupType {
 /// The group that an ID names, or that the named instance belongs to.
 pub fn find(region: &Region, id: &ResourceId, kind: GroupType) -> Result<Arc<Group>, ApiError> {
     let id = without_instance(id);
-    let found = region.group_by_name(&home_of(&id), last_name(&id), kind.in_region());
+    let found = region.group_by_name(&resource_group_of(&id), last_name(&id), kind.in_region());
     found.and_then(|group| region.group(group)).cloned().ok_or_else(|| not_found(&id))
 }
 
@@ -78,7 +78,7 @@ pub fn list(call: &Call, kind: GroupType) -> Result<(Vec<Arc<Group>>, Option<Str
         kind.is_of(group)
             && after.is_none_or(|after| group.id > after)
             && group.home.subscription.eq_ignore_ascii_case(&home.subscription)
-            && (!in_group || is_same_home(&group.home, &home))
+            && (!in_group || is_same_resource_group(&group.home, &home))
     };
     let mut found: Vec<_> = snapshot.region.groups().filter(is_wanted).take(request.limit + 1).cloned().collect();
     let next = request.cut(&mut found, |group| group.id.0.to_string());

@@ -20,7 +20,9 @@ use super::operations::OperationTicket;
 use super::page::{self, PageRequest};
 use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, ResourceForm, View};
-use super::resource::{home_of, immutable, is_in_group, is_same_home, is_same_location, last_name, not_found};
+use super::resource::{
+    immutable, is_in_group, is_same_location, is_same_resource_group, last_name, not_found, resource_group_of,
+};
 use super::write::{WantedIdentity, WriteMode, WriteResult, body_attachment, write_handlers};
 use forewarn_access::random_guid;
 use forewarn_api::error::{ApiError, ErrorCode};
@@ -237,7 +239,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let is_wanted = |machine: &&Arc<Machine>| {
         is_virtual_machine(machine)
             && machine.home.subscription.eq_ignore_ascii_case(&home.subscription)
-            && (!in_group || is_same_home(&machine.home, &home))
+            && (!in_group || is_same_resource_group(&machine.home, &home))
             && set.is_none_or(|set| machine.membership.group() == Some(set))
     };
     let after = request.after_number()?.map(MachineId);
@@ -280,7 +282,8 @@ pub async fn delete_found(call: &Call, find: MachineFinder) -> Result<Response, 
 /// The virtual machine that an ID names.
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Machine>, ApiError> {
     let id = id.base();
-    let machine = region.machine_at(&home_of(&id), last_name(&id)).filter(|machine| is_virtual_machine(machine));
+    let machine =
+        region.machine_at(&resource_group_of(&id), last_name(&id)).filter(|machine| is_virtual_machine(machine));
     machine.cloned().ok_or_else(|| not_found(&id))
 }
 

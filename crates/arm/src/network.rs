@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::call::{Arm, Call};
 use super::fields::{self, at, missing, read_text};
 use super::page::{self, PageRequest};
-use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
+use super::resource::{group_id, is_in_group, last_name, not_found, resource_group_of};
 use super::write::{WriteMode, WriteResult, merge_record, write_handlers};
 use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
@@ -215,7 +215,7 @@ fn render_interface(interface: &mut Value) {
 fn render_machine(region: &Region, interface: &mut Value) {
     let id =
         read_text(interface, "properties.virtualMachine.id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
-    let machine = id.and_then(|id| region.machine_at(&home_of(&id), last_name(&id)));
+    let machine = id.and_then(|id| region.machine_at(&resource_group_of(&id), last_name(&id)));
     let Some(machine) = machine else {
         fields::remove(interface, "properties.virtualMachine");
         return;

@@ -199,7 +199,7 @@ impl Progress {
     fn of_power(arm: &Arm, seed: Guid, count: u32) -> Progress {
         let orders: BTreeSet<Guid> = (0..u64::from(count)).map(|n| seed.derive(n)).collect();
         let snapshot = arm.snapshot();
-        let changes = snapshot.region.machines_in_transit().filter_map(|machine| machine.power_change());
+        let changes = snapshot.region.machines_in_transfer().filter_map(|machine| machine.power_change());
         let progress = changes.filter(|change| orders.contains(&change.order)).map(|change| match &change.failure {
             None => (OperationStatus::InProgress, None),
             Some(reason) => (OperationStatus::Failed, Some(driver_failed(reason))),

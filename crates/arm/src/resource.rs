@@ -6,7 +6,7 @@ use forewarn_wire::arm::id::{Name, ResourceId, Scope};
 use forewarn_api::error::{ApiError, ErrorCode};
 
 /// The subscription and resource group of a resource.
-pub fn home_of(id: &ResourceId) -> ResourceGroupRef {
+pub fn resource_group_of(id: &ResourceId) -> ResourceGroupRef {
     let text = |name: Option<&Name>| name.map_or("", Name::as_str).into();
     ResourceGroupRef { subscription: text(id.subscription()), resource_group: text(id.group()) }
 }
@@ -27,7 +27,7 @@ pub fn last_name(id: &ResourceId) -> &str {
 }
 
 /// Compares subscription and resource group without regard to case.
-pub fn is_same_home(one: &ResourceGroupRef, other: &ResourceGroupRef) -> bool {
+pub fn is_same_resource_group(one: &ResourceGroupRef, other: &ResourceGroupRef) -> bool {
     one.resource_group.eq_ignore_ascii_case(&other.resource_group)
         && one.subscription.eq_ignore_ascii_case(&other.subscription)
 }

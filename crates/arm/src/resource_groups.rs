@@ -14,7 +14,7 @@ use super::fields::{self, missing, read_text};
 use super::group_records::{self, find, group_not_found, implied_groups, record_name};
 use super::operations::OperationTicket;
 use super::page::{self, PageRequest};
-use super::resource::{group_id, home_of, is_same_home, is_same_location};
+use super::resource::{group_id, is_same_location, is_same_resource_group, resource_group_of};
 use super::write::{WriteMode, WriteResult, write_handlers};
 use super::{deployments, network};
 use forewarn_api::Action;
@@ -30,7 +30,7 @@ write_handlers!(new: CREATED);
 async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
     let _lock = arm.lock(id).await;
     let existing = find(arm, id).await?;
-    let home = home_of(id);
+    let home = resource_group_of(id);
     for (place, name) in [("subscription", &home.subscription), ("resource group", &home.resource_group)] {
         ResourceName::new(name.to_string()).map_err(|reason| fields::invalid_name(place, reason))?;
     }
@@ -109,7 +109,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     if find(arm, id).await?.is_none() {
         return Err(group_not_found(id));
     }
-    let home = home_of(id);
+    let home = resource_group_of(id);
     let snapshot = arm.snapshot();
     let (groups, machines) = contents(&snapshot.region, &home);
     let mut requests: Vec<_> =
@@ -129,9 +129,10 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 /// The groups, and the machines that are in none of them.
 fn contents(region: &Region, home: &ResourceGroupRef) -> (Vec<GroupId>, Vec<MachineId>) {
     let groups: BTreeSet<_> =
-        region.groups().filter(|group| is_same_home(&group.home, home)).map(|group| group.id).collect();
+        region.groups().filter(|group| is_same_resource_group(&group.home, home)).map(|group| group.id).collect();
     let is_alone = |machine: &&std::sync::Arc<Machine>| {
-        is_same_home(&machine.home, home) && machine.membership.group().is_none_or(|group| !groups.contains(&group))
+        is_same_resource_group(&machine.home, home)
+            && machine.membership.group().is_none_or(|group| !groups.contains(&group))
     };
     let machines = region.machines().filter(is_alone).map(|machine| machine.id).collect();
     (groups.into_iter().collect(), machines)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::acknowledge;
 use super::call::Call;
 use super::page::{self, PageRequest};
-use super::resource::{is_in_group, is_same_home};
+use super::resource::{is_in_group, is_same_resource_group};
 use forewarn_api::error::ApiError;
 use forewarn_api_types::{EventSource, EventType, Time};
 use forewarn_render::Convert;
@@ -59,13 +59,13 @@ fn requested_scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiEr
     }
     let home = call.home();
     let in_group = is_in_group(call.id());
-    let home_of = |owner: ScopeOwner| match owner {
+    let resource_group_of = |owner: ScopeOwner| match owner {
         ScopeOwner::Machine(machine) => region.machine(machine).map(|machine| &*machine.home),
         ScopeOwner::Group { group, .. } => region.group(group).map(|group| &*group.home),
     };
     let is_wanted = |owner: ScopeOwner| {
-        home_of(owner).is_some_and(|it| {
-            it.subscription.eq_ignore_ascii_case(&home.subscription) && (!in_group || is_same_home(it, &home))
+        resource_group_of(owner).is_some_and(|it| {
+            it.subscription.eq_ignore_ascii_case(&home.subscription) && (!in_group || is_same_resource_group(it, &home))
         })
     };
     Ok(region.scopes().filter(|scope| is_wanted(scope.owner)).map(|scope| scope.id.0).collect())

@@ -14,11 +14,11 @@ pub trait Log: Send {
 
     /// The current state and some entries from a revision, read at the same instant: at most [`READ_ENTRIES_MAX`], and no more
     /// than fit into [`READ_BYTES_MAX`].
-    fn read(&mut self, from: u64) -> Result<Tail, LogError>;
+    fn read(&mut self, from: u64) -> Result<LogPage, LogError>;
 
     /// Like [`Log::read`], but waits up to `wait` for an entry at `from`, or for the leadership of the last read to
     /// end.
-    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError>;
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<LogPage, LogError>;
 
     /// Appends a record if the token is current and the head is the expected one.
     fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError>;
@@ -27,7 +27,7 @@ pub trait Log: Send {
     fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError>;
 
     /// Takes the leadership if neither leader nor beat has changed since the sighting.
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError>;
+    fn take_over(&mut self, seen: ObservedVersions, leader: &Leader) -> Result<TakeoverResult, LogError>;
 
     /// Ends a leadership, if the token is current, so that another server can take over without waiting.
     fn resign(&mut self, token: Token) -> Result<(), LogError>;
@@ -35,7 +35,7 @@ pub trait Log: Send {
     /// Publishes the progress of a server. Not fenced: every server writes its own.
     fn report(&mut self, member: &Member) -> Result<(), LogError>;
 
-    fn roster(&mut self) -> Result<Roster, LogError>;
+    fn roster(&mut self) -> Result<MemberList, LogError>;
 
     /// Removes a server that does not come back, so that the log no longer keeps records for it.
     fn remove(&mut self, name: &str) -> Result<(), LogError>;
@@ -104,27 +104,27 @@ impl View {
         self.leader.as_ref().map(|(token, _)| *token)
     }
 
-    pub fn sighting(&self) -> Sighting {
-        Sighting { leader_version: self.token().map_or(0, |token| token.0), beat_version: self.beat_version }
+    pub fn sighting(&self) -> ObservedVersions {
+        ObservedVersions { leader_version: self.token().map_or(0, |token| token.0), beat_version: self.beat_version }
     }
 }
 
 /// The versions of leader and beat that a server has seen; 0 for a missing leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ObservedVersions {
     pub leader_version: u64,
     pub beat_version: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tail {
+pub struct LogPage {
     pub view: View,
     /// Consecutive. The first one is later than asked for if the log was truncated.
     pub entries: Vec<Entry>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roster {
+pub struct MemberList {
     /// Ordered by name.
     pub members: Vec<Member>,
     /// The approximate size of the stored log.

@@ -27,8 +27,8 @@ mod seal;
 mod server;
 
 pub use contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
-    READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
+    MemberList, ObservedVersions, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
 };
 #[cfg(feature = "etcd")]
 pub use etcd::{AddressError, EtcdLog, EtcdOptions, EtcdTls, EtcdUser};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::contract::{
-    AppendResult, Beat, BeatResult, Leader, Log, LogError, Member, Roster, Sighting, Tail, TakeoverResult, Token,
-    TruncateResult,
+    AppendResult, Beat, BeatResult, Leader, Log, LogError, LogPage, Member, MemberList, ObservedVersions,
+    TakeoverResult, Token, TruncateResult,
 };
 use crate::record::{Position, Record};
 
@@ -13,29 +13,29 @@ pub enum Request {
     Follow { from: u64, wait: Duration },
     Append { token: Token, expected: Position, record: Record },
     Beat { token: Token, after_version: u64, beat: Beat },
-    TakeOver { seen: Sighting, leader: Leader },
+    TakeOver { seen: ObservedVersions, leader: Leader },
     Resign { token: Token },
     Report { member: Member },
-    Roster,
+    MemberList,
     Truncate { token: Token, through: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    Tail(Tail),
+    LogPage(LogPage),
     Appended(AppendResult),
     Beaten(BeatResult),
     TakenOver(TakeoverResult),
     Resigned,
     Reported,
-    Roster(Roster),
+    MemberList(MemberList),
     Truncated(TruncateResult),
 }
 
 impl Request {
     pub fn run(&self, log: &mut dyn Log) -> Result<Response, LogError> {
         match self {
-            Request::Follow { from, wait } => log.follow(*from, *wait).map(Response::Tail),
+            Request::Follow { from, wait } => log.follow(*from, *wait).map(Response::LogPage),
             Request::Append { token, expected, record } => log.append(*token, expected, record).map(Response::Appended),
             Request::Beat { token, after_version, beat } => {
                 log.beat(*token, *after_version, beat).map(Response::Beaten)
@@ -43,7 +43,7 @@ impl Request {
             Request::TakeOver { seen, leader } => log.take_over(*seen, leader).map(Response::TakenOver),
             Request::Resign { token } => log.resign(*token).map(|()| Response::Resigned),
             Request::Report { member } => log.report(member).map(|()| Response::Reported),
-            Request::Roster => log.roster().map(Response::Roster),
+            Request::MemberList => log.roster().map(Response::MemberList),
             Request::Truncate { token, through } => log.truncate(*token, *through).map(Response::Truncated),
         }
     }
@@ -51,7 +51,7 @@ impl Request {
     /// Whether the request only reads. Its answer can be out of date, but never in doubt.
     pub fn is_read(&self) -> bool {
         match self {
-            Request::Follow { .. } | Request::Roster => true,
+            Request::Follow { .. } | Request::MemberList => true,
             Request::Append { .. }
             | Request::Beat { .. }
             | Request::TakeOver { .. }

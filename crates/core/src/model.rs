@@ -62,7 +62,7 @@ pub struct Machine {
     pub memory_mib: u64,
     pub details: Arc<Details>,
     /// None for almost all machines.
-    pub transit: Option<Box<MachineTransfer>>,
+    pub transfer: Option<Box<MachineTransfer>>,
 }
 
 impl Machine {
@@ -73,17 +73,17 @@ impl Machine {
 
     /// The host that the machine has moved to, until that host reports it.
     pub fn arriving(&self) -> Option<&Name> {
-        self.transit.as_ref()?.arriving.as_ref()
+        self.transfer.as_ref()?.arriving.as_ref()
     }
 
     /// The event that has ended although its order for this machine may still be in progress.
     pub fn withdrawn(&self) -> Option<EventId> {
-        self.transit.as_ref()?.withdrawn
+        self.transfer.as_ref()?.withdrawn
     }
 
     /// The latest change of the power state that an operator requested, if it is in progress or has failed.
     pub fn power_change(&self) -> Option<&PowerChange> {
-        self.transit.as_ref()?.power_change.as_ref()
+        self.transfer.as_ref()?.power_change.as_ref()
     }
 
     /// The change of the power state that the host has yet to report.
@@ -98,7 +98,7 @@ impl Machine {
 
     /// Hosts that claim the machine although it is on another.
     pub fn claims(&self) -> &[Name] {
-        self.transit.as_ref().map_or(&[], |transit| &transit.claims)
+        self.transfer.as_ref().map_or(&[], |transfer| &transfer.claims)
     }
 }
 

@@ -38,7 +38,7 @@ impl Region {
             return Vec::new();
         }
         let here = |machine: &Machine| machine.placed_on().is_some_and(|placed| **placed == *host);
-        let withdrawn = self.machines_in_transit().filter(|machine| here(machine)).filter_map(|machine| {
+        let withdrawn = self.machines_in_transfer().filter(|machine| here(machine)).filter_map(|machine| {
             let kind = self.withdrawn_kind(machine);
             Some(PendingOrder { event: machine.withdrawn()?, machine: machine.id, kind })
         });
@@ -48,7 +48,7 @@ impl Region {
         });
         let started = started.filter(|(_, machine)| here(machine));
         let started = started.filter_map(|(event, machine)| pending_order(event, machine));
-        let power = self.machines_in_transit().filter(|machine| here(machine));
+        let power = self.machines_in_transfer().filter(|machine| here(machine));
         withdrawn.chain(started).chain(power.filter_map(|machine| self.power_order(machine))).collect()
     }
 
@@ -86,8 +86,8 @@ impl Region {
     }
 
     /// Machines between two hosts, two orders or two power states.
-    pub fn machines_in_transit(&self) -> impl Iterator<Item = &Arc<Machine>> {
-        self.index.in_transit.iter().filter_map(|id| self.machines.get(id))
+    pub fn machines_in_transfer(&self) -> impl Iterator<Item = &Arc<Machine>> {
+        self.index.in_transfer.iter().filter_map(|id| self.machines.get(id))
     }
 
     /// When a started event fails because its hosts have not reported.

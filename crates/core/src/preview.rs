@@ -1,4 +1,4 @@
-//! The expected course of a rollout, planned or running, computed by the rules on a copy of the region.
+//! The expected progress of a rollout, planned or running, computed by the rules on a copy of the region.
 //!
 //! The preview assumes that no one approves, that every effect takes as long as announced, and that a drained host is
 //! activated at once.
@@ -65,7 +65,7 @@ impl Region {
     /// Runs a rollout in `region`, a copy of this region, to its end.
     fn simulate_rollout(&self, region: Region, id: RolloutId, now: Timestamp) -> Result<RolloutPreview, Rejection> {
         let targets = find_targets(&region, id);
-        let mut course = Course {
+        let mut simulation = Simulation {
             region,
             now,
             id,
@@ -77,16 +77,16 @@ impl Region {
         };
         let mut lowest = Availability::new(self, &targets);
         for _ in 0..COMMANDS_MAX {
-            lowest.observe(&course.region);
-            if !course.can_continue() || course.is_stalled() || !course.advance() {
+            lowest.observe(&simulation.region);
+            if !simulation.can_continue() || simulation.is_stalled() || !simulation.advance() {
                 break;
             }
         }
-        let rollout = course.region.rollout(id).ok_or(Rejection::UnknownRollout(id))?;
+        let rollout = simulation.region.rollout(id).ok_or(Rejection::UnknownRollout(id))?;
         Ok(RolloutPreview {
             is_complete: !rollout.is_live(),
             rollout: (**rollout).clone(),
-            waits: course.waits,
+            waits: simulation.waits,
             conflicts: find_conflicts(self, id, &targets),
             groups: lowest.into_groups(self),
         })
@@ -119,7 +119,7 @@ fn find_conflicts(region: &Region, id: RolloutId, machines: &BTreeSet<MachineId>
 }
 
 /// A simulated run.
-struct Course {
+struct Simulation {
     region: Region,
     now: Timestamp,
     id: RolloutId,
@@ -157,7 +157,7 @@ impl RolloutProgress {
     }
 }
 
-impl Course {
+impl Simulation {
     /// Whether the rollout has made no progress for [`STALL_MAX`], so that it would wait forever. Planned pauses do not count.
     fn is_stalled(&mut self) -> bool {
         let Some(rollout) = self.region.rollout(self.id) else { return true };

@@ -384,7 +384,7 @@ impl Region {
     }
 
     /// The scope that stores whether events are on for this one. All placement groups of a scale set share one switch.
-    pub fn switch_of(&self, scope: ScopeId) -> ScopeId {
+    pub fn events_state_owner(&self, scope: ScopeId) -> ScopeId {
         self.switch_holder(scope).map_or(scope, |holder| holder.id)
     }
 

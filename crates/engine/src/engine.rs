@@ -28,11 +28,11 @@ pub struct Bundle {
     pub commands: Vec<Command>,
     pub audit: Option<AuditEntry>,
     /// Builds the attachments from the answers to the commands.
-    pub attach: Attach,
+    pub attach: AttachmentBuilder,
 }
 
 /// Runs on the writer's thread. Attachments of entities that the commands create need the answers for their IDs.
-pub type Attach = Box<dyn FnOnce(&[Answer]) -> Vec<Attachment> + Send>;
+pub type AttachmentBuilder = Box<dyn FnOnce(&[Answer]) -> Vec<Attachment> + Send>;
 
 /// A bundle that was carried out, stored and published.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::engine::{Engine, EngineState, Health, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
 use crate::system_clocks::SystemClocks;
-use crate::writer::{Commits, Gathering, Housekeeping, Writer};
+use crate::writer::{CommitTarget, Gathering, Housekeeping, Writer};
 
 pub struct EngineOptions {
     pub clock: ClockSetting,
@@ -58,7 +58,7 @@ pub async fn open(
 ) -> Result<(Engine, JoinHandle<()>), OpenError> {
     check_clock(options.clock, &mut *store)?;
     let base = Base::load(&options, &mut *store)?;
-    start(options, base, store.reader(), Commits::Store(store), None, driver).await
+    start(options, base, store.reader(), CommitTarget::Store(store), None, driver).await
 }
 
 /// Loads the local copy of a region that several servers share, and starts to follow its log.
@@ -87,7 +87,7 @@ pub async fn open_in_cluster(
         clock_kind: options.clock,
     };
     let node = Node::new(cluster, contents, monitor.clone()).map_err(OpenError::Copy)?;
-    start(options, base, reader, Commits::Log(Box::new(node)), Some(monitor), driver).await
+    start(options, base, reader, CommitTarget::Log(Box::new(node)), Some(monitor), driver).await
 }
 
 /// The loaded region.
@@ -114,7 +114,7 @@ async fn start(
     options: EngineOptions,
     base: Base,
     reader: Arc<dyn Reader>,
-    commits: Commits,
+    commits: CommitTarget,
     cluster: Option<Arc<ClusterMonitor>>,
     driver: impl FnOnce(&Engine) -> Box<dyn EffectSink>,
 ) -> Result<(Engine, JoinHandle<()>), OpenError> {

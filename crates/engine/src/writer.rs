@@ -26,7 +26,7 @@ use forewarn_store::{Attachment, Batch, ClockKind, CommitError, Owner, PAYLOAD_F
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, ClockWatch};
-use crate::cluster::{Commitment, Node};
+use crate::cluster::{CommitOutcome, Node};
 use crate::effects::EffectSink;
 use crate::engine::{
     ADVANCE_MAX, Advance, AdvanceError, Bundle, CommittedBundle, Health, Message, QueuedCommand, SubmitError,
@@ -61,7 +61,7 @@ const FORGET_AGAIN: Duration = Duration::from_secs(1);
 const RECONCILE_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Writer {
-    pub commits: Commits,
+    pub commits: CommitTarget,
     pub settings: Settings,
     pub newest: Arc<Snapshot>,
     pub mailbox: Receiver<Message>,
@@ -76,19 +76,19 @@ pub struct Writer {
 }
 
 /// Where commits go.
-pub enum Commits {
+pub enum CommitTarget {
     /// To the store of a single server.
     Store(Box<dyn Store>),
     /// To the log of a cluster, and from there to the store of every server.
     Log(Box<Node>),
 }
 
-impl Commits {
+impl CommitTarget {
     /// The newest format that all recipients of the commits can read.
     fn format(&self) -> u8 {
         match self {
-            Commits::Store(_) => PAYLOAD_FORMAT,
-            Commits::Log(node) => node.format(),
+            CommitTarget::Store(_) => PAYLOAD_FORMAT,
+            CommitTarget::Log(node) => node.format(),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Writer {
     /// Runs until the engine is told to stop. `ready` reports whether the store is writable.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
         let _ended = StopOnDrop(self.health.clone());
-        if let Commits::Log(_) = self.commits {
+        if let CommitTarget::Log(_) = self.commits {
             let _ = ready.send(true);
             return self.run_in_cluster();
         }
@@ -280,7 +280,7 @@ impl Writer {
         match stepped {
             Ok(answers) => {
                 // Impacts without duration end before anyone sees them, on every clock.
-                self.catch_driver_up();
+                self.sync_driver();
                 let _ = self.take_reports(now);
                 let snapshot = &self.newest;
                 for (reply, answers) in replies.into_iter().zip(answers) {
@@ -309,7 +309,7 @@ impl Writer {
         let mut passes = 0;
         loop {
             // Otherwise the clock would skip the ends of events that the driver does not know.
-            if !(0..CATCH_UP_MAX).any(|_| self.catch_driver_up()) {
+            if !(0..CATCH_UP_MAX).any(|_| self.sync_driver()) {
                 return Err(AdvanceError::Unavailable);
             }
             let Some(due) = self.next_due().filter(|due| *due <= to) else { break };
@@ -355,13 +355,13 @@ impl Writer {
         batch.stamp = self.clock.stamp();
         let begun = Instant::now();
         let result = match &mut self.commits {
-            Commits::Store(store) => {
+            CommitTarget::Store(store) => {
                 let committed = store.commit(self.newest.revision, &batch);
                 committed.map_err(|error| self.housekeeping.take_error(&error)).map(|revision| {
                     self.newest = publish_commits(&self.publisher, &self.newest, revision, region, batch.writes.iter());
                 })
             }
-            Commits::Log(node) => {
+            CommitTarget::Log(node) => {
                 let commitment = node.commit(batch, region);
                 self.newest = node.newest();
                 check_commitment(commitment)
@@ -392,7 +392,7 @@ impl Writer {
 
     /// Loads the region from the store, which is authoritative.
     fn reload(&mut self) -> Result<(), CommitFailed> {
-        let Commits::Store(store) = &mut self.commits else { return Ok(()) };
+        let CommitTarget::Store(store) = &mut self.commits else { return Ok(()) };
         let loaded = store.load().and_then(|loaded| {
             let region = Region::load(self.settings.clone(), loaded.entities)?;
             Ok(Snapshot { revision: loaded.revision, region })
@@ -446,12 +446,12 @@ impl Writer {
     /// Deletes some old history. Returns whether there may be more.
     fn forget_history(&mut self, before: Timestamp) -> bool {
         match &mut self.commits {
-            Commits::Log(node) => {
+            CommitTarget::Log(node) => {
                 let is_more = node.forget_history(before, FORGET_ROWS);
                 self.newest = node.newest();
                 is_more
             }
-            Commits::Store(store) => {
+            CommitTarget::Store(store) => {
                 let deleted = store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
                     tracing::warn!(error = %render_chain(&error), "cannot delete old history");
                     0
@@ -464,8 +464,8 @@ impl Writer {
     /// Whether drivers may act. A leader that has not been heard of for a moment may already have a successor.
     fn may_act(&self) -> bool {
         match &self.commits {
-            Commits::Store(_) => true,
-            Commits::Log(node) => node.may_act(),
+            CommitTarget::Store(_) => true,
+            CommitTarget::Log(node) => node.may_act(),
         }
     }
 
@@ -488,11 +488,11 @@ fn named_machines(commands: &[Command], steps: &[Transition]) -> Vec<MachineId> 
     machines.into_iter().collect()
 }
 
-fn check_commitment(commitment: Commitment) -> Result<(), CommitFailed> {
+fn check_commitment(commitment: CommitOutcome) -> Result<(), CommitFailed> {
     match commitment {
-        Commitment::Done => Ok(()),
-        Commitment::Failed | Commitment::Unknown => Err(CommitFailed::Unavailable),
-        Commitment::Deposed => Err(CommitFailed::NoLeader),
+        CommitOutcome::Done => Ok(()),
+        CommitOutcome::Failed | CommitOutcome::Unknown => Err(CommitFailed::Unavailable),
+        CommitOutcome::Deposed => Err(CommitFailed::NoLeader),
     }
 }
 

@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use forewarn_access::random_guid;
 use forewarn_access::tls::now;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
+    Beat, HeartbeatResponse, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
 };
 use forewarn_core::Timestamp;
 use http::{Request, header};
@@ -196,8 +196,8 @@ impl Link {
         let mut leaderless: Option<Instant> = None;
         loop {
             let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
-            match post::<BeatAnswer>(connection.clone(), paths::BEAT, &beat).await {
-                Ok(BeatAnswer { now_ms, servers }) => {
+            match post::<HeartbeatResponse>(connection.clone(), paths::BEAT, &beat).await {
+                Ok(HeartbeatResponse { now_ms, servers }) => {
                     self.status.record_contact(Timestamp(now_ms));
                     if self.status.contacts() == 1 {
                         // Its clock is known from now on.

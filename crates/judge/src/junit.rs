@@ -68,7 +68,7 @@ fn escape_xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Finding, Numbers};
+    use crate::verdict::{Finding, PollStatistics};
 
     #[test]
     fn failures_are_reported_per_case() {
@@ -79,10 +79,15 @@ mod tests {
             Verdict {
                 case: "idle",
                 duration: Duration::from_millis(33_010),
-                numbers: Numbers::default(),
+                numbers: PollStatistics::default(),
                 findings: vec![],
             },
-            Verdict { case: "reset", duration: Duration::from_millis(12_345), numbers: Numbers::default(), findings },
+            Verdict {
+                case: "reset",
+                duration: Duration::from_millis(12_345),
+                numbers: PollStatistics::default(),
+                findings,
+            },
         ];
         let xml = render_junit(&verdicts);
         assert!(xml.contains("tests=\"2\" failures=\"1\" time=\"33.010\""), "{xml}");

@@ -11,7 +11,7 @@ pub use cases::{ALL as CASES, Case, select};
 pub use junit::{render_junit, render_junit_error};
 pub use marks::{Mark, Marks};
 pub use observation::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
-pub use verdict::{Finding, GAP_MAX, Numbers, Severity, Verdict, judge, secs};
+pub use verdict::{Finding, GAP_MAX, PollStatistics, Severity, Verdict, judge, secs};
 
 /// The events that a handler approves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

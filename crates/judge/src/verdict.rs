@@ -14,13 +14,13 @@ pub const GAP_MAX: Duration = Duration::from_secs(30);
 pub struct Verdict {
     pub case: &'static str,
     pub duration: Duration,
-    pub numbers: Numbers,
+    pub numbers: PollStatistics,
     pub findings: Vec<Finding>,
 }
 
 /// Measurements for the table. None if something did not happen or could not be observed.
 #[derive(Clone, Debug, Default)]
-pub struct Numbers {
+pub struct PollStatistics {
     pub first_poll: Option<Duration>,
     pub interval: Option<Duration>,
     pub seen_after: Option<Duration>,
@@ -67,11 +67,11 @@ pub fn judge(case: &Case, observed: &Observation, profile: Profile, marks: &Mark
     Verdict { case: case.name, duration: observed.until, numbers: numbers(observed, profile), findings: judge.findings }
 }
 
-fn numbers(observed: &Observation, profile: Profile) -> Numbers {
+fn numbers(observed: &Observation, profile: Profile) -> PollStatistics {
     let event = observed.events.iter().find(|event| event.mine).or(observed.events.first());
     let approved =
         event.filter(|event| profile.is_approval_expected(event.mine) || observed.approval(&event.id).is_some());
-    Numbers {
+    PollStatistics {
         first_poll: observed.polls().next().map(|poll| poll.at),
         interval: interval(observed),
         seen_after: event.and_then(|event| Some(observed.seen(event)?.saturating_sub(event.appeared))),

@@ -37,12 +37,12 @@ impl Activation {
 
     /// Keeps an event group on, without waiting for the commit.
     pub fn refresh(&self, region: &Region, machine: MachineId, scope: ScopeId) {
-        self.submit(region.switch_of(scope), machine);
+        self.submit(region.events_state_owner(scope), machine);
     }
 
     /// Turns an event group on; durable when this returns.
     pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), SourceError> {
-        let switch = region.switch_of(scope);
+        let switch = region.events_state_owner(scope);
         self.start_delay(switch);
         let mut outcome = self.submit(switch, machine);
         let outcome = match outcome.wait_for(Option::is_some).await {
@@ -70,7 +70,7 @@ impl Activation {
         if self.0.first_call_delay.is_zero() {
             return None;
         }
-        let turned_on = lock(&self.0.turned_on).get(&region.switch_of(scope)).copied()?;
+        let turned_on = lock(&self.0.turned_on).get(&region.events_state_owner(scope)).copied()?;
         Some(turned_on + self.0.first_call_delay).filter(|until| *until > Instant::now())
     }
 

@@ -34,7 +34,7 @@ async fn perform(context: &PageContext, form: &Form, back: &str) -> Result<Respo
     let target = MachineTarget::named(form.text("target"));
     let machine = target.find(context.region())?;
     let host = find_host(context, form.text("host"))?;
-    if host == machine.host && machine.transit.is_none() {
+    if host == machine.host && machine.transfer.is_none() {
         let place = host.map_or_else(|| "on no host".into(), |host| format!("on host '{host}'"));
         return Err(Refusal::form(format!("Machine '{}' is already {place}.", machine.name)));
     }

@@ -25,7 +25,7 @@ use crate::adapters::EngineSource;
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, DriverChoice, StoreChoice};
 use crate::first_machine::register_first;
-use crate::hosts::{self, Beats, GuestServices, LinkTable, Links, ServerList};
+use crate::hosts::{self, AgentMonitor, GuestServices, LinkTable, Links, ServerList};
 use crate::machines::{self, DriverContext};
 use crate::open::{self, BoundListeners, Hosts, HttpsListener, OpenEngine, OpenStore};
 use crate::order_metrics::OrderMetrics;
@@ -184,7 +184,7 @@ impl<'s> Startup<'s> {
     /// Serves host agents, and gives up those that are silent.
     fn serve_agents(&self, hosts: Option<Hosts>) -> anyhow::Result<AgentSide> {
         let Running { engine, stop, tasks, .. } = self.running;
-        let beats = Arc::new(Beats::new(engine.clone(), self.config.host_silence_max));
+        let beats = Arc::new(AgentMonitor::new(engine.clone(), self.config.host_silence_max));
         let (monitor, monitor_stop) = (beats.clone(), stop.clone());
         tasks.spawn(async move { monitor.run(monitor_stop).await });
         let Some((Hosts { access, listener }, bound)) = hosts.zip(self.running.hosts) else {

@@ -12,7 +12,7 @@ use forewarn_render::{Convert, render_group};
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
 use crate::error::{ApiError, ErrorCode};
-use crate::into_core::home_or_default;
+use crate::into_core::resource_group_or_default;
 use crate::names::{GroupTarget, GroupType};
 
 /// The two kinds of groups whose machines are registered one by one.
@@ -160,7 +160,7 @@ fn refuse_members(region: &Region, group: &core::Group) -> Result<(), ApiError> 
 pub(super) fn new_group(new: NewGroup, kind: NewGroupKind) -> core::NewGroup {
     core::NewGroup {
         name: new.name.into(),
-        home: home_or_default(new.subscription, new.resource_group),
+        home: resource_group_or_default(new.subscription, new.resource_group),
         kind,
         policy: new.policy.map(Convert::convert).unwrap_or_default(),
         update_domains: new.update_domains,

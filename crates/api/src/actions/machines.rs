@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
 use crate::error::{ApiError, ErrorCode};
-use crate::into_core::{core_addresses, home_or_default, merge_details, terminate_profile};
+use crate::into_core::{core_addresses, merge_details, resource_group_or_default, terminate_profile};
 use crate::names::{self, GroupType, MachineTarget};
 
 impl Actions {
@@ -215,7 +215,7 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
     Ok(NewCoreMachine {
         vm_id: new.vm_id.map_or_else(random_guid, |id| Guid(id.0)),
         name: new.name.into(),
-        home: home_or_default(new.subscription, new.resource_group),
+        home: resource_group_or_default(new.subscription, new.resource_group),
         place,
         host: new.host.map(Name::from),
         update_domain: new.update_domain,

@@ -123,14 +123,18 @@ fn to_json(verdicts: &[Verdict]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forewarn_judge::Numbers;
+    use forewarn_judge::PollStatistics;
 
     #[test]
     fn failures_are_summarized() {
         let finding = |severity, text: &str| Finding { severity, text: text.into() };
         let findings = vec![finding(Severity::Good, "polls"), finding(Severity::Bad, "approved")];
-        let verdict =
-            |findings| Verdict { case: "reset", duration: Duration::ZERO, numbers: Numbers::default(), findings };
+        let verdict = |findings| Verdict {
+            case: "reset",
+            duration: Duration::ZERO,
+            numbers: PollStatistics::default(),
+            findings,
+        };
         assert_eq!(summary(&verdict(findings)), "approved");
         assert_eq!(to_json(&[verdict(vec![])])[0]["verdict"], "passed");
     }
@@ -141,7 +145,7 @@ mod tests {
         let verdict = |case| Verdict {
             case,
             duration: Duration::ZERO,
-            numbers: Numbers::default(),
+            numbers: PollStatistics::default(),
             findings: vec![finding("a"), finding("b")],
         };
         let verdicts = [verdict("idle"), verdict("reset")];

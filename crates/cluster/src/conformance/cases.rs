@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::sample::{append, append_many, beat, lead, leader, member, noise, record};
 use super::{Case, TestServer};
 use crate::contract::{
-    AppendResult, Beat, BeatResult, Conflict, Created, Log, LogError, READ_ENTRIES_MAX, Sighting, TakeoverResult,
-    Token, TruncateResult,
+    AppendResult, Beat, BeatResult, Conflict, Created, Log, LogError, ObservedVersions, READ_ENTRIES_MAX,
+    TakeoverResult, Token, TruncateResult,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Hash, Position};
@@ -248,7 +248,7 @@ fn a_payload_over_the_limit_is_refused(server: &TestServer<'_>) {
 }
 
 /// Follows on another thread while `act` runs.
-fn follow_during(server: &TestServer<'_>, from: u64, act: impl FnOnce()) -> crate::contract::Tail {
+fn follow_during(server: &TestServer<'_>, from: u64, act: impl FnOnce()) -> crate::contract::LogPage {
     let mut follower = server.open();
     std::thread::scope(|scope| {
         let (ready, started) = std::sync::mpsc::channel();
@@ -340,7 +340,7 @@ fn regions_are_separate(server: &TestServer<'_>) {
     assert!(tail.entries.is_empty() && tail.view.head.is_none() && tail.view.leader.is_none());
     assert!(other.roster().expect("roster").members.is_empty());
     other.create(&Position::START).expect("create");
-    let seen = Sighting { leader_version: 0, beat_version: 0 };
+    let seen = ObservedVersions { leader_version: 0, beat_version: 0 };
     let TakeoverResult::Won(Token(_)) = other.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
     append_many(&mut *ours, token, 0);
     assert_eq!(ours.read(1).expect("read").entries.len(), 2);

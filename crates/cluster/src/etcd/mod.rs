@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use crate::contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
-    READ_BYTES_MAX, READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
+    MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::{
     DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, decode_record,
@@ -142,11 +142,11 @@ impl Log for EtcdLog {
         self.run(async |etcd| etcd.create(head).await)
     }
 
-    fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+    fn read(&mut self, from: u64) -> Result<LogPage, LogError> {
         self.run(async |etcd| etcd.read(from).await)
     }
 
-    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<LogPage, LogError> {
         self.run(async |etcd| etcd.follow(from, wait).await)
     }
 
@@ -171,7 +171,7 @@ impl Log for EtcdLog {
         })
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
+    fn take_over(&mut self, seen: ObservedVersions, leader: &Leader) -> Result<TakeoverResult, LogError> {
         self.run(async |etcd| {
             let compare = vec![
                 is_version(etcd.keys.leader(), seen.leader_version),
@@ -201,13 +201,13 @@ impl Log for EtcdLog {
         })
     }
 
-    fn roster(&mut self) -> Result<Roster, LogError> {
+    fn roster(&mut self) -> Result<MemberList, LogError> {
         self.run(async |etcd| {
             let status: StatusResponse = etcd.client.call(Method::Status, StatusRequest {}).await?;
             let mut answer = etcd.txn(always(vec![get_range(etcd.keys.members(), 0)])).await?;
             let member = |kv: &KeyValue| decode_member(Keys::last_part(&kv.key), &kv.value);
             let members = answer.next_range().iter().map(member).collect::<Result<_, _>>().map_err(invalid)?;
-            Ok(Roster { members, log_bytes: status.db_size_in_use.unsigned_abs() })
+            Ok(MemberList { members, log_bytes: status.db_size_in_use.unsigned_abs() })
         })
     }
 
@@ -267,7 +267,7 @@ impl EtcdConnection {
         Ok(answer.next_key().map(|found| found.value))
     }
 
-    async fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+    async fn read(&mut self, from: u64) -> Result<LogPage, LogError> {
         let (changes, begun) = (self.watch.as_ref().map_or(0, Watch::changes), Instant::now());
         let other_changes = self.watch.as_ref().map_or(0, Watch::other_changes);
         let keys = &self.keys;
@@ -298,11 +298,11 @@ impl EtcdConnection {
         self.page = choose_page(self.page, entries.len(), bytes);
         self.last_view = Some((view.clone(), begun, other_changes));
         self.last_read = view.head.map(|head| (head.revision, changes));
-        Ok(Tail { view, entries })
+        Ok(LogPage { view, entries })
     }
 
     /// The watch makes it possible to wait without reading: nothing has changed while it is silent.
-    async fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+    async fn follow(&mut self, from: u64, wait: Duration) -> Result<LogPage, LogError> {
         if wait.is_zero() {
             return self.read(from).await;
         }
@@ -332,7 +332,7 @@ impl EtcdConnection {
 
     /// The records that the watch has received, with the leader and the beat of the last read. None if that read was too long ago,
     /// the leader has changed, or a record has parts.
-    fn take_new_records(&mut self, from: u64) -> Option<Tail> {
+    fn take_new_records(&mut self, from: u64) -> Option<LogPage> {
         let (view, read_at, other_changes) = self.last_view.as_ref()?;
         if read_at.elapsed() >= VIEW_AGE_MAX {
             return None;
@@ -344,7 +344,7 @@ impl EtcdConnection {
             .collect::<Option<_>>()?;
         let head = entries.last().map(Entry::position);
         self.last_read = Some((newest, changes));
-        Some(Tail { view: View { head, ..view.clone() }, entries })
+        Some(LogPage { view: View { head, ..view.clone() }, entries })
     }
 
     /// Without a watch, following still works, at the pace of the waits.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Machine;
-use crate::contract::{Tail, View};
+use crate::contract::{LogPage, View};
 use crate::record::{Entry, Position};
 
 /// The relation of the log to the local copy.
@@ -44,8 +44,8 @@ impl fmt::Display for Divergence {
 impl std::error::Error for Divergence {}
 
 /// Judges an answer of the log against the local copy.
-pub fn compare(local: Position, tail: Tail) -> LogRelation {
-    let Tail { view: View { head, .. }, entries } = tail;
+pub fn compare(local: Position, tail: LogPage) -> LogRelation {
+    let LogPage { view: View { head, .. }, entries } = tail;
     let Some(head) = head else { return LogRelation::NoRegion };
     if head.revision < local.revision {
         return LogRelation::Behind(head);
@@ -73,7 +73,7 @@ pub fn compare(local: Position, tail: Tail) -> LogRelation {
 
 impl Machine {
     /// One read can be stale. Several in a row mean that the log was replaced by an older one.
-    pub(super) fn take_behind(&mut self, head: Position) {
+    pub(super) fn on_stale_read(&mut self, head: Position) {
         self.behind_reads += 1;
         if self.behind_reads >= self.settings.behind_reads {
             self.stop(Divergence { local: self.position, log: head });

@@ -4,7 +4,7 @@ use super::chain::{LogRelation, compare};
 use super::leading::Leadership;
 use super::settings::Settings;
 use super::{Call, Delivery, LeadershipLoss, Machine, Moment, Role, SeenBeat, Step};
-use crate::contract::{Leader, Tail, TakeoverResult, View};
+use crate::contract::{Leader, LogPage, TakeoverResult, View};
 use crate::record::Entry;
 use crate::request::Request;
 
@@ -25,7 +25,7 @@ impl Machine {
         self.send(now, Call::Follow, Request::Follow { from, wait: self.settings.follow_wait })
     }
 
-    pub(super) fn take_tail(&mut self, sent_at: Moment, now: Moment, tail: Tail) {
+    pub(super) fn take_tail(&mut self, sent_at: Moment, now: Moment, tail: LogPage) {
         let is_deposed = matches!(&self.role, Role::Leading(leadership)
             if !leadership.is_catching_up() || tail.view.token() != Some(leadership.token()));
         if is_deposed {
@@ -51,7 +51,7 @@ impl Machine {
             LogRelation::NoRegion => self.ask_once(now, Delivery::NoRegion),
             LogRelation::Behind(head) => {
                 self.retry_at = now + self.settings.retry_after;
-                self.take_behind(head);
+                self.on_stale_read(head);
             }
             LogRelation::Diverged(divergence) => self.stop(divergence),
         }
@@ -129,7 +129,7 @@ impl Machine {
         self.note_failure(sent_at);
     }
 
-    pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakeoverResult) {
+    pub(super) fn on_takeover_result(&mut self, now: Moment, taken: TakeoverResult) {
         match taken {
             TakeoverResult::Won(token) => {
                 self.role = Role::Leading(Box::new(Leadership::new(token, now, self.seen_beat)))

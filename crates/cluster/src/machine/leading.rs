@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step,
 };
-use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, Roster, Token, TruncateResult};
+use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, MemberList, Token, TruncateResult};
 use crate::record::{Entry, Nonce, Record, RecordKind};
 use crate::request::Request;
 
@@ -221,7 +221,7 @@ impl Machine {
         }
         if now >= leadership.roster_at {
             leadership.roster_at = now + truncate_every;
-            return self.send(now, Call::Roster, Request::Roster);
+            return self.send(now, Call::MemberList, Request::MemberList);
         }
         let report_at = if self.report_at > now { self.report_at } else { NEVER };
         let contact = leadership.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
@@ -273,7 +273,7 @@ impl Machine {
         Record { kind, term, previous: self.position.hash, nonce, payload }
     }
 
-    pub(super) fn take_appended(&mut self, now: Moment, appended: AppendResult) {
+    pub(super) fn on_append_result(&mut self, now: Moment, appended: AppendResult) {
         match appended {
             AppendResult::Done => self.take_done(now),
             AppendResult::Conflict(conflict) => self.take_conflict(now, &conflict),
@@ -409,7 +409,7 @@ impl Machine {
         leadership.cannot_append = now >= since + failing_max;
     }
 
-    pub(super) fn take_beaten(&mut self, sent_at: Moment, beaten: BeatResult) {
+    pub(super) fn on_heartbeat_result(&mut self, sent_at: Moment, beaten: BeatResult) {
         let position = self.position;
         let Role::Leading(leadership) = &mut self.role else { return };
         let head = match beaten {
@@ -463,7 +463,7 @@ impl Machine {
     }
 
     /// Decides what can be deleted: what all servers have applied or, if the log is too large, what most of them have.
-    pub(super) fn take_roster(&mut self, roster: &Roster) {
+    pub(super) fn take_roster(&mut self, roster: &MemberList) {
         let revision = self.position.revision;
         let Role::Leading(leadership) = &mut self.role else { return };
         leadership.format = roster.members.iter().map(|member| member.format).min();
@@ -477,7 +477,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn take_truncated(&mut self, truncated: TruncateResult) {
+    pub(super) fn on_truncate_result(&mut self, truncated: TruncateResult) {
         match truncated {
             TruncateResult::Done => {}
             TruncateResult::Deposed => self.take_deposed(),

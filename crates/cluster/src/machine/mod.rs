@@ -20,7 +20,7 @@ mod silence;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::contract::{Beat, Leader, LogError, Member, Sighting, Token};
+use crate::contract::{Beat, Leader, LogError, Member, ObservedVersions, Token};
 use crate::record::{Entry, Nonce, Position};
 use crate::request::{Request, Response};
 
@@ -155,7 +155,7 @@ enum Call {
     TakeOver,
     Resign,
     Report,
-    Roster,
+    MemberList,
     Truncate,
 }
 
@@ -179,7 +179,7 @@ pub struct Machine {
     /// When the last read was sent that showed nothing that the local copy does not have.
     current_at: Option<Moment>,
     /// The takeover to try next.
-    swap: Option<Sighting>,
+    swap: Option<ObservedVersions>,
     /// The counter when this server last gave up a leadership. Older takeovers of its own are not resumed.
     given_up: u64,
     retry_at: Moment,
@@ -265,14 +265,14 @@ impl Machine {
     pub fn answer(&mut self, now: Moment, result: Result<Response, LogError>) {
         let Some(InFlight { call, sent_at }) = self.in_flight.take() else { return };
         match result {
-            Ok(Response::Tail(tail)) => self.take_tail(sent_at, now, tail),
-            Ok(Response::Appended(appended)) => self.take_appended(now, appended),
-            Ok(Response::Beaten(beaten)) => self.take_beaten(sent_at, beaten),
-            Ok(Response::TakenOver(taken)) => self.take_taken_over(now, taken),
+            Ok(Response::LogPage(tail)) => self.take_tail(sent_at, now, tail),
+            Ok(Response::Appended(appended)) => self.on_append_result(now, appended),
+            Ok(Response::Beaten(beaten)) => self.on_heartbeat_result(sent_at, beaten),
+            Ok(Response::TakenOver(taken)) => self.on_takeover_result(now, taken),
             Ok(Response::Resigned) => self.take_resigned(),
             Ok(Response::Reported) => self.reported = Some((self.position.revision, now)),
-            Ok(Response::Roster(roster)) => self.take_roster(&roster),
-            Ok(Response::Truncated(truncated)) => self.take_truncated(truncated),
+            Ok(Response::MemberList(roster)) => self.take_roster(&roster),
+            Ok(Response::Truncated(truncated)) => self.on_truncate_result(truncated),
             Err(error) => self.take_error(call, sent_at, now, &error),
         }
     }
@@ -285,7 +285,7 @@ impl Machine {
             // If the takeover has happened, the next read shows this server's own nonce.
             Call::TakeOver => self.retry_at = now,
             Call::Resign => self.take_resigned(),
-            Call::Report | Call::Roster | Call::Truncate => {}
+            Call::Report | Call::MemberList | Call::Truncate => {}
         }
     }
 

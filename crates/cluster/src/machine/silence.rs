@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Moment;
 use super::settings::Settings;
-use crate::contract::{Sighting, View};
+use crate::contract::{ObservedVersions, View};
 
 /// Deposed leaders to remember; clusters have fewer servers.
 const DEPOSED_MAX: usize = 16;
@@ -30,7 +30,7 @@ pub struct SilenceDetector {
 
 #[derive(Debug)]
 struct Seen {
-    sighting: Sighting,
+    sighting: ObservedVersions,
     since: Moment,
     reads: u32,
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::contract::{
-    AppendResult, Backend, Beat, BeatResult, Created, Leader, Log, LogError, Member, Roster, Sighting, Tail,
-    TakeoverResult, Token, TruncateResult,
+    AppendResult, Backend, Beat, BeatResult, Created, Leader, Log, LogError, LogPage, Member, MemberList,
+    ObservedVersions, TakeoverResult, Token, TruncateResult,
 };
 use crate::record::{Position, Record};
 use crate::request::{Request, Response};
@@ -46,7 +46,7 @@ pub struct FaultyLog<L> {
     inner: L,
     faults: Faults,
     late: Vec<(u32, Request)>,
-    last_tail: Option<Tail>,
+    last_tail: Option<LogPage>,
 }
 
 impl<L: Log> FaultyLog<L> {
@@ -66,7 +66,7 @@ impl<L: Log> FaultyLog<L> {
                 Err(LogError::InDoubt("timed out".into()))
             }
             Fault::Stale => match (&request, &self.last_tail) {
-                (Request::Follow { from, .. }, Some(tail)) => Ok(Response::Tail(Tail {
+                (Request::Follow { from, .. }, Some(tail)) => Ok(Response::LogPage(LogPage {
                     view: tail.view.clone(),
                     entries: tail.entries.iter().filter(|entry| entry.revision >= *from).cloned().collect(),
                 })),
@@ -77,7 +77,7 @@ impl<L: Log> FaultyLog<L> {
 
     fn forward(&mut self, request: &Request) -> Result<Response, LogError> {
         let response = request.run(&mut self.inner)?;
-        if let Response::Tail(tail) = &response {
+        if let Response::LogPage(tail) = &response {
             self.last_tail = Some(tail.clone());
         }
         Ok(response)
@@ -107,13 +107,13 @@ impl<L: Log> Log for FaultyLog<L> {
         self.inner.create(head)
     }
 
-    fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+    fn read(&mut self, from: u64) -> Result<LogPage, LogError> {
         self.follow(from, Duration::ZERO)
     }
 
-    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<LogPage, LogError> {
         match self.call(Request::Follow { from, wait })? {
-            Response::Tail(tail) => Ok(tail),
+            Response::LogPage(tail) => Ok(tail),
             other => mismatch(other),
         }
     }
@@ -132,7 +132,7 @@ impl<L: Log> Log for FaultyLog<L> {
         }
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
+    fn take_over(&mut self, seen: ObservedVersions, leader: &Leader) -> Result<TakeoverResult, LogError> {
         match self.call(Request::TakeOver { seen, leader: leader.clone() })? {
             Response::TakenOver(taken) => Ok(taken),
             other => mismatch(other),
@@ -147,9 +147,9 @@ impl<L: Log> Log for FaultyLog<L> {
         self.call(Request::Report { member: member.clone() }).map(drop)
     }
 
-    fn roster(&mut self) -> Result<Roster, LogError> {
-        match self.call(Request::Roster)? {
-            Response::Roster(roster) => Ok(roster),
+    fn roster(&mut self) -> Result<MemberList, LogError> {
+        match self.call(Request::MemberList)? {
+            Response::MemberList(roster) => Ok(roster),
             other => mismatch(other),
         }
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, Member,
-    READ_BYTES_MAX, READ_ENTRIES_MAX, Roster, Sighting, Tail, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
+    MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Position, Record};
@@ -82,13 +82,13 @@ impl Log for MemoryLog {
         }))
     }
 
-    fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+    fn read(&mut self, from: u64) -> Result<LogPage, LogError> {
         let tail = self.contents().tail(from);
         self.saw_leader = tail.view.leader.is_some();
         Ok(tail)
     }
 
-    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<LogPage, LogError> {
         let until = Instant::now() + wait;
         let shared = self.shared.clone();
         let mut contents = shared.contents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ impl Log for MemoryLog {
         }))
     }
 
-    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakeoverResult, LogError> {
+    fn take_over(&mut self, seen: ObservedVersions, leader: &Leader) -> Result<TakeoverResult, LogError> {
         Ok(self.change(|contents| {
             if contents.view.sighting() != seen {
                 return TakeoverResult::Lost;
@@ -156,10 +156,10 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn roster(&mut self) -> Result<Roster, LogError> {
+    fn roster(&mut self) -> Result<MemberList, LogError> {
         let contents = self.contents();
         let log_bytes = contents.records.values().map(|record| record.payload.len() as u64).sum();
-        Ok(Roster { members: contents.members.values().cloned().collect(), log_bytes })
+        Ok(MemberList { members: contents.members.values().cloned().collect(), log_bytes })
     }
 
     fn remove(&mut self, name: &str) -> Result<(), LogError> {
@@ -198,7 +198,7 @@ impl MemoryContents {
         self.records.get(&revision).map(|record| Entry { revision, record: record.clone() })
     }
 
-    fn tail(&self, from: u64) -> Tail {
+    fn tail(&self, from: u64) -> LogPage {
         let mut entries = Vec::new();
         let mut bytes = 0;
         for (revision, record) in self.records.range(from..).take(READ_ENTRIES_MAX) {
@@ -208,7 +208,7 @@ impl MemoryContents {
             }
             entries.push(Entry { revision: *revision, record: record.clone() });
         }
-        Tail { view: self.view.clone(), entries }
+        LogPage { view: self.view.clone(), entries }
     }
 
     fn append(&mut self, token: Token, expected: &Position, record: &Record) -> AppendResult {

@@ -668,7 +668,7 @@ impl World {
 
 fn run_at_once(request: &Request, mut log: MemoryLog) -> Result<Response, LogError> {
     match request {
-        Request::Follow { from, .. } => log.read(*from).map(Response::Tail),
+        Request::Follow { from, .. } => log.read(*from).map(Response::LogPage),
         other => other.run(&mut log),
     }
 }

@@ -214,7 +214,7 @@ pub enum Wait {
 
 impl Wait {
     /// When the next maintenance window opens, if the reason is that none is open.
-    pub(crate) fn opens(&self) -> Option<Timestamp> {
+    pub(crate) fn window_start(&self) -> Option<Timestamp> {
         if let Wait::Window { opens } = self { Some(*opens) } else { None }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Index {
     pub members: IdMap<IdSet>,
     pub on_host: OrdMap<Name, IdSet>,
     /// Machines between two hosts or two orders.
-    pub in_transit: OrdSet<MachineId>,
+    pub in_transfer: OrdSet<MachineId>,
     /// Machines that are moving to a host.
     pub inbound: OrdSet<(Name, MachineId, EventId)>,
     /// Drains in progress, by host.
@@ -87,8 +87,8 @@ impl Region {
             by_name.push((self.name_hash(machine).0, machine.id));
             by_vm_id.push((hash_guid(machine.vm_id), machine.id));
             by_address.extend(machine.addresses.iter().map(|address| (hash_address(address), machine.id)));
-            if machine.transit.is_some() {
-                self.index.in_transit.insert(machine.id);
+            if machine.transfer.is_some() {
+                self.index.in_transfer.insert(machine.id);
             }
         }
         for_each_run(&machines, |one, next| one.scope == next.scope, |first, ids| self.index.add_members(first, ids));
@@ -195,7 +195,7 @@ impl Region {
         let index = &mut self.index;
         index.by_name.remove(hash.0, machine.id);
         index.by_vm_id.remove(hash_guid(machine.vm_id), machine.id);
-        index.in_transit.remove(&machine.id);
+        index.in_transfer.remove(&machine.id);
         for address in machine.addresses.iter() {
             index.by_address.remove(hash_address(address), machine.id);
         }
@@ -318,8 +318,8 @@ impl Index {
     fn place(&mut self, machine: &Machine) {
         self.add_members(machine, &[machine.id]);
         self.add_to_host(machine, &[machine.id]);
-        if machine.transit.is_some() {
-            self.in_transit.insert(machine.id);
+        if machine.transfer.is_some() {
+            self.in_transfer.insert(machine.id);
         }
     }
 
@@ -402,7 +402,7 @@ fn has_same_index_entries(before: &Entity, after: &Entity) -> bool {
                 && before.membership == after.membership
                 && before.scope == after.scope
                 && before.host == after.host
-                && before.transit.is_some() == after.transit.is_some()
+                && before.transfer.is_some() == after.transfer.is_some()
                 && before.addresses == after.addresses
         }
         _ => false,

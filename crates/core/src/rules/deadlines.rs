@@ -44,7 +44,7 @@ impl Step {
             Deadline::NotBefore(id) => {
                 if let Some(event) = self.edit_event(id, |event| event.due = true) {
                     self.unsettle(&event);
-                    self.replan_for(&event);
+                    self.mark_rollout_unsettled(&event);
                 }
             }
             Deadline::Forget(id) => self.forget_event(id),

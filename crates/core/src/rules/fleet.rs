@@ -14,7 +14,7 @@ use crate::transition::*;
 impl Step {
     pub fn register_machine(&mut self, new: &NewMachine) -> Result<Answer, Rejection> {
         check_name("name", &new.name)?;
-        check_home(&new.home)?;
+        check_resource_group(&new.home)?;
         check_plain("zone", new.zone.as_deref().unwrap_or_default())?;
         if let NewMembership::CloudService { role, .. } = &new.place {
             check_plain("role", role)?;
@@ -29,7 +29,7 @@ impl Step {
         };
         let group = membership.group().map(|id| self.group(id)).transpose()?;
         check_kind(&membership, group.as_deref())?;
-        self.check_seats(group.as_deref(), 1)?;
+        self.check_machine_limits(group.as_deref(), 1)?;
         if group.is_some() && new.policy.is_some() {
             return Err(Rejection::PolicyOnMember(new.name.clone()));
         }
@@ -68,7 +68,7 @@ impl Step {
             live_migratable: new.live_migratable,
             policy: new.policy.clone(),
             details: new.details.clone(),
-            transit: None,
+            transfer: None,
         };
         self.change_capacity(&machine, |capacity| capacity + 1);
         self.add_machine(machine)?;
@@ -100,7 +100,7 @@ impl Step {
     }
 
     /// Checks the limits on the number of machines.
-    pub fn check_seats(&self, group: Option<&Group>, more: usize) -> Result<(), Rejection> {
+    pub fn check_machine_limits(&self, group: Option<&Group>, more: usize) -> Result<(), Rejection> {
         let in_group = group.map_or(0, |group| self.region.group_members(group).count());
         if in_group + more > MACHINES_PER_GROUP_MAX || self.region.machines.len() + more > MACHINES_MAX {
             return Err(Rejection::TooManyMachines);
@@ -175,7 +175,7 @@ impl Step {
         if let Some(host) = &change.host {
             machine.host = host.clone();
             // A change by an operator overrides the reports of hosts.
-            machine.transit = None;
+            machine.transfer = None;
         }
         machine.update_domain = change.update_domain.unwrap_or(machine.update_domain);
         machine.fault_domain = change.fault_domain.unwrap_or(machine.fault_domain);
@@ -240,7 +240,7 @@ impl Step {
         self.edit_machine(id, |machine| {
             machine.power = Power::Deallocated;
             machine.host = None;
-            machine.transit = None;
+            machine.transfer = None;
         });
         self.apply_host_change(id);
     }
@@ -277,8 +277,8 @@ impl Step {
     pub fn place_machine(&mut self, machine: MachineId, host: &Name) {
         self.edit_machine(machine, |machine| {
             machine.host = Some(host.clone());
-            let power_change = machine.transit.take().and_then(|transit| transit.power_change);
-            machine.transit = power_change
+            let power_change = machine.transfer.take().and_then(|transfer| transfer.power_change);
+            machine.transfer = power_change
                 .map(|change| Box::new(MachineTransfer { power_change: Some(change), ..MachineTransfer::default() }));
         });
     }
@@ -359,7 +359,7 @@ fn shared_home(home: &ResourceGroupRef, group: Option<&Group>) -> Arc<ResourceGr
     of_group.cloned().unwrap_or_else(|| Arc::new(home.clone()))
 }
 
-pub(crate) fn check_home(home: &ResourceGroupRef) -> Result<(), Rejection> {
+pub(crate) fn check_resource_group(home: &ResourceGroupRef) -> Result<(), Rejection> {
     check_plain("subscription", &home.subscription)?;
     check_plain("resource group", &home.resource_group)
 }
@@ -386,7 +386,7 @@ mod tests {
         for text in ["a\0b", "a\nb", "\u{7f}", "\u{85}"] {
             assert!(check_plain("zone", text).is_err() && check_name("name", text).is_err(), "{text:?}");
             let home = ResourceGroupRef { subscription: "s".into(), resource_group: text.into() };
-            assert!(check_home(&home).is_err(), "{text:?}");
+            assert!(check_resource_group(&home).is_err(), "{text:?}");
         }
         assert!(check_plain("zone", "").is_ok() && check_plain("zone", "größe 1").is_ok());
     }

@@ -60,7 +60,7 @@ impl Step {
 
     pub fn remove_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
         self.host(name)?;
-        let is_arriving = self.region.machines_in_transit().any(|machine| machine.arriving() == Some(name));
+        let is_arriving = self.region.machines_in_transfer().any(|machine| machine.arriving() == Some(name));
         if is_arriving || self.inbound(name).next().is_some() || self.region.machines_on(name).next().is_some() {
             return Err(Rejection::HostInUse(name.clone()));
         }
@@ -95,7 +95,7 @@ impl Step {
         self.abort_drain(name)?;
         self.edit_host(name, |host| host.state = HostState::Failed);
         let deallocated = self.machines_to_deallocate(name);
-        self.settle_transit(name);
+        self.settle_transfer(name);
         let machines: Vec<Arc<Machine>> = self.region.machines_on(name).cloned().collect();
         for machine in machines.iter().filter(|machine| machine.placed_on() == Some(name)) {
             let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
@@ -123,7 +123,7 @@ impl Step {
         }
         self.fail_announced_events(name);
         for machine in machines {
-            self.follow_claim(machine.id);
+            self.accept_claim(machine.id);
         }
         for event in self.live_events_on(name) {
             self.refresh_visibility(&event);
@@ -221,7 +221,7 @@ impl Step {
             });
             if let Some(event) = confirmed.filter(|event| event.due) {
                 self.unsettle(&event);
-                self.replan_for(&event);
+                self.mark_rollout_unsettled(&event);
             }
         }
     }
@@ -267,7 +267,7 @@ impl Step {
     }
 
     fn live_events_on(&self, name: &Name) -> Vec<Arc<Event>> {
-        let arriving = self.region.machines_in_transit().filter(|machine| machine.arriving() == Some(name));
+        let arriving = self.region.machines_in_transfer().filter(|machine| machine.arriving() == Some(name));
         let machines = self.region.machines_on(name).chain(arriving);
         machines.flat_map(|machine| self.region.events_of(machine.id)).cloned().collect()
     }

@@ -130,7 +130,7 @@ impl Step {
     }
 
     /// Lets the rollout of an event notice that the event is ready, because it may not stay blocked forever.
-    pub fn replan_for(&mut self, event: &Event) {
+    pub fn mark_rollout_unsettled(&mut self, event: &Event) {
         self.replan |= self.is_of_rollout(event);
     }
 
@@ -308,7 +308,7 @@ impl Step {
         let approval = Approval { by: by.clone(), at: self.now };
         if let Some(event) = self.edit_event(id, |event| event.approval = Some(approval)) {
             self.unsettle(&event);
-            self.replan_for(&event);
+            self.mark_rollout_unsettled(&event);
             self.record_fact(FactKind::Approved { event, by });
         }
     }
@@ -435,11 +435,11 @@ impl Event {
     /// Whether the event ends a started event on its machines instead of waiting for it. An event that removes
     /// a machine is never superseded by one that does not.
     fn supersedes(&self, started: &Event) -> bool {
-        self.urgency() > started.urgency()
-            || self.cause == Cause::HardwareFailure && started.urgency() == self.urgency()
+        self.precedence() > started.precedence()
+            || self.cause == Cause::HardwareFailure && started.precedence() == self.precedence()
     }
 
-    pub(crate) fn urgency(&self) -> u8 {
+    pub(crate) fn precedence(&self) -> u8 {
         match (self.kind, self.cause) {
             (EventKind::Terminate, _) => 3,
             (EventKind::Preempt, _) => 2,

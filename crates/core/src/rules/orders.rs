@@ -162,7 +162,7 @@ impl Step {
             let is_asked = host.is_some_and(|host| host.state != HostState::Failed);
             // A machine with a withdrawn order has not got the order of this event yet.
             if is_asked && machine.withdrawn().is_none() && event.result_of(machine.id).is_none() {
-                self.edit_transit(machine.id, |transit| transit.withdrawn = Some(id));
+                self.edit_transfer(machine.id, |transfer| transfer.withdrawn = Some(id));
             }
         }
     }
@@ -186,7 +186,7 @@ impl Step {
                 self.depart(machine, to);
             }
             MachineReport::Done | MachineReport::Gone | MachineReport::Failed(_) => {
-                self.edit_transit(machine.id, |transit| transit.withdrawn = None);
+                self.edit_transfer(machine.id, |transfer| transfer.withdrawn = None);
                 if machine.arriving().is_some() && *report != MachineReport::Done {
                     self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
                 }
@@ -221,7 +221,7 @@ impl Step {
     /// order, because the machine is being started or stopped, or because another host claims it. Urgent events start
     /// anyway; only their order waits.
     pub fn waits_for_order(&self, event: &Event) -> bool {
-        event.urgency() == 0
+        event.precedence() == 0
             && self.machines_of(event).iter().any(|machine| {
                 machine.withdrawn().is_some() || machine.pending_power().is_some() || !machine.claims().is_empty()
             })
@@ -231,12 +231,12 @@ impl Step {
 
     /// The old host no longer has the machine. If the new one has been fenced in the meantime, the machine is off.
     fn depart(&mut self, machine: &Machine, to: &Name) {
-        self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
+        self.edit_transfer(machine.id, |transfer| transfer.arriving = Some(to.clone()));
         if self.is_on_fenced_host(machine.id) {
             let is_deallocated = machine.pending_power().is_some_and(|change| change.to == Power::Deallocated);
-            self.edit_transit(machine.id, |transit| {
-                transit.withdrawn = None;
-                transit.power_change = None;
+            self.edit_transfer(machine.id, |transfer| {
+                transfer.withdrawn = None;
+                transfer.power_change = None;
             });
             self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
             self.arrive(machine.id, to);
@@ -250,7 +250,7 @@ impl Step {
 
     /// The new host has the machine.
     fn arrive(&mut self, machine: MachineId, host: &Name) {
-        self.edit_transit(machine, |transit| transit.arriving = None);
+        self.edit_transfer(machine, |transfer| transfer.arriving = None);
         self.edit_machine(machine, |machine| machine.host = Some(host.clone()));
         self.apply_host_change(machine);
     }
@@ -265,25 +265,25 @@ impl Step {
             (true, true) => {}
             (true, false) if machine.placed_on().is_none() => self.move_machine(id, host),
             (true, false) if self.is_expected_at(&machine, host) => {}
-            (true, false) => self.edit_transit(id, |transit| {
-                transit.claims.retain(|other| other != host);
-                transit.claims.push(host.clone());
+            (true, false) => self.edit_transfer(id, |transfer| {
+                transfer.claims.retain(|other| other != host);
+                transfer.claims.push(host.clone());
             }),
             (false, true) => {
                 if let [only] = machine.claims() {
                     self.move_machine(id, &only.clone());
                 }
             }
-            (false, false) => self.edit_transit(id, |transit| transit.claims.retain(|other| other != host)),
+            (false, false) => self.edit_transfer(id, |transfer| transfer.claims.retain(|other| other != host)),
         }
-        self.follow_claim(id);
+        self.accept_claim(id);
         self.unsettle_machine(id);
         self.replan = true;
         Ok(Answer::Done)
     }
 
     /// Moves a machine from its fenced host to the only host that claims it. Hosts claim only running machines.
-    pub fn follow_claim(&mut self, id: MachineId) {
+    pub fn accept_claim(&mut self, id: MachineId) {
         let Some(machine) = self.region.machines.get(&id).cloned().filter(|_| self.is_on_fenced_host(id)) else {
             return;
         };
@@ -301,29 +301,29 @@ impl Step {
     }
 
     /// Settles pending transfers of machines on a fenced host.
-    pub fn settle_transit(&mut self, host: &Name) {
-        let machines: Vec<Arc<Machine>> = self.region.machines_in_transit().cloned().collect();
+    pub fn settle_transfer(&mut self, host: &Name) {
+        let machines: Vec<Arc<Machine>> = self.region.machines_in_transfer().cloned().collect();
         for machine in machines {
             let is_placed = machine.placed_on() == Some(host);
             if machine.arriving() == Some(host) {
                 self.arrive(machine.id, host);
             }
-            self.edit_transit(machine.id, |transit| {
-                transit.claims.retain(|other| other != host);
+            self.edit_transfer(machine.id, |transfer| {
+                transfer.claims.retain(|other| other != host);
                 if is_placed {
-                    transit.withdrawn = None;
-                    transit.power_change = None;
+                    transfer.withdrawn = None;
+                    transfer.power_change = None;
                 }
             });
             self.unsettle_machine(machine.id);
         }
     }
 
-    pub fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut MachineTransfer)) {
+    pub fn edit_transfer(&mut self, machine: MachineId, edit: impl FnOnce(&mut MachineTransfer)) {
         self.edit_machine(machine, |machine| {
-            let mut transit = machine.transit.take().map_or_else(MachineTransfer::default, |transit| *transit);
-            edit(&mut transit);
-            machine.transit = (transit != MachineTransfer::default()).then(|| Box::new(transit));
+            let mut transfer = machine.transfer.take().map_or_else(MachineTransfer::default, |transfer| *transfer);
+            edit(&mut transfer);
+            machine.transfer = (transfer != MachineTransfer::default()).then(|| Box::new(transfer));
         });
     }
 

@@ -38,7 +38,7 @@ impl Step {
                 self.set_power(id, power)
             }
             Power::Stopped | Power::Deallocated if self.is_off(&machine) => {
-                self.edit_transit(id, |transit| transit.power_change = None);
+                self.edit_transfer(id, |transfer| transfer.power_change = None);
                 self.set_power(id, power)
             }
             Power::Stopped | Power::Deallocated => {
@@ -76,7 +76,7 @@ impl Step {
         // A stop that the host has not received leaves nothing to start.
         if to != Power::Running || machine.power != Power::Running || !was_waiting {
             let change = PowerChange { order, to, failure: None };
-            self.edit_transit(machine.id, |transit| transit.power_change = Some(change));
+            self.edit_transfer(machine.id, |transfer| transfer.power_change = Some(change));
         }
     }
 
@@ -86,10 +86,10 @@ impl Step {
         let Some(machine) = self.region.machines.get(&id).cloned() else { return };
         let Some(change) = machine.pending_power() else { return };
         let is_given = machine.placed_on().is_some() && !self.region.has_event_order(&machine);
-        self.edit_transit(id, |transit| {
-            transit.power_change = None;
+        self.edit_transfer(id, |transfer| {
+            transfer.power_change = None;
             if is_given {
-                transit.withdrawn = Some(change.order);
+                transfer.withdrawn = Some(change.order);
             }
         });
     }
@@ -97,7 +97,7 @@ impl Step {
     pub fn forget_power_failure(&mut self, id: MachineId) {
         let has_failed = self.region.machines.get(&id).and_then(|machine| machine.power_change());
         if has_failed.is_some_and(|change| change.failure.is_some()) {
-            self.edit_transit(id, |transit| transit.power_change = None);
+            self.edit_transfer(id, |transfer| transfer.power_change = None);
         }
     }
 
@@ -107,7 +107,7 @@ impl Step {
             machine.placed_on() == Some(host)
                 && machine.pending_power().is_some_and(|change| change.to == Power::Deallocated)
         };
-        self.region.machines_in_transit().filter(is_deallocated).map(|machine| machine.id).collect()
+        self.region.machines_in_transfer().filter(is_deallocated).map(|machine| machine.id).collect()
     }
 
     /// The host reports on a change of the power state.
@@ -135,8 +135,8 @@ impl Step {
                 (machine.power, Some(reason.clone()))
             }
         };
-        self.edit_transit(machine.id, |transit| {
-            transit.power_change = failure.map(|reason| PowerChange { failure: Some(reason), ..change.clone() });
+        self.edit_transfer(machine.id, |transfer| {
+            transfer.power_change = failure.map(|reason| PowerChange { failure: Some(reason), ..change.clone() });
         });
         match power {
             Power::Deallocated => self.deallocate(machine.id),

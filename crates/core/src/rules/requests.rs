@@ -357,7 +357,7 @@ impl Step {
     fn is_leaving(&self, machine: MachineId) -> bool {
         self.region
             .events_of(machine)
-            .any(|event| event.urgency() > 1 && matches!(event.status, Status::Started { .. }))
+            .any(|event| event.precedence() > 1 && matches!(event.status, Status::Started { .. }))
     }
 
     pub fn find_target_machines(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {

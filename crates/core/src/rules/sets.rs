@@ -10,7 +10,7 @@ use crate::ids::*;
 use crate::model::*;
 use crate::names::NameKey;
 use crate::rejection::Rejection;
-use crate::rules::fleet::{check_home, check_name, check_terminate};
+use crate::rules::fleet::{check_name, check_resource_group, check_terminate};
 use crate::settings::*;
 use crate::step::Step;
 use crate::transition::*;
@@ -24,7 +24,7 @@ const BATCHES: usize = 5;
 impl Step {
     pub fn create_group(&mut self, new: &NewGroup) -> Result<Answer, Rejection> {
         check_name("name", &new.name)?;
-        check_home(&new.home)?;
+        check_resource_group(&new.home)?;
         let key = NameKey::new(&new.name, &new.home, new.kind.group_type());
         if self.region.index.groups_by_name.contains_key(&key) {
             return Err(Rejection::NameTaken(new.name.clone()));
@@ -191,7 +191,7 @@ impl Step {
             return Ok(Vec::new());
         }
         let (group, set) = self.scale_set(id)?;
-        self.check_seats(Some(&group), count as usize)?;
+        self.check_machine_limits(Some(&group), count as usize)?;
         let mut free = FreeSeats::count(self, &group, &set);
         let mut made = Vec::new();
         for n in 0..count {
@@ -241,7 +241,7 @@ impl Step {
             live_migratable: true,
             policy: None,
             details: set.model.details.clone(),
-            transit: None,
+            transfer: None,
         })?;
         Ok(id)
     }

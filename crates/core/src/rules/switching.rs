@@ -11,7 +11,7 @@ use crate::transition::*;
 impl Step {
     pub fn record_seen(&mut self, machine: MachineId) -> Result<Answer, Rejection> {
         let scope = self.machine(machine)?.scope;
-        let switch = self.region.switch_of(scope);
+        let switch = self.region.events_state_owner(scope);
         let seen = self.region.running_time(self.now);
         match self.region.scopes.get(&switch).map(|scope| scope.switch) {
             Some(EventsState::Off) => self.turn_on(switch),

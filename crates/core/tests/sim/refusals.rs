@@ -509,7 +509,7 @@ impl Model {
             region.groups().map(|it| (it.id, it.leaving)),
         )?;
         differ("hosts", self.hosts.iter().map(|it| (it.clone(), ())), region.hosts().map(|it| (it.name.clone(), ())))?;
-        let own = |scope: &&Arc<Scope>| region.switch_of(scope.id) == scope.id && region.is_on(scope.id);
+        let own = |scope: &&Arc<Scope>| region.events_state_owner(scope.id) == scope.id && region.is_on(scope.id);
         let switches = region.scopes().filter(own).map(|scope| scope.id);
         differ("scopes that are on", self.on.iter().map(|(key, _)| (*key, ())), switches.map(|key| (key, ())))?;
         differ(

@@ -153,7 +153,7 @@ impl LocalCopy {
     }
 
     /// Whether the region has no rules yet.
-    pub fn lacks_rules(&self) -> Result<bool, StoreError> {
+    pub fn needs_rules(&self) -> Result<bool, StoreError> {
         Ok(read_rules(&*self.store.reader(), &self.configured)?.is_none())
     }
 

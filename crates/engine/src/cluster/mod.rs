@@ -18,7 +18,7 @@ use forewarn_cluster::{Key, Log, random_session};
 use forewarn_store::PAYLOAD_FORMAT;
 
 pub use copy::CopyContents;
-pub use node::{Commitment, FollowOutcome, Node};
+pub use node::{CommitOutcome, FollowOutcome, Node};
 pub use status::{ClusterMonitor, ClusterRole, ClusterStatus, LeaderAddress};
 
 /// Copies a snapshot of the region from another server to a local file. It contains at least the revision before the given

@@ -53,7 +53,7 @@ pub enum FollowOutcome {
 
 /// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commitment {
+pub enum CommitOutcome {
     Done,
     /// The commit did not happen and never will.
     Failed,
@@ -205,10 +205,10 @@ impl Node {
     }
 
     /// Commits a batch that leads to this region.
-    pub fn commit(&mut self, batch: Batch, region: Region) -> Commitment {
+    pub fn commit(&mut self, batch: Batch, region: Region) -> CommitOutcome {
         let Some(sealing) = self.choose_sealing(!batch.attachments.is_empty()) else {
             tracing::warn!("a commit with secrets waits until the log shows which servers read sealed records");
-            return Commitment::Failed;
+            return CommitOutcome::Failed;
         };
         let payload = self.copy.prepare(batch, region, sealing);
         self.commit_payload(payload)
@@ -219,18 +219,18 @@ impl Node {
         let Ok(Some(through)) = self.copy.find_oldest(before, limit) else { return false };
         let change = Change { forget_through: Some(through), ..Change::default() };
         let payload = self.copy.prepare_change(change, self.copy.newest.region.clone(), Sealing::Clear);
-        self.commit_payload(payload) == Commitment::Done
+        self.commit_payload(payload) == CommitOutcome::Done
     }
 
-    fn commit_payload(&mut self, payload: Result<Vec<u8>, forewarn_store::StoreError>) -> Commitment {
+    fn commit_payload(&mut self, payload: Result<Vec<u8>, forewarn_store::StoreError>) -> CommitOutcome {
         let payload = match payload {
             Ok(payload) => payload,
             Err(error) => {
                 tracing::error!(%error, "cannot prepare a commit");
-                return Commitment::Failed;
+                return CommitOutcome::Failed;
             }
         };
-        let Place::Leading(writer) = &mut self.place else { return Commitment::Deposed };
+        let Place::Leading(writer) = &mut self.place else { return CommitOutcome::Deposed };
         let rules = self.copy.settings.clone();
         let outcome = writer.commit(&mut self.copy, payload);
         self.copy.pending = None;
@@ -239,14 +239,14 @@ impl Node {
         }
         match outcome {
             // If the local copy could not be changed, the commit has happened, but is not visible here.
-            Outcome::Committed(position) if position.revision > self.copy.newest.revision => Commitment::Unknown,
-            Outcome::Committed(_) => Commitment::Done,
+            Outcome::Committed(position) if position.revision > self.copy.newest.revision => CommitOutcome::Unknown,
+            Outcome::Committed(_) => CommitOutcome::Done,
             Outcome::Failed(reason) => {
                 tracing::warn!(reason, "a commit failed");
-                Commitment::Failed
+                CommitOutcome::Failed
             }
-            Outcome::Deposed => Commitment::Deposed,
-            Outcome::Unknown => Commitment::Unknown,
+            Outcome::Deposed => CommitOutcome::Deposed,
+            Outcome::Unknown => CommitOutcome::Unknown,
         }
     }
 
@@ -346,8 +346,8 @@ impl Node {
     }
 
     /// The rules to store in a region that has none yet.
-    pub fn missing_rules(&self) -> Option<Attachment> {
-        self.copy.lacks_rules().unwrap_or(false).then(|| put_rules(&self.copy.configured))
+    pub fn build_initial_rules(&self) -> Option<Attachment> {
+        self.copy.needs_rules().unwrap_or(false).then(|| put_rules(&self.copy.configured))
     }
 
     fn follower_role(&self, freshness: Option<Freshness>) -> ClusterRole {

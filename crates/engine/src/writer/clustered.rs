@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use forewarn_cluster::machine::{LeadershipLoss, LeadershipStart};
 use forewarn_core::{Command, Timestamp};
 
-use super::{CommitFailed, Commits, FORGET_AGAIN, RECONCILE_EVERY, Writer};
+use super::{CommitFailed, CommitTarget, FORGET_AGAIN, RECONCILE_EVERY, Writer};
 use crate::cluster::{FollowOutcome, Node};
 use crate::engine::{AdvanceError, Bundle, Message, SubmitError};
 
@@ -44,8 +44,8 @@ impl Writer {
 
     fn node(&mut self) -> Option<&mut Node> {
         match &mut self.commits {
-            Commits::Log(node) => Some(node),
-            Commits::Store(_) => None,
+            CommitTarget::Log(node) => Some(node),
+            CommitTarget::Store(_) => None,
         }
     }
 
@@ -120,7 +120,7 @@ impl Writer {
 
     /// The first leader of a region gives it the rules of its configuration. Later ones take over those of the region.
     fn store_missing_rules(&mut self) -> Result<(), CommitFailed> {
-        let Some(rules) = self.node().and_then(|node| node.missing_rules()) else { return Ok(()) };
+        let Some(rules) = self.node().and_then(|node| node.build_initial_rules()) else { return Ok(()) };
         let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![rules]) };
         self.step(vec![bundle], self.clock.now()).map(drop)
     }
@@ -153,7 +153,7 @@ impl Writer {
 
     /// Tells the driver about effects that were withheld from it, if a new beat shows that this server still leads. Returns
     /// whether the driver knows all effects.
-    pub(super) fn catch_driver_up(&mut self) -> bool {
+    pub(super) fn sync_driver(&mut self) -> bool {
         if self.housekeeping.driver_is_behind && self.run_due_tasks().is_ok() {
             self.reconcile();
         }

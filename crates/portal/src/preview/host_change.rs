@@ -18,7 +18,7 @@ impl Preview<'_> {
         let (before, after) = (place(machine.host.as_ref()), place(host));
         let mut sentences = vec![format!("{} counts as on {after} instead of {before}.", escape_html(&machine.name))];
         sentences.push("Nothing is moved: make sure that the machine is there.".into());
-        if machine.transit.is_some() {
+        if machine.transfer.is_some() {
             sentences.push("This overrides what its hosts have reported about its moves and its power state.".into());
         }
         sentences.extend(host.and_then(|host| self.describe_condition(host)));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_cluster::{LogError, Member, Roster};
+use forewarn_cluster::{LogError, Member, MemberList};
 use forewarn_core::Command;
 
 use super::Cluster;
@@ -59,13 +59,13 @@ impl Cluster {
         Ok(true)
     }
 
-    async fn read_roster(self: &Arc<Self>) -> Result<Roster, LogError> {
+    async fn read_roster(self: &Arc<Self>) -> Result<MemberList, LogError> {
         self.with_log(|log| log.roster()).await
     }
 }
 
 /// How many of these servers have applied a revision.
-fn count_alive(roster: &Roster, unreached: &[&Member], revision: u64) -> usize {
+fn count_alive(roster: &MemberList, unreached: &[&Member], revision: u64) -> usize {
     let is_unreached = |member: &Member| unreached.iter().any(|other| other.name == member.name);
     roster.members.iter().filter(|member| is_unreached(member) && member.applied >= revision).count()
 }
@@ -88,7 +88,7 @@ mod tests {
         let unreached = [&b, &c];
         for (applied, expected) in [([7, 7], 2), ([7, 6], 1), ([6, 6], 0)] {
             let members = vec![member("a", 7), member("b", applied[0]), member("c", applied[1])];
-            assert_eq!(count_alive(&Roster { members, log_bytes: 0 }, &unreached, 7), expected);
+            assert_eq!(count_alive(&MemberList { members, log_bytes: 0 }, &unreached, 7), expected);
         }
     }
 

@@ -35,7 +35,7 @@ use forewarn_access::Access;
 use forewarn_access::tls::node_client_config;
 use forewarn_api::{self as api, ConnectionUse, SessionWriter};
 use forewarn_cluster::machine::Settings;
-use forewarn_cluster::{EtcdLog, EtcdOptions, Key, Log, LogError, Roster};
+use forewarn_cluster::{EtcdLog, EtcdOptions, Key, Log, LogError, MemberList};
 use forewarn_engine::{ClusterMonitor, ClusterOptions, Engine, LeaderAddress};
 use forewarn_store::{Replicated, SnapshotWriter};
 use http::Extensions;
@@ -78,7 +78,7 @@ pub struct Cluster {
     peers: PeerClient,
     /// A connection of its own, for operators: the writer's must not wait.
     log: Mutex<EtcdLog>,
-    last_roster: ArcSwap<Roster>,
+    last_roster: ArcSwap<MemberList>,
     copier: Arc<dyn SnapshotWriter>,
     sessions: SessionWriter,
     /// The key of the region's secrets. None: the servers require no token.

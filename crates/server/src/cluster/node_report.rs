@@ -33,12 +33,12 @@ pub struct NodeReport {
 
 /// A report, and how far the clock of that server is ahead of this one's.
 #[derive(Debug)]
-pub struct Sighting {
+pub struct ReceivedReport {
     pub report: NodeReport,
     clock_difference_ms: i64,
 }
 
-impl Sighting {
+impl ReceivedReport {
     pub fn add_to(&self, node: &mut Value) {
         node["role"] = json!(self.report.role);
         node["version"] = json!(self.report.version);
@@ -68,7 +68,7 @@ impl Cluster {
     }
 
     /// Asks these servers for their reports, at the same time.
-    pub(super) async fn ask_nodes(self: &Arc<Self>, members: &[Member]) -> Vec<Result<Sighting, String>> {
+    pub(super) async fn ask_nodes(self: &Arc<Self>, members: &[Member]) -> Vec<Result<ReceivedReport, String>> {
         let ask = |member: Member| {
             let cluster = self.clone();
             tokio::spawn(async move { cluster.ask_node(&member).await })
@@ -82,9 +82,9 @@ impl Cluster {
     }
 
     /// Asks a server for its report.
-    async fn ask_node(&self, member: &Member) -> Result<Sighting, String> {
+    async fn ask_node(&self, member: &Member) -> Result<ReceivedReport, String> {
         if member.name == self.node {
-            return Ok(Sighting { report: self.report(), clock_difference_ms: 0 });
+            return Ok(ReceivedReport { report: self.report(), clock_difference_ms: 0 });
         }
         let request = Request::get(PATH).body(Bytes::new()).map_err(|error| error.to_string())?;
         let asked_ms = wall_ms();
@@ -95,7 +95,7 @@ impl Cluster {
         }
         let report: NodeReport = serde_json::from_slice(response.body()).map_err(|error| error.to_string())?;
         let clock_difference_ms = compare_clocks(asked_ms, report.wall_ms, wall_ms());
-        Ok(Sighting { report, clock_difference_ms })
+        Ok(ReceivedReport { report, clock_difference_ms })
     }
 }
 

@@ -10,14 +10,14 @@ use axum::{Extension, Json, Router};
 use forewarn_access::{Principal, remove_host_listener};
 use forewarn_api::error::ErrorCode;
 use forewarn_api::{ApiError, ClusterReporter};
-use forewarn_cluster::{Backend, LogError, Member, Roster};
+use forewarn_cluster::{Backend, LogError, Member, MemberList};
 use forewarn_engine::{AuditEntry, Bundle, SubmitError};
 use forewarn_store::{compare_rules, put_rules};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::node_report::Sighting;
+use super::node_report::ReceivedReport;
 
 pub fn routes() -> Router<Arc<Cluster>> {
     Router::new()
@@ -46,22 +46,22 @@ impl ClusterReporter for Cluster {
 }
 
 impl Cluster {
-    fn remember_roster(&self, roster: Roster) -> Arc<Roster> {
+    fn remember_roster(&self, roster: MemberList) -> Arc<MemberList> {
         let roster = Arc::new(roster);
         self.last_roster.store(roster.clone());
         roster
     }
 
     /// The servers that etcd named last. Operators need the list most while etcd is unavailable.
-    fn last_roster(&self) -> Arc<Roster> {
+    fn last_roster(&self) -> Arc<MemberList> {
         self.last_roster.load_full()
     }
 
     fn describe(
         &self,
-        roster: &Roster,
+        roster: &MemberList,
         roster_problem: Option<&LogError>,
-        sightings: &[Result<Sighting, String>],
+        sightings: &[Result<ReceivedReport, String>],
         backends: &[Backend],
     ) -> Value {
         let status = self.monitor.status();
@@ -69,7 +69,7 @@ impl Cluster {
         let leader = status.leader.as_ref().map(|leader| leader.node.clone());
         let problem = status.problem.clone().or_else(|| roster_problem.map(ToString::to_string));
         let members = &roster.members;
-        let applied = |(member, sighting): (&Member, &Result<Sighting, String>)| match sighting {
+        let applied = |(member, sighting): (&Member, &Result<ReceivedReport, String>)| match sighting {
             Ok(sighting) => sighting.report.revision,
             Err(_) => member.applied,
         };

@@ -15,7 +15,7 @@ use forewarn_engine::{Engine, SubmitError};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-pub struct Beats {
+pub struct AgentMonitor {
     engine: Engine,
     /// A host without a beat for this long is unreachable.
     silence_max: Duration,
@@ -24,7 +24,7 @@ pub struct Beats {
 
 #[derive(Default)]
 struct State {
-    tenure: Tenure,
+    tenure: LeadershipTerm,
     /// The agents that were heard from while this server leads.
     agents: HashMap<Name, Agent>,
 }
@@ -50,9 +50,9 @@ pub struct Claim {
     pub stream: String,
 }
 
-impl Beats {
-    pub fn new(engine: Engine, silence_max: Duration) -> Beats {
-        Beats { engine, silence_max, state: Mutex::default() }
+impl AgentMonitor {
+    pub fn new(engine: Engine, silence_max: Duration) -> AgentMonitor {
+        AgentMonitor { engine, silence_max, state: Mutex::default() }
     }
 
     /// Admits an agent. A second one with the same name is refused while the first is alive. `stored`: the agent that the
@@ -96,7 +96,13 @@ impl Beats {
     }
 
     /// Checks that a beat comes from the agent that was admitted, and takes note of it.
-    pub fn hear(&self, host: &Name, instance: &str, from: SocketAddr, stored: Option<&str>) -> Result<(), LinkRefusal> {
+    pub fn record_heartbeat(
+        &self,
+        host: &Name,
+        instance: &str,
+        from: SocketAddr,
+        stored: Option<&str>,
+    ) -> Result<(), LinkRefusal> {
         let now = Instant::now();
         let mut state = self.observe(now);
         match state.agents.get_mut(host) {
@@ -180,9 +186,9 @@ fn is_other(stored: Option<&str>, instance: &str) -> bool {
 
 /// The term that this server leads, and since when.
 #[derive(Default)]
-struct Tenure(Option<(u64, Instant)>);
+struct LeadershipTerm(Option<(u64, Instant)>);
 
-impl Tenure {
+impl LeadershipTerm {
     /// Takes note of the current term, if this server leads. Returns whether a leadership has begun or ended.
     fn observe(&mut self, term: Option<u64>, now: Instant) -> bool {
         if self.0.map(|(term, _)| term) == term {
@@ -225,7 +231,7 @@ mod tests {
     fn only_a_leader_gives_hosts_up_and_each_leadership_counts_anew() {
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs(secs);
-        let mut tenure = Tenure::default();
+        let mut tenure = LeadershipTerm::default();
         let mut observe = |term, now| (tenure.observe(term, now), tenure.since());
         assert_eq!(observe(None, at(0)), (false, None));
         assert_eq!(observe(Some(3), at(1)), (true, Some(at(1))));

@@ -17,7 +17,7 @@ mod routes;
 mod servers;
 mod stream;
 
-pub use beats::Beats;
+pub use beats::AgentMonitor;
 pub use guests::GuestServices;
 pub use links::{LinkTable, Links};
 pub use listener::{HostListener, serve};

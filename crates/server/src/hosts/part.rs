@@ -25,14 +25,14 @@ pub fn select_entities(region: &Region, host: &Name) -> HostEntities {
     }));
     let mut scopes: Vec<ScopeId> = Vec::new();
     // A machine that has moved runs on its new host before that host has reported it.
-    let arriving = region.machines_in_transit().filter(|machine| machine.arriving() == Some(host));
+    let arriving = region.machines_in_transfer().filter(|machine| machine.arriving() == Some(host));
     let here = region.machines_on(host).chain(arriving).filter(|machine| machine.placed_on() == Some(host));
     for machine in here {
         put(Entity::Machine(without_power_change(machine)));
         let group = machine.membership.group().and_then(|id| region.group(id));
         group.map(|group| put(Entity::Group(group.clone())));
         // The switch of a placement group is that of the first one.
-        scopes.extend([machine.scope, region.switch_of(machine.scope)]);
+        scopes.extend([machine.scope, region.events_state_owner(machine.scope)]);
     }
     scopes.sort();
     scopes.dedup();
@@ -48,10 +48,10 @@ fn without_power_change(machine: &Arc<Machine>) -> Arc<Machine> {
     if machine.power_change().is_none() {
         return machine.clone();
     }
-    let transit = machine.transit.as_deref().cloned().unwrap_or_default();
-    let transit = MachineTransfer { power_change: None, ..transit };
-    let transit = (transit != MachineTransfer::default()).then(|| Box::new(transit));
-    Arc::new(Machine { transit, ..(**machine).clone() })
+    let transfer = machine.transfer.as_deref().cloned().unwrap_or_default();
+    let transfer = MachineTransfer { power_change: None, ..transfer };
+    let transfer = (transfer != MachineTransfer::default()).then(|| Box::new(transfer));
+    Arc::new(Machine { transfer, ..(**machine).clone() })
 }
 
 /// The line with a whole part.

@@ -12,9 +12,9 @@ use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, BeatAnswer, CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
-    IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn, USER_AGENT_PREFIX,
-    paths,
+    Beat, CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
+    HeartbeatResponse, IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn,
+    USER_AGENT_PREFIX, paths,
 };
 use forewarn_core::{ApprovalScope, Approver, Command, Guid, MachineId, Name, Rejection};
 use forewarn_drivers::message::decode_outcome;
@@ -155,13 +155,13 @@ async fn beat(
     Caller(host): Caller,
     Extension(peer): Extension<Peer>,
     body: Bytes,
-) -> Answer<BeatAnswer> {
+) -> Answer<HeartbeatResponse> {
     let Beat { instance, revision } = parse(&body)?;
     let stored = links.access.instance_of(&host);
-    links.beats.hear(&host, &instance, peer.address, stored.as_deref()).map_err(Refused)?;
+    links.beats.record_heartbeat(&host, &instance, peer.address, stored.as_deref()).map_err(Refused)?;
     links.contacts.note_heartbeat(&host, revision, links.engine.now());
     links.beats.confirm(&host, revision).await.map_err(refuse)?;
-    Ok(Json(BeatAnswer { now_ms: links.engine.now().0, servers: links.servers.addresses() }))
+    Ok(Json(HeartbeatResponse { now_ms: links.engine.now().0, servers: links.servers.addresses() }))
 }
 
 /// Keeps event groups on. Machines that have moved meanwhile are left out: their new host reports them.

@@ -280,7 +280,7 @@ fn machines(names: &[&str]) -> Vec<Command> {
 
 /// A bundle whose first machine gets an attachment.
 fn with_note(commands: Vec<Command>, note: &'static str) -> Bundle {
-    let attach: Attach = Box::new(move |answers| match answers {
+    let attach: AttachmentBuilder = Box::new(move |answers| match answers {
         [Answer::Machine(id), ..] => vec![Attachment::put(Owner::Machine(*id), "note", note)],
         _ => Vec::new(),
     });
@@ -325,10 +325,10 @@ async fn of_a_bundle_with_a_refused_command_nothing_happens() {
 #[tokio::test]
 async fn attachments_need_no_command() {
     let (world, _) = faulty().await;
-    let attach: Attach = Box::new(|_| vec![Attachment::put(Owner::Region, "group/a", "{}")]);
+    let attach: AttachmentBuilder = Box::new(|_| vec![Attachment::put(Owner::Region, "group/a", "{}")]);
     world.engine().submit_all(Bundle { commands: Vec::new(), audit: None, attach }).await.unwrap();
     assert_eq!(world.engine().reader().attachment(Owner::Region, "group/a").unwrap().as_deref(), Some("{}"));
-    let gone: Attach = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "orphan")]);
+    let gone: AttachmentBuilder = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "orphan")]);
     world.engine().submit_all(Bundle { commands: Vec::new(), audit: None, attach: gone }).await.unwrap();
     assert_eq!(
         world.engine().reader().all_attachments(None).unwrap().len(),

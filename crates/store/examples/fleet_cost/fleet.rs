@@ -130,7 +130,7 @@ impl Fleet {
             protected: false,
             memory_mib: 0,
             live_migratable: true,
-            transit: None,
+            transfer: None,
             policy: None,
             details,
         }

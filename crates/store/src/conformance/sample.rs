@@ -206,13 +206,13 @@ pub fn machine(n: u64) -> Entity {
         live_migratable: n != 5,
         policy: (n == 6).then(|| policy(true)),
         details: if plain { Arc::default() } else { details(n) },
-        transit: transit(n),
+        transfer: transfer(n),
     }))
 }
 
-fn transit(n: u64) -> Option<Box<MachineTransfer>> {
+fn transfer(n: u64) -> Option<Box<MachineTransfer>> {
     let change = |to, failure| Some(PowerChange { order: Guid(0xc0de + u128::from(n)), to, failure });
-    let transit = match n {
+    let transfer = match n {
         4 => MachineTransfer { power_change: change(Power::Deallocated, None), ..MachineTransfer::default() },
         5 => MachineTransfer {
             power_change: change(Power::Stopped, Some("no answer".into())),
@@ -225,7 +225,7 @@ fn transit(n: u64) -> Option<Box<MachineTransfer>> {
         }
         _ => return None,
     };
-    Some(Box::new(transit))
+    Some(Box::new(transfer))
 }
 
 fn membership(n: u64) -> Membership {

@@ -100,13 +100,13 @@ impl MachineBody<'_> {
     pub fn into_machine(self, id: MachineId, interner: &mut Interner) -> Machine {
         let name = Name::from(&*self.name.0);
         let host = self.host.map(|host| interner.name(host));
-        let transit = MachineTransfer {
+        let transfer = MachineTransfer {
             withdrawn: self.withdrawn.map(|id| id.0),
             arriving: self.arriving.map(|host| interner.name(host)),
             claims: self.claims.into_iter().map(|host| interner.name(host)).collect(),
             power_change: self.power_change.map(|change| change.into_change(interner)),
         };
-        let transit = convert_start(transit, host.as_ref());
+        let transfer = convert_start(transfer, host.as_ref());
         Machine {
             id,
             vm_id: self.vm_id.0,
@@ -128,20 +128,20 @@ impl MachineBody<'_> {
             live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
             details: self.details.into_details(Some(&name), interner),
-            transit: (transit != MachineTransfer::default()).then(|| Box::new(transit)),
+            transfer: (transfer != MachineTransfer::default()).then(|| Box::new(transfer)),
             name,
         }
     }
 }
 
 /// Before format 8, a machine that an operator starts was stored like one that arrives at its own host.
-fn convert_start(transit: MachineTransfer, host: Option<&Name>) -> MachineTransfer {
-    match transit.withdrawn {
-        Some(order) if host.is_none() || transit.arriving.as_ref() == host => {
+fn convert_start(transfer: MachineTransfer, host: Option<&Name>) -> MachineTransfer {
+    match transfer.withdrawn {
+        Some(order) if host.is_none() || transfer.arriving.as_ref() == host => {
             let start = PowerChange { order, to: Power::Running, failure: None };
-            MachineTransfer { withdrawn: None, arriving: None, power_change: Some(start), ..transit }
+            MachineTransfer { withdrawn: None, arriving: None, power_change: Some(start), ..transfer }
         }
-        Some(_) | None => transit,
+        Some(_) | None => transfer,
     }
 }
 

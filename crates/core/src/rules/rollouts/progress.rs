@@ -68,7 +68,7 @@ impl Step {
     fn next_wake(&self, rollout: &Rollout, waits_for: Option<&Wait>, is_active: bool) -> Option<Timestamp> {
         let pause = rollout.paused_until.filter(|until| *until > self.now);
         let pause = pause.filter(|_| rollout.steps.iter().any(|step| step.state == StepState::Pending));
-        let opens = waits_for.and_then(Wait::opens);
+        let opens = waits_for.and_then(Wait::window_start);
         let closes = current_or_next(&rollout.plan.windows, self.now).filter(|_| is_active);
         let closes = closes.map(|span: Span| if span.contains(self.now) { span.end } else { span.start });
         let blocked = (0..rollout.steps.len()).filter_map(|number| self.blocked_until(rollout, number)).min();

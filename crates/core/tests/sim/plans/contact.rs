@@ -180,7 +180,7 @@ pub fn fenced_hosts_delay_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(),
         let host = host_of(step.after, machine);
         let is_waiting = host.is_some_and(|host| host.is_unreachable() && host.state != HostState::Failed);
         let is_busy = step.after.events_of(machine).any(|event| is_started(event));
-        !is_waiting && !is_busy && step.after.machine(machine).is_some_and(|machine| machine.transit.is_none())
+        !is_waiting && !is_busy && step.after.machine(machine).is_some_and(|machine| machine.transfer.is_none())
     };
     let starts_alone = |event: &Event| {
         let is_of_rollout = |id: &OperationId| step.after.operation(*id).is_some_and(|it| it.rollout.is_some());
@@ -197,7 +197,7 @@ pub fn fenced_hosts_delay_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(),
 
 /// A machine that runs on one host while its own host is certainly off is on that host.
 pub fn claims_beat_fences(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
-    for machine in step.after.machines_in_transit().filter(|machine| machine.claims().len() == 1) {
+    for machine in step.after.machines_in_transfer().filter(|machine| machine.claims().len() == 1) {
         let host = host_of(step.after, machine.id);
         let is_fenced = host.is_some_and(|host| host.state == HostState::Failed);
         ensure(!is_fenced, || format!("{} stays on a fenced host, but {:?} has it", machine.name, machine.claims()))?;
@@ -206,7 +206,7 @@ pub fn claims_beat_fences(_: &PlanMemory, step: &Step<'_>) -> Result<(), String>
     let elsewhere = |machine: &&std::sync::Arc<Machine>| {
         machine.placed_on() == Some(name) && machine.claims().iter().any(|host| host != name)
     };
-    for machine in step.before.machines_in_transit().filter(elsewhere) {
+    for machine in step.before.machines_in_transfer().filter(elsewhere) {
         let is_there = step.after.machine(machine.id).is_some();
         ensure(is_there, || format!("{} was removed, but {:?} has it", machine.name, machine.claims()))?;
     }

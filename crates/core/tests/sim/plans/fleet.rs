@@ -300,7 +300,7 @@ impl PlanRun {
         }
         let power = self.rng.one(&[Power::Running, Power::Running, Power::Stopped, Power::Deallocated]);
         // Machines that are being stopped are often started again, and the other way round.
-        let busy: Vec<MachineId> = self.region.machines_in_transit().map(|machine| machine.id).collect();
+        let busy: Vec<MachineId> = self.region.machines_in_transfer().map(|machine| machine.id).collect();
         let machine = self.rng.pick(&busy).filter(|_| self.rng.percent(40)).unwrap_or(machine);
         Command::ChangePower { machine, power, order: self.rng.guid() }
     }

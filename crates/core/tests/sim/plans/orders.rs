@@ -95,7 +95,7 @@ impl PlanRun {
 
     /// An operator requests another power state while a host may be carrying out the first one.
     fn reverse_power_change(&mut self) -> Result<(), String> {
-        let changing = self.region.machines_in_transit().filter(|machine| machine.pending_power().is_some());
+        let changing = self.region.machines_in_transfer().filter(|machine| machine.pending_power().is_some());
         let changing: Vec<MachineId> = changing.map(|machine| machine.id).collect();
         let Some(machine) = self.rng.pick(&changing).filter(|_| self.rng.percent(10)) else { return Ok(()) };
         let power = self.rng.one(&[Power::Running, Power::Stopped, Power::Deallocated]);
@@ -179,7 +179,7 @@ impl PlanRun {
     fn find_hosts_of_starts(&mut self) -> Result<(), String> {
         let waiting: Vec<MachineId> = self
             .region
-            .machines_in_transit()
+            .machines_in_transfer()
             .filter(|machine| machine.awaits_host())
             .map(|machine| machine.id)
             .collect();
@@ -197,7 +197,7 @@ impl PlanRun {
     pub(super) fn finish_orders(&mut self) -> Result<(), String> {
         let claims: Vec<(MachineId, Name)> = self
             .region
-            .machines_in_transit()
+            .machines_in_transfer()
             .flat_map(|machine| machine.claims().iter().map(|host| (machine.id, host.clone())))
             .collect();
         for (machine, host) in claims {
@@ -224,7 +224,7 @@ impl PlanRun {
 pub fn power_changes_are_ordered(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let Command::ChangePower { machine: id, power, order } = step.command else { return Ok(()) };
     let (Some(before), Some(machine)) = (step.before.machine(*id), step.after.machine(*id)) else { return Ok(()) };
-    let requested = before.transit.as_ref().and_then(|transit| transit.power_change.as_ref());
+    let requested = before.transfer.as_ref().and_then(|transfer| transfer.power_change.as_ref());
     let requested = requested.filter(|change| change.failure.is_none()).map(|change| change.to);
     let is_same = requested.unwrap_or(before.power) == *power;
     if is_same || !step.after.settings().machine_orders {
@@ -286,7 +286,7 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
         let Some(before) = step.before.machine(machine.id).filter(|before| before.host != machine.host) else {
             continue;
         };
-        let arriving = before.transit.as_ref().and_then(|transit| transit.arriving.as_ref());
+        let arriving = before.transfer.as_ref().and_then(|transfer| transfer.arriving.as_ref());
         let is_stated = match step.command {
             Command::ReportMachine { machine: id, host, report, .. } if *id == machine.id => match report {
                 MachineReport::Moved { to } if before.power != Power::Running || is_fenced(step.before, to) => {
@@ -345,7 +345,7 @@ pub fn events_end_by_machine(_: &PlanMemory, step: &Step<'_>) -> Result<(), Stri
 pub fn reports_come_from_the_host(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let Command::ReportMachine { machine, host, .. } = step.command else { return Ok(()) };
     let Some(machine) = step.before.machine(*machine) else { return Err("a report on nothing".into()) };
-    let arriving = machine.transit.as_ref().and_then(|transit| transit.arriving.clone());
+    let arriving = machine.transfer.as_ref().and_then(|transfer| transfer.arriving.clone());
     let placed = arriving.or_else(|| machine.host.clone());
     ensure(placed.as_ref() == Some(host), || format!("{host} reported on {}, which is on {placed:?}", machine.name))?;
     let fenced = step.before.host(host).is_some_and(|host| host.state == HostState::Failed);
@@ -357,14 +357,14 @@ pub fn nothing_starts_meanwhile(_: &PlanMemory, step: &Step<'_>) -> Result<(), S
         let urgent =
             matches!(event.kind, EventKind::Terminate | EventKind::Preempt) || event.cause == Cause::HardwareFailure;
         for resource in event.resources.iter().filter(|_| !urgent) {
-            let Some(transit) = step.after.machine(resource.machine).and_then(|machine| machine.transit.as_ref())
+            let Some(transfer) = step.after.machine(resource.machine).and_then(|machine| machine.transfer.as_ref())
             else {
                 continue;
             };
-            ensure(transit.withdrawn.is_none(), || format!("{} started before the last order ended", event.id))?;
-            let is_changing = transit.power_change.as_ref().is_some_and(|change| change.failure.is_none());
+            ensure(transfer.withdrawn.is_none(), || format!("{} started before the last order ended", event.id))?;
+            let is_changing = transfer.power_change.as_ref().is_some_and(|change| change.failure.is_none());
             ensure(!is_changing, || format!("{} started while a machine is started or stopped", event.id))?;
-            ensure(transit.claims.is_empty(), || format!("{} started although two hosts claim a machine", event.id))?;
+            ensure(transfer.claims.is_empty(), || format!("{} started although two hosts claim a machine", event.id))?;
         }
     }
     Ok(())
