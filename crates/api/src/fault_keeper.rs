@@ -133,7 +133,7 @@ fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> AuditEntry {
 }
 
 fn detail(fault: &Fault) -> Value {
-    let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.word(), "met": fault.met });
+    let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.as_str(), "met": fault.met });
     match fault.kind.parameters() {
         Parameters::Status { status, retry_after_secs } => {
             detail["status"] = json!(status.code());

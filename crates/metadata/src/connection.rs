@@ -25,7 +25,7 @@ use tokio::io::ReadBuf;
 use tokio::time::{Instant, sleep};
 
 use super::caller::Client;
-use super::conversation::{Conversation, PLAIN_HEAD, Turn};
+use super::conversation::{PLAIN_HEAD, RequestHandler, RequestSlot};
 use super::head::{Head, NO_HEADERS, PLAIN_BYTES_MAX};
 use super::limits::Activity;
 use super::request::Endpoint;
@@ -68,7 +68,7 @@ pub async fn serve(io: impl Transport, endpoint: Arc<Endpoint>, client: Client) 
 struct Connection<S: Transport> {
     /// None only while the phase changes.
     phase: Option<Phase<S>>,
-    turn: Arc<Turn>,
+    turn: Arc<RequestSlot>,
     activity: Arc<Activity>,
     /// The next response is the last one.
     stopping: bool,
@@ -79,16 +79,16 @@ struct Connection<S: Transport> {
     reason = "a parked connection, of which there are many, needs no other allocation"
 )]
 enum Phase<S: Transport> {
-    Parked(GuestSocket<S>, Conversation),
-    Served(Box<http1::Connection<TokioIo<GuestSocket<S>>, Conversation>>),
+    Parked(GuestSocket<S>, RequestHandler),
+    Served(Box<http1::Connection<TokioIo<GuestSocket<S>>, RequestHandler>>),
 }
 
 impl<S: Transport> Connection<S> {
     fn new(io: S, endpoint: Arc<Endpoint>, client: Client) -> Connection<S> {
         let activity = client.activity.clone();
-        let turn = Arc::<Turn>::default();
+        let turn = Arc::<RequestSlot>::default();
         let socket = GuestSocket::new(io, endpoint.stop.clone(), activity.clone());
-        let phase = Some(Phase::Parked(socket, Conversation::new(endpoint, client, turn.clone())));
+        let phase = Some(Phase::Parked(socket, RequestHandler::new(endpoint, client, turn.clone())));
         Connection { phase, turn, activity, stopping: false }
     }
 
@@ -143,8 +143,8 @@ enum Next {
 /// Answers plain requests, and sends responses for which the connection was parked.
 fn poll_parked<S: Transport>(
     socket: &mut GuestSocket<S>,
-    conversation: &Conversation,
-    turn: &Turn,
+    conversation: &RequestHandler,
+    turn: &RequestSlot,
     stopping: bool,
     context: &mut Context<'_>,
 ) -> Poll<Next> {
@@ -196,7 +196,7 @@ fn poll_parked<S: Transport>(
     }
 }
 
-fn open<S: Transport>(socket: GuestSocket<S>, conversation: Conversation, stopping: bool) -> Phase<S> {
+fn open<S: Transport>(socket: GuestSocket<S>, conversation: RequestHandler, stopping: bool) -> Phase<S> {
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .keep_alive(!stopping)
@@ -207,7 +207,7 @@ fn open<S: Transport>(socket: GuestSocket<S>, conversation: Conversation, stoppi
 }
 
 /// Takes a connection from hyper, which will read the head of a held request again.
-fn park<S: Transport>(parts: Parts<TokioIo<GuestSocket<S>>, Conversation>, turn: &Turn) -> Phase<S> {
+fn park<S: Transport>(parts: Parts<TokioIo<GuestSocket<S>>, RequestHandler>, turn: &RequestSlot) -> Phase<S> {
     let mut socket = parts.io.into_inner();
     let head = turn.held_head().unwrap_or_default();
     socket.replay(if parts.read_buf.is_empty() { head } else { concat(&head, &parts.read_buf) });

@@ -32,15 +32,15 @@ use crate::requests::RequestEntry;
 pub const PLAIN_HEAD: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
 /// Answers the requests of one connection. Also its hyper service.
-pub struct Conversation {
+pub struct RequestHandler {
     endpoint: Arc<Endpoint>,
     client: Client,
-    turn: Arc<Turn>,
+    turn: Arc<RequestSlot>,
 }
 
 /// The request that waits for its response, if there is one.
 #[derive(Default)]
-pub struct Turn(Mutex<State>);
+pub struct RequestSlot(Mutex<State>);
 
 #[derive(Default)]
 enum State {
@@ -69,7 +69,7 @@ struct Waiting {
 
 type PendingResponse = Pin<Box<dyn Future<Output = Result<CompletedRequest, Reset>> + Send>>;
 
-impl Turn {
+impl RequestSlot {
     /// Whether the connection can do without hyper, as far as its requests are concerned.
     pub fn can_park(&self) -> bool {
         match &*self.lock() {
@@ -146,7 +146,7 @@ impl Waiting {
     }
 }
 
-impl Service<Request<Incoming>> for Conversation {
+impl Service<Request<Incoming>> for RequestHandler {
     type Response = http::Response<Body>;
     type Error = Reset;
     type Future = Reply;
@@ -181,12 +181,12 @@ enum Begun {
     Later(Waiting),
 }
 
-impl Conversation {
-    pub fn new(endpoint: Arc<Endpoint>, client: Client, turn: Arc<Turn>) -> Conversation {
-        Conversation { endpoint, client, turn }
+impl RequestHandler {
+    pub fn new(endpoint: Arc<Endpoint>, client: Client, turn: Arc<RequestSlot>) -> RequestHandler {
+        RequestHandler { endpoint, client, turn }
     }
 
-    /// Answers a plain request. None: the response comes through [`Turn`], now or later.
+    /// Answers a plain request. None: the response comes through [`RequestSlot`], now or later.
     pub fn answer_plain(&self, head: &Head<'_>) -> Option<Response> {
         let state = match self.begin(head, Empty::new()) {
             Begun::Now(response) if response.is_plain() => return Some(response),
@@ -265,7 +265,7 @@ fn head_to_repeat(parts: &Parts) -> Bytes {
 
 pub enum Reply {
     Now(Option<Response>),
-    Later(Arc<Turn>),
+    Later(Arc<RequestSlot>),
 }
 
 impl Future for Reply {

@@ -142,7 +142,7 @@ impl Endpoint {
             Err(refusal) => self.identify_refused(client, head, &mut caller).err().unwrap_or(refusal),
         };
         let refusal = self.responses.refusal(&self.localize(outcome));
-        let refusal = if client.is_unmarked() { refusal.closing() } else { refusal };
+        let refusal = if client.is_unmarked() { refusal.with_close() } else { refusal };
         Visit { caller, outcome: Outcome::Respond(refusal) }
     }
 
@@ -203,7 +203,7 @@ impl Endpoint {
         let altered = self.documents.render_altered(region, scope, version, alter);
         match alter.events_vanish {
             // Without an ETag, no client can match the events that come back.
-            true => self.responses.untagged(altered.body),
+            true => self.responses.without_etag(altered.body),
             false => self.responses.document(&altered),
         }
     }
@@ -280,7 +280,7 @@ impl Endpoint {
         let mut entry = self.entry(machine.id, Method::Get);
         entry.version = Some(version);
         if !is_handler(machine) {
-            entry.extra().is_off = true;
+            entry.details_mut().is_off = true;
         }
         let now = entry.at;
         let document = Document { scope: scope.id, incarnation: scope.incarnation };
@@ -328,7 +328,7 @@ impl Endpoint {
         let mut entry = self.entry(machine.id, Method::Post);
         entry.version = Some(version);
         if !is_handler(machine) {
-            entry.extra().is_off = true;
+            entry.details_mut().is_off = true;
         }
         let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
         self.admit(entry, Some(Document { scope: machine.scope, incarnation }), caller)?;
@@ -405,7 +405,7 @@ impl Endpoint {
         let method = if head.method == http::Method::POST { Method::Post } else { Method::Get };
         let mut entry = self.entry(machine.id, method);
         let is_events = target.is_some_and(|target| target.route == Route::ScheduledEvents);
-        let extra = entry.extra();
+        let extra = entry.details_mut();
         if *head.method != method.as_str() {
             extra.method = Some(shorten(head.method.as_str()));
         }

@@ -144,7 +144,7 @@ fn respond_or_wait(
         Err(unchanged) => unchanged,
     };
     if endpoint.source.is_leaving(get.machine) {
-        return Ok(Some(unchanged.closing()));
+        return Ok(Some(unchanged.with_close()));
     }
     // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
     Ok((is_over || activity.has_more_input()).then_some(unchanged))
@@ -162,7 +162,7 @@ pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: im
     // Where a chunked body ends cannot be told from the input, so such a connection is not used again.
     let is_chunked = body.size_hint().exact().is_none();
     let completed = try_approve(&endpoint, &request, body).await;
-    if is_chunked { completed.map(Response::closing) } else { completed }
+    if is_chunked { completed.map(Response::with_close) } else { completed }
 }
 
 async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: impl RequestBody) -> CompletedRequest {

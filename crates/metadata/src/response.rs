@@ -124,7 +124,7 @@ impl Response {
     }
 
     /// The same response, as the last one on its connection.
-    pub fn closing(self) -> Response {
+    pub fn with_close(self) -> Response {
         Response { closes: true, ..self }
     }
 }
@@ -230,12 +230,12 @@ impl Responses {
     }
 
     /// A document without an ETag.
-    pub fn untagged(&self, body: Bytes) -> Response {
+    pub fn without_etag(&self, body: Bytes) -> Response {
         self.with_media(ContentType::Json, body)
     }
 
     pub fn document(&self, document: &Rendered) -> Response {
-        Response { etag: Some(document.incarnation), ..self.untagged(document.body.clone()) }
+        Response { etag: Some(document.incarnation), ..self.without_etag(document.body.clone()) }
     }
 
     pub fn not_modified(&self, etag: u64) -> Response {
@@ -269,7 +269,7 @@ impl Responses {
     pub fn body_timeout(&self) -> Response {
         let body = r#"{ "error": "Request timeout. The body did not arrive within 10 seconds. Send it together with the headers." }"#;
         let response = self.build(StatusCode::REQUEST_TIMEOUT, Bytes::from_static(body.as_bytes()));
-        Response { media: Some(ContentType::Json), ..response }.closing()
+        Response { media: Some(ContentType::Json), ..response }.with_close()
     }
 
     fn with_media(&self, media: ContentType, body: Bytes) -> Response {

@@ -75,13 +75,13 @@ impl Button {
 
     /// A button that only says why the action is not possible.
     #[must_use]
-    pub fn blocked(self) -> Button {
+    pub fn with_disabled(self) -> Button {
         Button { is_blocked: true, ..self }
     }
 
     /// A button that is hidden behind "More".
     #[must_use]
-    pub fn rare(self) -> Button {
+    pub fn under_more(self) -> Button {
         Button { is_rare: true, ..self }
     }
 
@@ -91,7 +91,7 @@ impl Button {
 
     /// Renders the button as an element with this ID.
     pub fn render(&self, context: &PageContext, (id, sort): (&str, &str), target: &str, back: &str) -> String {
-        let (allowed, csrf) = (context.visitor.may(self.needs), context.visitor.session.csrf.as_str());
+        let (allowed, csrf) = (context.visitor.is_allowed(self.needs), context.visitor.session.csrf.as_str());
         html::render(&ButtonTemplate { id, sort, button: self, target, allowed, csrf, back })
     }
 
@@ -134,7 +134,7 @@ impl<'s> ButtonPanel<'s> {
     /// Adds a link to a page with a form, if the visitor may perform the action.
     #[must_use]
     pub fn link(mut self, act: &str, label: &str, href: &str, needs: Action) -> ButtonPanel<'s> {
-        if !self.context.visitor.may(needs) {
+        if !self.context.visitor.is_allowed(needs) {
             return self;
         }
         let (id, sort) = (format!("do-{act}"), self.next_sort());

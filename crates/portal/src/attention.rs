@@ -311,7 +311,7 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         csrf: &context.visitor.session.csrf,
         action: "/portal/hosts",
         target: ("host", host.to_string()),
-        buttons: if context.visitor.may(Action::ActivateHost) {
+        buttons: if context.visitor.is_allowed(Action::ActivateHost) {
             vec![("activate", "Activate host…".into())]
         } else {
             Vec::new()
@@ -362,7 +362,7 @@ fn find_link(context: &PageContext, activity: &Activity) -> (String, String) {
         ActivityId::Operation(_) => "Open operation",
         ActivityId::Rollout(_) => "Open rollout",
     };
-    let may = context.visitor.may(Action::ChangeScaleSet);
+    let may = context.visitor.is_allowed(Action::ChangeScaleSet);
     match find_shrinking_set(context.region(), activity).filter(|_| may) {
         Some(group) => (address::of_group(group.id), format!("Scale out {}", group.name)),
         None => (activity.href(), label.into()),
@@ -430,7 +430,7 @@ fn describe_inaction(
                 (AttentionReason::NoHandler(_), _) => "without notice",
                 (_, true) => "ready or not; earlier if approved",
                 (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
-                    match context.visitor.may(Action::ChangeScaleSet) {
+                    match context.visitor.is_allowed(Action::ChangeScaleSet) {
                         true => "cannot be canceled; new instances can replace them",
                         false => "cannot be canceled; an owner can add new instances",
                     }
@@ -487,7 +487,9 @@ fn list_buttons(
     let mut approve = None;
     match concern {
         // An approved deletion only starts sooner.
-        AttentionReason::NotReady(_) if !activity.kind.is_deletion() && context.visitor.may(Action::ApproveEvents) => {
+        AttentionReason::NotReady(_)
+            if !activity.kind.is_deletion() && context.visitor.is_allowed(Action::ApproveEvents) =>
+        {
             let trial = Preview::of(context).try_approval_of(operation);
             approve = trial.map(|trial| ("approve", label_approval(activity, &trial)));
         }
@@ -505,7 +507,7 @@ fn list_buttons(
         return (approve.into_iter().collect(), true);
     }
     let can_cancel = Preview::of(context).find_cancel_obstacle(operation).is_none();
-    let cancel = can_cancel && context.visitor.may(Action::Cancel);
+    let cancel = can_cancel && context.visitor.is_allowed(Action::Cancel);
     let cancel = cancel.then(|| ("cancel", format!("Cancel {}…", activity.kind.noun())));
     // A button that prevents harm comes before one that hastens it.
     (cancel.into_iter().chain(approve).collect(), can_cancel)

@@ -179,7 +179,7 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
             0 => format!(", leaving {}", span(dip.then)),
             returning => {
                 let back = if returning == 1 { "1 machine is".into() } else { format!("{returning} machines are") };
-                format!(", leaving {} if {back} back by then, else {}", span(dip.then), span(dip.then_at_worst()))
+                format!(", leaving {} if {back} back by then, else {}", span(dip.then), span(dip.min_up_then()))
             }
         }
     })
@@ -236,7 +236,7 @@ pub fn render_all(context: &PageContext, query: &PageQuery) -> PageContent {
         )
     });
     groups.retain(|group| group.kind.starts_with(kind));
-    let add = match context.visitor.may(Action::CreateScaleSet) {
+    let add = match context.visitor.is_allowed(Action::CreateScaleSet) {
         true => r#" <a class="button" href="/scale-sets/add">Add a scale set</a>"#,
         false => "",
     };
@@ -268,7 +268,7 @@ pub fn render_scale_sets(context: &PageContext) -> PageContent {
         Fragment::render(format!("set-{}", group.id.0), sort, &row)
     });
     let panel = Panel::new("sets", "Scale sets", rows.collect()).or_empty_text("No scale sets yet.");
-    let add = match context.visitor.may(Action::CreateScaleSet) {
+    let add = match context.visitor.is_allowed(Action::CreateScaleSet) {
         true => r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#,
         false => "",
     };

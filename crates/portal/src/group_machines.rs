@@ -144,7 +144,7 @@ fn default_key(region: &Region, machine: &Machine) -> String {
 fn render_head(context: &PageContext, group: &Group, order: SortOrder<'_>, query: &PageQuery, here: &str) -> String {
     let columns = if latest_model(group).is_some() { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     let head = table::render_head(columns, order, query, here);
-    if !context.visitor.may(Action::RestartMachine) {
+    if !context.visitor.is_allowed(Action::RestartMachine) {
         return head;
     }
     let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all machines">"#;
@@ -179,7 +179,7 @@ fn render_row(context: &PageContext, group: &Group, machine: &Machine, sort: &st
         state,
         is_outdated: latest_model(group).map(|latest| machine.model != latest),
         protected: machine.protected,
-        selectable: context.visitor.may(Action::RestartMachine),
+        selectable: context.visitor.is_allowed(Action::RestartMachine),
     };
     Fragment::render(id.as_str(), sort, &row)
 }

@@ -62,10 +62,10 @@ impl GroupFilter {
     const EACH: [GroupFilter; 3] = [GroupFilter::All, GroupFilter::Affected, GroupFilter::NoHandler];
 
     fn parse(word: &str) -> GroupFilter {
-        GroupFilter::EACH.into_iter().find(|each| each.word() == word).unwrap_or(GroupFilter::All)
+        GroupFilter::EACH.into_iter().find(|each| each.as_str() == word).unwrap_or(GroupFilter::All)
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             GroupFilter::All => "",
             GroupFilter::Affected => "affected",
@@ -120,7 +120,7 @@ pub fn render_panel(
     let filters = GroupFilters {
         filters: GroupFilter::EACH
             .map(|each| {
-                let href = query.with("groups", each.word()).with("from", "").address(path);
+                let href = query.with("groups", each.as_str()).with("from", "").address(path);
                 (href, each.label(), count(each), each == filter)
             })
             .into(),

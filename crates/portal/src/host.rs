@@ -94,7 +94,7 @@ fn describe_state(context: &PageContext, host: &Host, fencing: Option<&Fencing>)
     let condition = HostCondition::of(host, &region.failing_hosts());
     let down = machines.iter().filter(|machine| MachineState::of(region, machine).is_down()).count();
     let mut parts = vec![
-        format!(r#"<span class="{}">{}</span>"#, condition.color(), condition.word()),
+        format!(r#"<span class="{}">{}</span>"#, condition.color(), condition.as_str()),
         fencing.map_or_else(String::new, fencing::render),
         count_of(machines.len(), "machine"),
     ];
@@ -218,8 +218,8 @@ fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
     }
     actions
         .link("plan", "Plan maintenance", &plan::address_with("host", &host.name), Action::StartMaintenance)
-        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot).rare())
-        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy).rare())
+        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot).under_more())
+        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy).under_more())
         .into_panel()
 }
 

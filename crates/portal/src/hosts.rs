@@ -155,7 +155,7 @@ pub async fn render(context: &PageContext, query: &PageQuery, name: &str, proble
     let form = RegistrationForm {
         field,
         csrf: &context.visitor.session.csrf,
-        allowed: context.visitor.may(Action::RegisterHost),
+        allowed: context.visitor.is_allowed(Action::RegisterHost),
     };
     let register = Panel::new("register", "Register a host", Vec::new()).with_html_before(html::render(&form));
     PageContent::new("Hosts", vec![panel, register]).with_lead(describe_fleet(region))
@@ -163,7 +163,7 @@ pub async fn render(context: &PageContext, query: &PageQuery, name: &str, proble
 
 fn render_head(context: &PageContext, order: SortOrder<'_>, query: &PageQuery) -> String {
     let head = table::render_head(&COLUMNS, order, query, HERE);
-    if !context.visitor.may(Action::DrainHost) {
+    if !context.visitor.is_allowed(Action::DrainHost) {
         return head;
     }
     let all = r#"<input type="checkbox" id="select-all" form="selection" aria-label="Select all hosts">"#;
@@ -196,7 +196,7 @@ fn render_selection_bar(context: &PageContext, query: &PageQuery) -> String {
     ];
     let buttons: Vec<_> = offered
         .into_iter()
-        .filter(|(_, _, _, needs)| context.visitor.may(*needs))
+        .filter(|(_, _, _, needs)| context.visitor.is_allowed(*needs))
         .map(|(act, label, class, _)| (act, label, class))
         .collect();
     if buttons.is_empty() {
@@ -332,7 +332,7 @@ fn render_row(
         machines: facts.machines,
         worst: &facts.worst,
         next: describe_next(context.region(), facts),
-        selectable: context.visitor.may(Action::DrainHost),
+        selectable: context.visitor.is_allowed(Action::DrainHost),
         is_selected: query.has_word("selected", &host.name),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)

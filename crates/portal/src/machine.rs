@@ -97,7 +97,7 @@ fn describe_state(context: &PageContext, machine: &Machine) -> Sentence {
     let region = context.region();
     let handler = Handler::of(context, machine.id);
     let state = MachineState::of(region, machine);
-    let mut parts = vec![format!(r#"<span class="{}">{}</span>"#, state.color(), state.word())];
+    let mut parts = vec![format!(r#"<span class="{}">{}</span>"#, state.color(), state.as_str())];
     let scheduled = region.events_of(machine.id).filter(|event| event.status == Status::Scheduled);
     match scheduled.min_by_key(|event| event.not_before) {
         Some(event) => {
@@ -197,7 +197,7 @@ fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel
     let button = |act, label, action, needs, tone| {
         Button::new(act, label, preview.describe_action(machine, action), needs, tone)
     };
-    let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).rare();
+    let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).under_more();
     let plan = plan::address_with("machine", &plan::target_name(context.region(), machine));
     let mut actions = ButtonPanel::new(context, guid::Lower(machine.vm_id.0).to_string(), back);
     let is_stopping = machine.pending_power().is_some_and(|change| change.to != Power::Running);

@@ -37,7 +37,7 @@ pub fn render_panel(context: &PageContext, machine: &Machine, back: &str) -> Pan
         csrf: &context.visitor.session.csrf,
         field: field.render(),
         hosts: context.region().hosts().take(SUGGESTED_MAX).map(|host| &*host.name).collect(),
-        allowed: context.visitor.may(Action::ChangeMachine),
+        allowed: context.visitor.is_allowed(Action::ChangeMachine),
         role_needed: words::role_needed(Action::ChangeMachine.role()),
     };
     Panel::with_content("machine-host", "Change host", &form)

@@ -89,7 +89,7 @@ fn render_planner(context: &PageContext, fields: &PlanFields) -> Panel {
         steps: &fields.preview,
         digest: fields.digest(),
         csrf: &context.visitor.session.csrf,
-        allowed: context.visitor.may(Action::StartMaintenance),
+        allowed: context.visitor.is_allowed(Action::StartMaintenance),
         suggestions: groups
             .take(SUGGESTIONS_MAX)
             .chain(hosts.take(SUGGESTIONS_MAX))

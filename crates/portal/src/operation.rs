@@ -328,7 +328,7 @@ pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: i
     let label = label.into();
     let button = |text| Button::new("cancel-operation", label.as_str(), text, Action::Cancel, ButtonStyle::Normal);
     match preview.find_cancel_obstacle(operation) {
-        Some(obstacle) => button(obstacle).blocked(),
+        Some(obstacle) => button(obstacle).with_disabled(),
         None => button(preview.describe_operation_cancellation(operation)),
     }
 }
@@ -450,7 +450,7 @@ fn render_groups(
             dip: find_group(region, *scope).and_then(|group| dips.iter().find(|dip| dip.id == group)),
             events: of_scope.iter().take(shown).map(|event| link_event(event)).collect(),
             more: of_scope.len().saturating_sub(shown),
-            all: query.toggle_word("events", &key).address(&here),
+            all: query.with_toggled("events", &key).address(&here),
         };
         rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
     }

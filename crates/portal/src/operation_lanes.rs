@@ -153,7 +153,7 @@ fn controls(query: &PageQuery, view: LaneView<'_>, filter: StageFilter) -> LaneC
     };
     let place = SPANS.iter().position(|(minutes, _)| *minutes == view.span_minutes).unwrap_or(1);
     LaneControls {
-        filters: StageFilter::EACH.map(|each| (to("show", each.word().into()), each.label(), each == filter)).into(),
+        filters: StageFilter::EACH.map(|each| (to("show", each.as_str().into()), each.label(), each == filter)).into(),
         spans: SPANS.map(|(minutes, label)| (span(minutes), label, minutes == view.span_minutes)).into(),
         earlier: moved(-1),
         now: query.with("move", "").address(view.path),
@@ -205,7 +205,7 @@ impl Lanes<'_> {
     }
 
     fn fold(&self, key: &str) -> String {
-        self.query.toggle_word("open", key).address(self.view.path)
+        self.query.with_toggled("open", key).address(self.view.path)
     }
 
     fn render_scope(

@@ -103,7 +103,7 @@ pub fn render(context: &PageContext, query: &PageQuery) -> PageContent {
         label: "Actions on selected operations",
         buttons: vec![("cancel", "Cancel…", ""), ("approve", "Approve…", "quiet-danger")],
     };
-    let may = context.visitor.may(Action::Cancel);
+    let may = context.visitor.is_allowed(Action::Cancel);
     let foot = group_table::render_paging(query, HERE, from, ROWS_MAX, found.len());
     let panel = Panel::new("operation-list", "Operations and rollouts", rows)
         .with_table(table::render_head(&COLUMNS, order, query, HERE))
@@ -159,7 +159,7 @@ fn render_row(context: &PageContext, query: &PageQuery, activity: &Activity, num
         Stage::Finished => describe_end(context.region(), activity.id),
     };
     let (id, sort) = (activity.id.key(), table::row_key(number));
-    let value = match (activity.id, activity.is_running && context.visitor.may(Action::Cancel)) {
+    let value = match (activity.id, activity.is_running && context.visitor.is_allowed(Action::Cancel)) {
         (ActivityId::Operation(id), true) => id.to_string(),
         (ActivityId::Operation(_) | ActivityId::Rollout(_), _) => String::new(),
     };

@@ -50,7 +50,7 @@ pub fn render_panel(
                 policy.approve_all_instances_down,
             ),
         ],
-        allowed: context.visitor.may(Action::ChangeMachine),
+        allowed: context.visitor.is_allowed(Action::ChangeMachine),
         role_needed: words::role_needed(Action::ChangeMachine.role()),
     };
     Panel::with_content("policy", "Automatic approval", &form)

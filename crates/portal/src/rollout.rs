@@ -231,7 +231,7 @@ fn add_plan_again_links<'s>(
     rollout: &Rollout,
     mut actions: ButtonPanel<'s>,
 ) -> ButtonPanel<'s> {
-    if !context.visitor.may(Action::StartRollout) {
+    if !context.visitor.is_allowed(Action::StartRollout) {
         return actions;
     }
     for (state, act, word) in [(StepState::Failed, "retry", "failed"), (StepState::Canceled, "rest", "canceled")] {

@@ -328,7 +328,7 @@ fn foot<'a>(
             "Not every step is expected to end. Change the plan, or schedule it and resolve the wait later.".into()
         },
         notes: waits.collect(),
-        role_needed: if context.visitor.may(Action::StartRollout) {
+        role_needed: if context.visitor.is_allowed(Action::StartRollout) {
             String::new()
         } else {
             words::role_needed(Action::StartRollout.role())

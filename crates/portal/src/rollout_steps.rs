@@ -149,7 +149,7 @@ fn find_folds(steps: &[StepView<'_>], query: &PageQuery) -> Vec<Fold> {
 impl Fold {
     fn render(&self, query: &PageQuery, path: &str) -> Fragment {
         let id = format!("steps-{}", self.word);
-        let href = query.toggle_word("steps", self.word).address(path).replace('&', "&amp;");
+        let href = query.with_toggled("steps", self.word).address(path).replace('&', "&amp;");
         let html = format!(
             r#"<tr id="{id}" class="folded" data-sort="{}"><td colspan="{}"><a id="fold-{}" href="{href}" data-soft aria-expanded="{}">{}</a></td></tr>"#,
             self.sort,
@@ -280,7 +280,7 @@ fn render_row(context: &PageContext, rollout: &Rollout, view: &StepView<'_>, sor
 /// possible. `None` for update domains: their maintenance would be a second rollout of the group.
 fn find_plan_again_address(context: &PageContext, rollout: &Rollout, step: &RolloutStep) -> Option<String> {
     let is_open = rollout.is_live() && step.state == StepState::Failed;
-    if !is_open || !context.visitor.may(Action::StartMaintenance) {
+    if !is_open || !context.visitor.is_allowed(Action::StartMaintenance) {
         return None;
     }
     let address = match (&step.target, rollout.plan.action.kind()) {

@@ -122,7 +122,7 @@ pub fn render_panel(
     here: &str,
     fields: Option<&ScaleSetFields>,
 ) -> Panel {
-    let (allowed, csrf) = (context.visitor.may(Action::ChangeScaleSet), context.visitor.session.csrf.as_str());
+    let (allowed, csrf) = (context.visitor.is_allowed(Action::ChangeScaleSet), context.visitor.session.csrf.as_str());
     let outdated = || outdated(context, group, set);
     let model = ModelForm {
         target: &address::group_target(group),

@@ -155,7 +155,7 @@ pub fn render(context: &PageContext) -> PageContent {
 
 fn render_step(context: &PageContext, fields: &NewScaleSetFields, problems: &FieldErrors, review: bool) -> PageContent {
     let csrf = &context.visitor.session.csrf;
-    let wizard = Wizard { fields, problems, review, csrf, allowed: context.visitor.may(Action::CreateScaleSet) };
+    let wizard = Wizard { fields, problems, review, csrf, allowed: context.visitor.is_allowed(Action::CreateScaleSet) };
     // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
     let panel =
         Panel::new("wizard", if review { "Review + create" } else { "Create a scale set" }, Vec::<Fragment>::new());

@@ -41,13 +41,14 @@ const BULK_ACTIONS: [BulkAction; 6] = [
 
 /// The buttons for the selected machines.
 pub fn render_buttons(context: &PageContext, group: &Group, here: &str) -> String {
-    let is_offered =
-        |action: &BulkAction| context.visitor.may(action.needs()) && (!action.needs_scale_set() || is_scale_set(group));
+    let is_offered = |action: &BulkAction| {
+        context.visitor.is_allowed(action.needs()) && (!action.needs_scale_set() || is_scale_set(group))
+    };
     let button = |action: BulkAction| {
         (action.name(), action.button(), if action.tone() == ButtonStyle::Danger { "danger" } else { "" })
     };
     let mut buttons: Vec<_> = BULK_ACTIONS.into_iter().filter(is_offered).map(button).collect();
-    if context.visitor.may(Action::StartMaintenance) {
+    if context.visitor.is_allowed(Action::StartMaintenance) {
         buttons.insert(2, ("plan", "Plan maintenance…", ""));
     }
     if buttons.is_empty() {

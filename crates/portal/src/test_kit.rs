@@ -89,7 +89,7 @@ struct FaultRow<'a> {
 pub fn render(context: &PageContext, fields: &TestKitFields) -> PageContent {
     let fields = &fields.or_last(context.portal.shared.last_scenario(&context.visitor.cookie));
     let csrf = context.visitor.session.csrf.as_str();
-    let allowed = context.visitor.may(Action::AddFault);
+    let allowed = context.visitor.is_allowed(Action::AddFault);
     let newest = context.portal.list_runs().last().map(|run| run.id);
     let runs = context.portal.list_runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
     let scenarios = BUILTIN_SCENARIOS.iter().filter_map(|one| {

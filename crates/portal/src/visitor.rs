@@ -35,7 +35,7 @@ impl Visitor {
     }
 
     /// Whether the visitor has the role that an action requires.
-    pub fn may(&self, action: Action) -> bool {
+    pub fn is_allowed(&self, action: Action) -> bool {
         self.session.holder.principal.role >= action.role()
     }
 }

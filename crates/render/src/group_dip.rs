@@ -52,13 +52,13 @@ impl GroupDip {
     }
 
     /// Machines that are up during the impact if none of those that are down now has returned.
-    pub fn then_at_worst(&self) -> usize {
+    pub fn min_up_then(&self) -> usize {
         self.then.saturating_sub(self.returning)
     }
 
     /// Whether the group falls below its floor if machines return late.
     pub fn could_be_below(&self) -> bool {
-        self.then_at_worst() < self.floor && self.takes_machines()
+        self.min_up_then() < self.floor && self.takes_machines()
     }
 
     /// `pay-db falls to 3 up, floor 4`.
@@ -69,7 +69,7 @@ impl GroupDip {
     /// `13 to 15 of 20 up`: fewer if those that are down now have not returned.
     pub fn range(&self) -> String {
         let GroupDip { then, all, .. } = self;
-        match self.then_at_worst() {
+        match self.min_up_then() {
             least if least == *then => format!("{then} of {all} up"),
             least => format!("{least} to {then} of {all} up"),
         }

@@ -67,7 +67,7 @@ impl Shapes {
             started: event.started.map(|at| at.0),
             ended: event.ended.map(|at| at.0),
             now: now.0,
-            window: (mode == RenderMode::Page).then(|| Window::around(now)),
+            window: (mode == RenderMode::Page).then(|| Window::centered_on(now)),
         }
     }
 

@@ -152,7 +152,7 @@ impl GanttPhase {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             GanttPhase::Failed => "failed, ",
             GanttPhase::Running => "in progress, ",
@@ -253,13 +253,13 @@ impl Gantt {
             Some(times) => format!(
                 "{}: {}notice from {}, impact from {} to {}{}",
                 step.name,
-                step.phase.word(),
+                step.phase.as_str(),
                 words::utc(Timestamp(times.notice)),
                 words::utc(Timestamp(times.impact)),
                 if step.phase.has_ended() { "" } else { "about " },
                 words::utc(Timestamp(times.end))
             ),
-            None => format!("{}: {}no time yet", step.name, step.phase.word()),
+            None => format!("{}: {}no time yet", step.name, step.phase.as_str()),
         };
         GanttLane {
             name: step.name.clone(),

@@ -38,7 +38,7 @@ impl HostCondition {
         }
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             HostCondition::Failed => "Failed",
             HostCondition::Failing => "Hardware failure",
@@ -91,6 +91,6 @@ impl HostCondition {
             HostCondition::Drained => "cold",
             HostCondition::Active => "",
         };
-        format!(r#"<span class="st {class}">{}</span>"#, self.word())
+        format!(r#"<span class="st {class}">{}</span>"#, self.as_str())
     }
 }

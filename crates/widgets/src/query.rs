@@ -44,7 +44,7 @@ impl PageQuery {
 
     /// The same query with a word added to the list in a field, or removed from it.
     #[must_use]
-    pub fn toggle_word(&self, name: &str, word: &str) -> PageQuery {
+    pub fn with_toggled(&self, name: &str, word: &str) -> PageQuery {
         let mut words: Vec<&str> = self.text(name).split(',').filter(|found| !found.is_empty()).collect();
         match words.iter().position(|found| *found == word) {
             Some(place) => drop(words.remove(place)),
@@ -77,8 +77,8 @@ mod tests {
         let query = PageQuery::parse("sort=name&open=a,b&q=x%20%26");
         assert_eq!(query.with("sort", "-up").address("/"), "/?open=a%2Cb&q=x+%26&sort=-up");
         assert_eq!(query.with("sort", "").with("q", "").with("open", "").address("/"), "/");
-        assert_eq!(query.toggle_word("open", "a").text("open"), "b");
-        assert_eq!(query.toggle_word("open", "c").text("open"), "a,b,c");
+        assert_eq!(query.with_toggled("open", "a").text("open"), "b");
+        assert_eq!(query.with_toggled("open", "c").text("open"), "a,b,c");
         assert!(query.has_word("open", "b") && !query.has_word("open", "ab"));
     }
 }

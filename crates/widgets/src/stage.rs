@@ -29,10 +29,10 @@ impl StageFilter {
 
     /// Parses the value in an address. Unknown values select everything.
     pub fn parse(word: &str) -> StageFilter {
-        StageFilter::EACH.into_iter().find(|filter| filter.word() == word).unwrap_or(StageFilter::All)
+        StageFilter::EACH.into_iter().find(|filter| filter.as_str() == word).unwrap_or(StageFilter::All)
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             StageFilter::All => "",
             StageFilter::Scheduled => "scheduled",

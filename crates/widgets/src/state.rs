@@ -46,7 +46,7 @@ impl MachineState {
         }
     }
 
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             MachineState::Evicting => "Evicting",
             MachineState::Redeploying => "Redeploying",

@@ -14,7 +14,7 @@ use super::window::Window;
 /// The panel with one lane per event, its controls, the axis and the line of the current time.
 pub fn render_panel(region: &Region, now: Timestamp, mode: RenderMode, events: &[Arc<EventTimeline>]) -> Panel {
     let lanes = events.iter().map(|event| event.render_lane(region, now, mode, &event.sort_key())).collect();
-    let window = Window::around(now);
+    let window = Window::centered_on(now);
     Panel::new("timeline", "Timeline", lanes)
         .with_html_before(html::render(&Controls { selected: window.span_ms() }))
         .with_html_inside(html::render(&Canvas::with_offset(window, now, 0)))

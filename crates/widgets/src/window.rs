@@ -22,7 +22,7 @@ pub struct Window {
 
 impl Window {
     /// The window for this time, with the default width.
-    pub fn around(now: Timestamp) -> Window {
+    pub fn centered_on(now: Timestamp) -> Window {
         Window::spanning(now, SPAN_MS, 0)
     }
 
@@ -85,16 +85,16 @@ mod tests {
     fn the_current_time_is_in_the_second_quarter_and_the_window_stands_still() {
         for minute in 0..60 {
             let now = Timestamp(minute * 60_000);
-            let percent = Window::around(now).percent(now.0);
+            let percent = Window::centered_on(now).percent(now.0);
             assert!((25.0..50.0).contains(&percent), "{minute}: {percent}");
         }
-        let windows = [0, 4, 9].map(|minute| Window::around(Timestamp(minute * 60_000)).from);
+        let windows = [0, 4, 9].map(|minute| Window::centered_on(Timestamp(minute * 60_000)).from);
         assert!(windows.iter().all(|from| *from == windows[0]), "{windows:?}");
     }
 
     #[test]
     fn ticks_are_at_multiples_of_ten_minutes() {
-        let ticks = Window::around(Timestamp::from_secs(1_772_366_700)).ticks();
+        let ticks = Window::centered_on(Timestamp::from_secs(1_772_366_700)).ticks();
         let labels: Vec<&str> = ticks.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["11:50", "12:00", "12:10", "12:20"]);
     }

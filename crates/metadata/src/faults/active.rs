@@ -175,7 +175,7 @@ impl ActiveFaults {
         let of_layer = self.faults.iter_mut().filter(|active| Layer::of(active.fault.kind) == layer);
         for active in of_layer {
             if active.concerns(context) && active.try_apply(context, hit) {
-                hit.met.push(AppliedFault { fault: active.fault.id, kind: active.fault.kind.word() });
+                hit.met.push(AppliedFault { fault: active.fault.id, kind: active.fault.kind.as_str() });
                 break;
             }
         }

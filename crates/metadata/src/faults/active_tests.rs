@@ -156,7 +156,7 @@ fn faults_can_be_limited_to_a_method_or_to_documents() {
 #[test]
 fn document_faults_affect_polls_only() {
     for kind in [FaultKind::EventsVanish, FaultKind::IncarnationRestart, FaultKind::SlowFirstCall(SECOND)] {
-        let met = format!("1:{}", kind.word());
+        let met = format!("1:{}", kind.as_str());
         check(&[fault(kind)], &[("1 GET instance", ""), ("1 POST events", ""), (POLL, &met)]);
     }
 }

@@ -124,7 +124,7 @@ impl FaultKind {
     ];
 
     /// The name in history, in the request record and in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             FaultKind::Status { .. } => "Status",
             FaultKind::Delay(_) => "Delay",
@@ -244,7 +244,7 @@ impl NewFault {
             return Err(FaultError::DurationRange);
         }
         if self.kind.concerns_polls_only() && self.only.method == Some(Method::Post) {
-            return Err(FaultError::NeverAffects(self.kind.word()));
+            return Err(FaultError::NeverAffects(self.kind.as_str()));
         }
         Ok(())
     }

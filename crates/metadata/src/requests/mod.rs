@@ -58,21 +58,21 @@ impl RequestEntry {
 
     /// For a request of anything but the document.
     pub fn at_path(mut self, path: &str, version: Option<&str>) -> RequestEntry {
-        let extra = self.extra();
+        let extra = self.details_mut();
         extra.path = Some(shorten(path));
         extra.version = version.map(shorten);
         self
     }
 
     pub fn set_faults(&mut self, faults: &[AppliedFault]) {
-        self.extra().faults = faults.into();
+        self.details_mut().faults = faults.into();
     }
 
     pub fn set_approved(&mut self, events: &[EventId]) {
-        self.extra().approved = events.iter().take(APPROVED_KEPT_MAX).copied().collect();
+        self.details_mut().approved = events.iter().take(APPROVED_KEPT_MAX).copied().collect();
     }
 
-    pub fn extra(&mut self) -> &mut RequestDetails {
+    pub fn details_mut(&mut self) -> &mut RequestDetails {
         self.extra.get_or_insert_default()
     }
 

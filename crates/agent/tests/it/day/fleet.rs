@@ -230,7 +230,7 @@ pub fn plan(kind: EventKind, cause: Cause) -> Plan {
 
 fn is_good_poll(request: &RequestSeen) -> bool {
     let is_poll = request.method == "GET" && request.path == "/metadata/scheduledevents";
-    let harmless = [FaultKind::IncarnationRestart.word(), FaultKind::UnknownType.word()];
+    let harmless = [FaultKind::IncarnationRestart.as_str(), FaultKind::UnknownType.as_str()];
     is_poll
         && matches!(request.status, Some(200 | 304))
         && request.faults.iter().all(|met| harmless.contains(&met.kind))
