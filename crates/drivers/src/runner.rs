@@ -144,7 +144,7 @@ impl OrderRunner {
     fn begin_unfinished(&self, progress: &mut Progress) {
         let term = self.book.term();
         let unfinished = self.driver.unfinished().unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot read the journal; orders in progress continue when they are given again");
+            tracing::error!(%error, "cannot read the journal; orders in progress continue when the server sends them again");
             Vec::new()
         });
         let unfinished = unfinished.into_iter().map(|order| Order { term, ..order });

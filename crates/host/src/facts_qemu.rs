@@ -21,7 +21,7 @@ pub fn gather_qemu(file: Option<PathBuf>, journal: PathBuf) -> QemuFact {
 /// All at once: a QEMU that does not answer takes seconds.
 fn probe_all(machines: &[QemuMachine]) -> Vec<SocketProbe> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime.inspect_err(|error| tracing::error!(%error, "cannot ask the machines")) else {
+    let Ok(runtime) = runtime.inspect_err(|error| tracing::error!(%error, "cannot query the machines")) else {
         return vec![SocketProbe::Silent; machines.len()];
     };
     runtime.block_on(async {

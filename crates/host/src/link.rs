@@ -285,7 +285,7 @@ async fn secure(stream: TcpStream, identity: &Identity, server: &str) -> anyhow:
         .timer(TokioTimer::new())
         .handshake(TokioIo::new(stream))
         .await
-        .with_context(|| format!("{server} refused the connection; is this host's certificate revoked?"))?;
+        .with_context(|| format!("{server} refused the connection. The certificate of this host may have been revoked; if so, join again"))?;
     tokio::spawn(async move {
         if let Err(error) = driver.await {
             tracing::debug!(%error, "the connection to the server ended");

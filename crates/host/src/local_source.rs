@@ -73,7 +73,7 @@ impl Source for LocalSource {
             Ok(match found {
                 Ok(FoundProperties { properties }) => self.keep_properties(machine, properties),
                 Err(error) => {
-                    tracing::debug!(%error, "instance metadata has the last known properties");
+                    tracing::debug!(%error, "serving the last known properties as instance metadata");
                     self.known_properties().get(&machine).cloned().flatten()
                 }
             })

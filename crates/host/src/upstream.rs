@@ -29,7 +29,7 @@ pub type Connection = SendRequest<Full<Bytes>>;
 pub enum UpstreamError {
     /// There is no link, or it broke before the answer.
     Unreachable,
-    /// The answer is none of the link's: that of a proxy, or of a server that is overloaded or does not know its caller yet.
+    /// The response did not come from the link's protocol: that of a proxy, or of a server that is overloaded or does not know its caller yet.
     Unexpected(StatusCode),
     Refused(LinkRefusal),
 }

@@ -451,7 +451,7 @@ fn describe_inaction(
         },
         (_, _, _) => match activity.expected_end() {
             Some(end) => of(format!("ends at {}", words::clock_time(end)), "nothing to do"),
-            None => of("ends by itself".into(), "nothing to do"),
+            None => of("ends without action".into(), "nothing to do"),
         },
     }
 }
@@ -473,7 +473,7 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
         Some((_, UNLIMITED)) => "with any number of failures".into(),
         Some((failures, max)) => format!("{failures} failed so far; more than {max} stop it"),
     };
-    Inaction { text: "goes on".into(), detail }
+    Inaction { text: "continues".into(), detail }
 }
 
 /// The buttons that the visitor may use, and whether the rules let the activity be canceled.

@@ -186,7 +186,7 @@ fn compare(one: &FleetGroup, other: &FleetGroup, key: &str) -> Ordering {
     .then_with(|| one.name.to_lowercase().cmp(&other.name.to_lowercase()))
 }
 
-/// The place of a group in the order of `compare`, independent of the other groups. `None` if only the row number tells it.
+/// The place of a group in the order of `compare`, independent of the other groups. `None` if the rows keep their original order.
 fn sort_key(group: &FleetGroup, order: SortOrder<'_>) -> Option<String> {
     // Equal ranks are sorted by name, which has no reverse key.
     let rank = match (order.key, order.is_descending) {

@@ -365,7 +365,7 @@ impl Lanes<'_> {
         next.map(|one| (one.from.0, one.due.0, position(one.from.0, one.due.0))).collect()
     }
 
-    /// The most important words about the activity, and the time that they stand at.
+    /// The most important words about the activity, and the time at which the label is drawn.
     fn label(&self) -> Option<(String, i64)> {
         let activity = self.activity;
         let ready = activity.readiness();

@@ -29,7 +29,7 @@ impl MachineObserver for DriftObserver {
         }
     }
 
-    /// The log of the follower says so, and nothing else depends on it.
+    /// Nothing to do: the follower logs the failure.
     fn note_removed_record(&mut self, _machine: String) {}
 
     fn observe<'o>(&'o mut self, watch: &'o mut dyn MachineWatch) -> Pending<'o, Result<(), String>> {

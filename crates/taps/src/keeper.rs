@@ -155,7 +155,7 @@ impl Keeper {
             match stop.run_until_cancelled(DomainWatch::open(&self.target)).await {
                 None => return,
                 Some(Ok(watch)) => drop(stop.run_until_cancelled(self.follow(watch)).await),
-                Some(Err(error)) => tracing::warn!(%error, "cannot ask libvirtd for the owners of network interfaces"),
+                Some(Err(error)) => tracing::warn!(%error, "cannot query libvirtd for the owners of network interfaces"),
             }
             stop.run_until_cancelled(sleep(RETRY)).await;
         }

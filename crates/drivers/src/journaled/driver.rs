@@ -82,7 +82,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         match self.write_accepted(&entry) {
             // The machine may be paused, and must not wait for a disk that is full.
             Err(error) if is_begun => {
-                tracing::error!(order = %entry.order.id, %error, "cannot write the journal; continuing an order that was begun");
+                tracing::error!(order = %entry.order.id, %error, "cannot write the journal; continuing the order in progress");
             }
             other => other.map_err(Refusal::Journal)?,
         }
@@ -181,7 +181,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
     }
 
     async fn pause_after(&self, order: &Order, error: &H::Error) {
-        tracing::warn!(order = %order.id, name = order.name, %error, "continuing once the hypervisor answers");
+        tracing::warn!(order = %order.id, name = order.name, %error, "the hypervisor does not respond; retrying the order");
         self.hypervisor.forget_connection(order.id.machine, error);
         tokio::time::sleep(POLL_INTERVAL).await;
     }

@@ -9,7 +9,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::job::now;
 
-/// The longest rest of a freeze for which a stop waits. Longer ones are cut short at once. It leaves time for the last
+/// The longest remaining freeze that shutdown waits for. Longer ones are cut short at once. It leaves time for the last
 /// steps within the runner's `RELEASE_MAX`.
 const REST_MAX: Duration = Duration::from_millis(1_500);
 

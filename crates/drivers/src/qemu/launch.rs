@@ -84,7 +84,7 @@ fn read_end(log: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Deletes a disk. One that is gone already is as wanted.
+/// Deletes a disk. Succeeds if the disk does not exist.
 pub fn delete_disk(path: &str) -> Result<(), String> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("cannot delete {path}: {error}")),

@@ -82,7 +82,7 @@ async fn find(host: Arc<QemuHost>, machine: QemuMachine) -> Result<DomainDescrip
         Err(error) if matches!(error.cause, QmpError::Connect(_)) => return Err(error.to_string()),
         // A process listens, even if it does not answer now.
         Err(error) => {
-            tracing::warn!(name = machine.name, %error, "cannot ask a machine for its state");
+            tracing::warn!(name = machine.name, %error, "cannot query the state of a machine");
             true
         }
     };

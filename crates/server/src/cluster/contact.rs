@@ -52,7 +52,7 @@ impl Cluster {
             let names: Vec<&str> = unreached.iter().map(|member| member.name.as_str()).collect();
             tracing::warn!(
                 nodes = names.join(", "),
-                "this leader does not reach most servers, although they are alive"
+                "this leader cannot reach a majority of the live servers"
             );
             return Ok(false);
         }

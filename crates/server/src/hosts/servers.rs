@@ -114,7 +114,7 @@ async fn load(links: &Links) -> Result<(), StoreError> {
 async fn announce(links: &Links, own: &Listener) {
     if links.engine.accepts_commands() {
         if let Err(error) = store(&links.engine, own).await {
-            tracing::debug!(%error, "cannot store the address of the listener for hosts yet");
+            tracing::debug!(%error, "cannot store the address of the host listener; retrying");
         }
         return;
     }
@@ -123,7 +123,7 @@ async fn announce(links: &Links, own: &Listener) {
     let body = Bytes::from(serde_json::to_vec(own).unwrap_or_default());
     let request = LeaderRequest { path: format!("{PEER_PREFIX}{LISTENER}"), headers, body, is_repeatable: true };
     if !matches!(cluster.send_to_leader(&request).await, LeaderResponse::By(answer) if answer.status().is_success()) {
-        tracing::debug!("cannot announce the address of the listener for hosts yet");
+        tracing::debug!("cannot announce the address of the host listener; retrying");
     }
 }
 
