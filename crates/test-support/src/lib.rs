@@ -17,5 +17,5 @@ pub use libvirtd::TestLibvirtd;
 pub use needs::{Need, can_run, is_long};
 pub use poll::{PATIENCE, poll_until, poll_until_or};
 pub use ports::free_port;
-pub use qemu::{QemuGuest, QemuHost, connect_qmp};
+pub use qemu::{QemuGuest, QemuHost, connect_qmp, execute_qmp};
 pub use receiver::{Delivery, Receiver};

@@ -54,8 +54,8 @@ impl QemuHost {
     }
 }
 
-/// How long a client of QMP waits for the greeting before it connects again.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client of QMP waits for a message before it connects again.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often it connects. QEMU overlooks a client that arrives while another one leaves, but not several in a row.
 const CONNECTIONS_MAX: usize = 12;
@@ -115,9 +115,8 @@ impl QemuGuest {
 
     /// Executes a command on a QMP socket of the tests; None if there is no process.
     pub fn execute(&self, command: &str) -> Option<String> {
-        let (mut stream, lines) = connect_qmp(&self.dir.join(format!("{}.tests", self.guest.name)))?;
-        writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
-        lines.map_while(Result::ok).find(|line| line.contains("\"id\": 1"))
+        let socket = |end: &str| self.dir.join(format!("{}.{end}", self.guest.name));
+        execute_qmp(&socket("tests"), &[socket("qmp")], command)
     }
 
     fn table(&self) -> String {
@@ -131,15 +130,41 @@ impl QemuGuest {
     }
 }
 
+/// Executes a command on a QMP socket and returns the reply; None if there is no process. The command can be repeated.
+///
+/// QEMU stops answering on all its sockets when a client of one of them leaves before it is accepted, until another client comes.
+/// `others` are the sockets where that can have happened.
+pub fn execute_qmp(socket: &Path, others: &[PathBuf], command: &str) -> Option<String> {
+    for _ in 0..CONNECTIONS_MAX {
+        let (mut stream, lines) = connect_qmp(socket, others)?;
+        stream.set_read_timeout(Some(MESSAGE_TIMEOUT)).ok()?;
+        writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
+        for line in lines {
+            match line {
+                Ok(line) if line.contains("\"id\": 1") => return Some(line),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    others.iter().for_each(|other| drop(UnixStream::connect(other)));
+                    break;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+    panic!("QEMU did not answer {command} on {}", socket.display());
+}
+
 /// A connection to a QMP socket on which QEMU has sent its greeting; None if there is no process. QEMU overlooks a client that
 /// connects while the one before it leaves, so a client without a greeting connects again.
-pub fn connect_qmp(socket: &Path) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
+pub fn connect_qmp(socket: &Path, others: &[PathBuf]) -> Option<(UnixStream, Lines<BufReader<UnixStream>>)> {
     for _ in 0..CONNECTIONS_MAX {
         let stream = UnixStream::connect(socket).ok()?;
-        stream.set_read_timeout(Some(GREETING_TIMEOUT)).ok()?;
+        stream.set_read_timeout(Some(MESSAGE_TIMEOUT)).ok()?;
         let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
         match lines.next()? {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                others.iter().for_each(|other| drop(UnixStream::connect(other)));
+            }
             Err(_) => return None,
             Ok(_greeting) => {
                 stream.set_read_timeout(None).ok()?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use forewarn_test_support::{Need, can_run, connect_qmp};
+use forewarn_test_support::{Need, can_run, connect_qmp, execute_qmp};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -126,12 +126,13 @@ impl TestQemu {
 
     /// The state of the machine; `off` if it has no process.
     pub fn status(&self) -> String {
-        let status = execute(&self.path("status"), "query-status");
+        let status = self.execute("query-status");
+        let status = status.and_then(|reply| serde_json::from_str::<Value>(&reply).ok());
         status.map_or("off".into(), |reply| reply["return"]["status"].as_str().unwrap_or("?").to_owned())
     }
 
-    pub fn execute(&self, command: &str) {
-        execute(&self.path("status"), command);
+    pub fn execute(&self, command: &str) -> Option<String> {
+        execute_qmp(&self.path("status"), &[self.path("qmp")], command)
     }
 
     /// Waits for a state of QEMU.
@@ -149,7 +150,7 @@ impl Drop for TestQemu {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // A start can still be in progress, but only for a moment.
-        execute(&self.path("status"), "quit");
+        self.execute("quit");
         let observer = self.observer.take().map(JoinHandle::join);
         assert!(std::thread::panicking() || matches!(observer, Some(Ok(()))), "the observer has failed");
     }
@@ -157,7 +158,7 @@ impl Drop for TestQemu {
 
 /// Follows one process until it ends.
 fn observe(socket: &Path, guest: Guest, seen: &Mutex<Seen>) {
-    let Some((mut stream, lines)) = connect_qmp(socket) else { return };
+    let Some((mut stream, lines)) = connect_qmp(socket, &[]) else { return };
     if writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}").is_err() {
         return;
     }
@@ -173,14 +174,4 @@ fn observe(socket: &Path, guest: Guest, seen: &Mutex<Seen>) {
             }
         }
     }
-}
-
-/// Executes one command on a connection of its own; None if there is no process.
-fn execute(socket: &Path, command: &str) -> Option<Value> {
-    let (mut stream, lines) = connect_qmp(socket)?;
-    writeln!(stream, "{{\"execute\": \"qmp_capabilities\"}}\n{{\"execute\": \"{command}\", \"id\": 1}}").ok()?;
-    lines.map_while(Result::ok).find_map(|line| {
-        let reply: Value = serde_json::from_str(&line).ok()?;
-        (reply["id"] == 1).then_some(reply)
-    })
 }
