@@ -1,4 +1,4 @@
-//! The clock of the drivers of real machines: deadlines and pauses count on it.
+//! The clock that the drivers of real machines use for deadlines and pauses.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -81,6 +81,10 @@ impl Order {
         self
     }
 
+    pub(crate) fn is_migration(&self) -> bool {
+        matches!(self.action, Action::Migrate { .. })
+    }
+
     /// The same order, with reboots done in the way that the host is configured for.
     pub fn with_reboot(mut self, mode: RebootMode) -> Order {
         // A Redeploy without another host is a restart from power off, whatever the host is configured for.

@@ -8,7 +8,7 @@
 //! One task per machine, so one order at a time. A machine's task is forgotten only after its report is visible in the
 //! orders, so that an order that has ended is not taken for a new one.
 //!
-//! Orders of the journal continue without a server, but not after a restart of the operating system: until then the host may
+//! Orders of the journal continue without a server, but not after a restart of the operating system: by then, the host may
 //! have been fenced, and its machines started elsewhere. Such an order waits for the book. If the book does not have it, or the
 //! host is still fenced, it is abandoned: no machine is started.
 
@@ -27,7 +27,7 @@ use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refu
 /// Orders in progress. Others are queued: more would mostly wait for the same disks and links.
 pub const ORDERS_MAX: usize = 32;
 
-/// Evictions and deletions in progress, besides the others: they must not wait for guests that take minutes to shut down.
+/// Evictions and deletions in progress, in addition to other orders: they must not wait for guests that take minutes to shut down.
 pub const URGENT_ORDERS_MAX: usize = 32;
 
 /// The pause before an order that the driver refused is tried again.
@@ -82,7 +82,7 @@ struct Progress {
     machines: HashMap<Id, Guid>,
     aborted: HashSet<OrderId>,
     abandoned: HashSet<OrderId>,
-    /// Orders of the journal that cannot continue before the book is known.
+    /// Orders of the journal that cannot continue before the book is known, until the driver has accepted them again.
     waiting: Vec<Order>,
 }
 
@@ -163,6 +163,7 @@ impl OrderRunner {
     }
 
     fn follow_book(&self, progress: &mut Progress) {
+        progress.waiting.retain(|order| !self.driver.can_continue(order.id));
         if self.book.is_barred() {
             self.abandon_waiting(progress, |_| true);
             self.abandon_begun(progress);
@@ -172,15 +173,17 @@ impl OrderRunner {
         let wanted: HashSet<OrderId> = orders.iter().filter(|order| wanted(order)).map(|order| order.id).collect();
         self.abandon_waiting(progress, |order| !wanted.contains(&order.id));
         // The others are in the book, so they begin like every order.
-        progress.waiting.clear();
         for order in orders {
             self.follow(order, progress);
         }
     }
 
-    /// Ends orders that wait for the book, without a start of their machines.
+    /// Ends orders that wait for the book, without starting their machines.
     fn abandon_waiting(&self, progress: &mut Progress, is_abandoned: impl Fn(&Order) -> bool) {
-        for order in progress.waiting.extract_if(.., |order| is_abandoned(order)).collect::<Vec<_>>() {
+        let Progress { waiting, orders, .. } = progress;
+        // An order that has a task is not abandoned before the task ends, or the driver has accepted the order.
+        let is_abandoned = |order: &mut Order| is_abandoned(order) && !orders.contains_key(&order.id.machine);
+        for order in waiting.extract_if(.., is_abandoned).collect::<Vec<_>>() {
             tracing::warn!(order = %order.id, name = order.name, "abandoning an order: this host was restarted or fenced");
             self.driver.abandon(order.id);
             progress.abandoned.insert(order.id);

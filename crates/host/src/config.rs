@@ -26,7 +26,7 @@ pub struct HostConfig {
     pub rate_limit: Option<u32>,
     /// How machines are restarted.
     pub reboot: RebootMode,
-    /// How libvirt on this host reaches others. For a host that is not here, the default address is used.
+    /// How libvirt on this host reaches other hosts. A host that is not listed is reached at its default address.
     pub peers: KnownPeers,
     pub timing: Timing,
 }

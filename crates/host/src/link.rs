@@ -246,7 +246,7 @@ impl Link {
             match error {
                 UpstreamError::Unreachable => bail!("a report failed: {error}"),
                 UpstreamError::Unexpected(_) | UpstreamError::Refused(_) => {
-                    tracing::debug!(%error, "the report of machines that were seen is sent again");
+                    tracing::debug!(%error, "cannot report the machines that were seen; retrying");
                 }
             }
         }
@@ -285,7 +285,11 @@ async fn secure(stream: TcpStream, identity: &Identity, server: &str) -> anyhow:
         .timer(TokioTimer::new())
         .handshake(TokioIo::new(stream))
         .await
-        .with_context(|| format!("{server} refused the connection. The certificate of this host may have been revoked; if so, join again"))?;
+        .with_context(|| {
+            format!(
+                "{server} refused the connection. The certificate of this host may have been revoked; if so, join again"
+            )
+        })?;
     tokio::spawn(async move {
         if let Err(error) = driver.await {
             tracing::debug!(%error, "the connection to the server ended");

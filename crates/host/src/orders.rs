@@ -69,7 +69,7 @@ impl ServerOrderBook {
         self.lock().orders = None;
     }
 
-    /// There is contact: orders that were received before can begin.
+    /// Called when the server's clock is known: orders that were received earlier can begin.
     pub fn wake(&self) {
         self.changed.notify_one();
     }
@@ -85,7 +85,7 @@ impl ServerOrderBook {
 }
 
 impl OrderBook for ServerOrderBook {
-    /// Their deadlines are on the clock of the server, so they are unknown until it is.
+    /// Deadlines use the server's clock, so there are no orders until that clock is known.
     fn orders(&self) -> Option<Vec<Order>> {
         let now = self.status.server_now().filter(|_| self.status.is_connected())?;
         let state = self.lock();

@@ -20,7 +20,7 @@ use crate::links::LinkChanges;
 /// The interval between two checks without a change. Finds rules that another program has removed.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// The interval between two readings of the owners of ports without an event: each asks libvirtd twice for every domain.
+/// The interval between two readings of the owners of ports if no event triggers one: each asks libvirtd twice for every domain.
 const READ_OWNERS_EVERY: Duration = Duration::from_secs(60);
 
 /// The shortest pause between two checks: interfaces change several times while a domain starts.
@@ -155,7 +155,9 @@ impl Keeper {
             match stop.run_until_cancelled(DomainWatch::open(&self.target)).await {
                 None => return,
                 Some(Ok(watch)) => drop(stop.run_until_cancelled(self.follow(watch)).await),
-                Some(Err(error)) => tracing::warn!(%error, "cannot query libvirtd for the owners of network interfaces"),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "cannot query libvirtd for the owners of network interfaces")
+                }
             }
             stop.run_until_cancelled(sleep(RETRY)).await;
         }
@@ -171,6 +173,10 @@ impl Keeper {
             let replaced = self.ports.replace(&after);
             if self.ports.assign(&owners, &checked) || replaced {
                 self.try_load().await;
+            }
+            if checked.len() < after.len() {
+                // A port has appeared meanwhile, so its owner is unknown.
+                self.changed.notify_one();
             }
             tokio::select! {
                 exists = watch.changed() => if !exists { return },

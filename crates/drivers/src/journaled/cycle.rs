@@ -16,7 +16,7 @@ const RESERVE: Duration = Duration::from_secs(10);
 /// Time that an evicted guest has to shut down. Azure gives as much notice.
 const EVICTION_GRACE: Duration = Duration::from_secs(30);
 
-const STARTED: &str = "the machine was started by another program after it had shut down";
+const STARTED: &str = "the machine runs again after it had shut down";
 
 /// Interval between two requests to shut down. A guest that is booting ignores the first one.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ pub enum Needs {
 pub enum Grace {
     /// Almost until the deadline of the order.
     UntilDeadline,
-    /// That of an eviction, from its begin. A crash does not extend it.
+    /// The grace period of an eviction, counted from its start. A crash does not extend it.
     Eviction,
 }
 

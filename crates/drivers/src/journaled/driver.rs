@@ -27,10 +27,11 @@ pub struct JournaledDriver<H> {
 /// An order in progress.
 struct Running {
     id: OrderId,
+    is_migration: bool,
     signals: Signals,
 }
 
-/// Tell an order in progress to end.
+/// Signals that tell an order in progress to end.
 #[derive(Clone, Default)]
 struct Signals {
     abort: CancellationToken,
@@ -66,7 +67,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
 
     /// Checks an order and writes it to the journal.
     fn accept(&self, order: Order) -> Result<(Entry, RunningGuard<'_, H>), Refusal> {
-        let guard = self.enlist(order.id)?;
+        let guard = self.enlist(&order)?;
         let begun = self.journal.read(order.id.machine).map_err(Refusal::Journal)?;
         let is_begun = begun.as_ref().is_some_and(|entry| entry.order.id == order.id);
         let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), job::now());
@@ -101,13 +102,14 @@ impl<H: Hypervisor> JournaledDriver<H> {
         self.journal.write(entry)
     }
 
-    fn enlist(&self, id: OrderId) -> Result<RunningGuard<'_, H>, Refusal> {
+    fn enlist(&self, order: &Order) -> Result<RunningGuard<'_, H>, Refusal> {
+        let (id, is_migration) = (order.id, order.is_migration());
         let mut running = self.lock();
         if let Some(other) = running.get(&id.machine) {
             return Err(Refusal::Busy(other.id));
         }
         let signals = Signals::default();
-        running.insert(id.machine, Running { id, signals: signals.clone() });
+        running.insert(id.machine, Running { id, is_migration, signals: signals.clone() });
         Ok(RunningGuard { driver: self, machine: id.machine, signals })
     }
 
@@ -128,7 +130,10 @@ impl<H: Hypervisor> JournaledDriver<H> {
         }
         // Kept until the outcome is recorded, through attempts that end because the hypervisor does not answer.
         let mut hold = None;
-        let accepted = job::now();
+        let mut latest = job::now();
+        if entry.is_abandoned && entry.order.is_migration() {
+            signals.abort.cancel();
+        }
         let outcome = loop {
             let mut job = Job {
                 hypervisor: &self.hypervisor,
@@ -136,17 +141,18 @@ impl<H: Hypervisor> JournaledDriver<H> {
                 holds: &self.holds,
                 entry,
                 abort: &signals.abort,
-                accepted,
+                latest: &mut latest,
                 hold: &mut hold,
             };
             let is_abandoned = job.entry.is_abandoned;
             // Every step can be repeated, so an attempt can end anywhere.
             let ended = tokio::select! {
-                ended = job::perform(&mut job) => ended,
+                biased;
                 () = signals.abandon.cancelled(), if !is_abandoned => {
                     self.note_abandoned(entry);
                     continue;
                 }
+                ended = job::perform(&mut job) => ended,
             };
             match ended {
                 Ok(outcome) => break outcome,
@@ -221,6 +227,8 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
         // Locked until the journal is written, so that the order does not begin meanwhile.
         let all = self.lock();
         match all.get(&order.machine) {
+            // libvirtd would go on with the migration, so it is ended and not only forgotten.
+            Some(running) if running.id == order && running.is_migration => running.signals.abort.cancel(),
             Some(running) if running.id == order => running.signals.abandon.cancel(),
             Some(_) => {}
             None => {

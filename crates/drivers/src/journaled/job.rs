@@ -159,8 +159,8 @@ pub struct Job<'j, H> {
     pub holds: &'j PauseTracker,
     pub entry: &'j mut Entry,
     pub abort: &'j CancellationToken,
-    /// When this program accepted the order.
-    pub accepted: Timestamp,
+    /// No recorded stage is later: the time of acceptance, or of the last stage that this program recorded.
+    pub latest: &'j mut Timestamp,
     /// Taken while the order may keep the machine paused.
     pub hold: &'j mut Option<PauseGuard>,
 }
@@ -192,7 +192,8 @@ fn give_up<H: Hypervisor>(job: &Job<'_, H>, error: H::Error) -> Result<Outcome, 
 }
 
 async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outcome, H> {
-    if job.entry.is_abandoned {
+    // A migration has to find out first where the machine is.
+    if job.entry.is_abandoned && !job.entry.order.is_migration() {
         return Err(StepError::Failed(ABANDONED.into()));
     }
     match job.entry.order.action.clone() {
@@ -234,6 +235,8 @@ impl<H: Hypervisor> Job<'_, H> {
             Stage::Done => Step::RecordDone,
         });
         let reached = StageRecord { stage, since: now() };
+        // Before the call, because its answer can be lost.
+        *self.latest = reached.since;
         self.hypervisor.record(self.entry, machine, reached).await?;
         self.entry.reached = Some(reached);
         self.journal.write(self.entry)?;
@@ -271,7 +274,7 @@ impl<H: Hypervisor> Job<'_, H> {
     /// The time of a step, which was possibly taken before a restart of this program. The clock may have been set back
     /// since: then a time that begins with the step begins when the order was accepted again.
     pub fn time_of(&self, reached: StageRecord) -> Timestamp {
-        reached.since.min(self.accepted)
+        reached.since.min(*self.latest)
     }
 
     pub fn deadline(&self) -> Timestamp {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use forewarn_core::Guid;
-use forewarn_libvirt::{AddressSource, Affect, Connection, Domain, Error, Target, XmlFlags};
+use forewarn_libvirt::{AddressSource, Affect, Connection, Domain, Error, ErrorCode, Target, XmlFlags};
 
 use super::host::is_connection_lost;
 use super::mark::{attribute, attributes};
@@ -28,6 +28,7 @@ pub async fn describe_all(connection: &Connection) -> Result<Vec<DomainDescripti
         match describe(connection, &domain).await {
             Ok(description) => found.push(description),
             Err(error) if is_connection_lost(&error) => return Err(error),
+            Err(error) if error.is(ErrorCode::NO_DOMAIN) => {}
             Err(error) => {
                 tracing::warn!(domain = domain.name, %error, "skipping the domain: cannot read its description");
             }

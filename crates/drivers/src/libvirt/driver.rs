@@ -60,7 +60,9 @@ impl JournaledDriver<LibvirtMachines> {
             match self.clear_unknown_record(&domain).await {
                 Ok(record) => unknown.extend(record),
                 Err(error) if is_connection_lost(&error) => return Err(error),
-                // It has disappeared, or another program has locked it. The next pass comes soon.
+                // It has disappeared.
+                Err(error) if error.is(ErrorCode::NO_DOMAIN) => {}
+                // Another program has locked it, for example. The next pass comes soon.
                 Err(error) => {
                     tracing::warn!(domain = domain.name, %error, "cannot look for the record of an unknown order")
                 }

@@ -1,7 +1,7 @@
 //! The domains of a host, their network interfaces, and changes of their lifecycle.
 
 use forewarn_core::Guid;
-use forewarn_libvirt::{Connection, Error, EventKind, Events, Target, XmlFlags};
+use forewarn_libvirt::{Connection, Error, ErrorCode, EventKind, Events, Target, XmlFlags};
 
 use super::describe::describe_all;
 use super::host::is_connection_lost;
@@ -68,6 +68,7 @@ impl DomainWatch {
             match self.connection.xml(&domain, XmlFlags::NONE).await {
                 Ok(xml) => taps.extend(find_taps(&xml).into_iter().map(|tap| (tap, machine))),
                 Err(error) if is_connection_lost(&error) => return Err(error),
+                Err(error) if error.is(ErrorCode::NO_DOMAIN) => {}
                 Err(error) => {
                     tracing::warn!(domain = domain.name, %error, "skipping the domain: cannot read its description");
                 }

@@ -22,8 +22,8 @@ use super::driver::LibvirtMachines;
 use crate::journaled::{Job, LocatedMachine, MachineState, POLL_INTERVAL, Stage, Step, StepError, not_running};
 use crate::order::{HostAddress, Outcome};
 
-/// Time that a machine can be paused here, its state at the target being unknown, before that is an alarm. libvirt itself takes a
-/// moment between the last two steps of a migration.
+/// How long a machine can be paused here, with its state at the target unknown, before an alarm. libvirt itself takes a moment
+/// between the last two steps of a migration.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) type LibvirtResult<T> = crate::journaled::StepResult<T, LibvirtMachines>;
@@ -41,7 +41,7 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
         if has_job(&job.hypervisor.host.connection().await, &domain).await? {
             if job.read_stage(&domain).await?.is_none() {
                 // Not ours, such as a backup: it is not aborted, and does not use up the time of the migration.
-                return Err(StepError::Failed("another job is in progress on the domain: wait for its end".into()));
+                return Err(StepError::Failed("another job is in progress on the domain: wait until it ends".into()));
             }
             wait_for_job(job, &domain).await?;
             continue;
@@ -62,7 +62,8 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
             }
             Next::AskOperator => {
                 let advice = format!(
-                    "the machine does not run on this host, and host '{to}' cannot be asked: look there. If it runs there,                      remove it here (virsh destroy, virsh undefine); else resume it here (virsh resume)",
+                    "the machine is not running on this host, and host '{to}' cannot be reached: check that host. If the machine \
+                     runs there, remove it here (virsh destroy, virsh undefine); otherwise, resume it here (virsh resume)",
                     to = to.name
                 );
                 stuck.warn(job, &advice);
@@ -80,7 +81,7 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
     }
 }
 
-/// A machine that is neither here nor known to be there.
+/// A machine that does not run here and is not known to run at the target.
 #[derive(Default)]
 struct Stuck {
     since: Option<Instant>,

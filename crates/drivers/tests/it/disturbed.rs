@@ -234,7 +234,7 @@ async fn a_machine_that_another_program_starts_is_not_moved_and_stays_on() {
         bench.crash_before(&order, step).await;
         bench.connection.start(&bench.domain, CreateFlags::NONE).await.unwrap();
         let (outcome, steps) = bench.resume_order(&order).await;
-        let reason = "the machine was started by another program after it had shut down";
+        let reason = "the machine runs again after it had shut down";
         assert_eq!(outcome, Outcome::Failed(reason.into()), "{step:?}");
         assert_eq!(steps, [Step::RecordOutcome, Step::Clear], "{step:?}");
         assert_eq!((bench.state().await, bench.element().await), (State::Running, None), "{step:?}");
@@ -278,6 +278,32 @@ async fn a_freeze_that_seems_to_have_begun_in_the_future_is_not_prolonged() {
     assert_eq!(bench.resume_order(&frozen).await.0, Outcome::Done);
     assert!(begun.elapsed() < LONG / 2, "it took {:?}", begun.elapsed());
     assert_eq!(bench.state().await, State::Running);
+}
+
+/// The time that libvirtd takes before the freeze does not count.
+#[tokio::test]
+async fn a_freeze_lasts_its_whole_time_although_libvirtd_hangs_before_it() {
+    let Some(bench) = Bench::start().await else { return };
+    let front = Front::open(bench.dir.path(), bench.daemon.socket());
+    let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
+    let (taken, states) = (steps.clone(), front.daemon.clone());
+    let hook = move |step| {
+        if step == Step::RecordBegun && !taken.lock().unwrap().contains(&step) {
+            states.send_replace(Daemon::Hangs);
+        }
+        taken.lock().unwrap().push(step);
+    };
+    let driver = open_with(&front.target(), &bench.dir.path().join("journal"), Arc::new(hook));
+    let duration = Duration::from_secs(1);
+    let task = tokio::spawn(async move { driver.perform(freeze(1, duration)).await });
+    front.daemon.subscribe().wait_for(|state| *state == Daemon::Hangs).await.unwrap();
+    let (accepted, until) = (front.accepted.load(Ordering::Relaxed), after(duration));
+    while after(Duration::ZERO) <= until || front.accepted.load(Ordering::Relaxed) == accepted {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    front.set(Daemon::Answers);
+    assert_eq!(task.await.unwrap().unwrap(), Outcome::Done);
+    assert!(steps.lock().unwrap().contains(&Step::Wait), "{steps:?}");
 }
 
 /// A state of libvirtd, as a client sees it.

@@ -36,6 +36,7 @@ struct Desk {
     /// Orders that are refused before one is accepted.
     refusals: AtomicU32,
     begun: Mutex<Vec<Order>>,
+    accepted: Mutex<Vec<OrderId>>,
     abandoned: Mutex<Vec<OrderId>>,
     reported: Mutex<Vec<OrderId>>,
     permits: Semaphore,
@@ -51,6 +52,7 @@ impl Desk {
             can_continue: false,
             refusals: AtomicU32::new(0),
             begun: Mutex::default(),
+            accepted: Mutex::default(),
             abandoned: Mutex::default(),
             reported: Mutex::default(),
             permits: Semaphore::new(0),
@@ -90,6 +92,7 @@ impl MachineDriver for Desk {
             if is_refused {
                 return Err(Refusal::LowerTerm { term: id.event.0 as u64, highest: 9 });
             }
+            self.accepted.lock().unwrap().push(id);
             self.permits.acquire().await.unwrap().forget();
             Ok(Outcome::Done)
         })
@@ -109,8 +112,8 @@ impl MachineDriver for Desk {
         Ok(self.unfinished.clone())
     }
 
-    fn can_continue(&self, _: OrderId) -> bool {
-        self.can_continue
+    fn can_continue(&self, id: OrderId) -> bool {
+        self.can_continue || self.accepted.lock().unwrap().contains(&id)
     }
 
     fn confirm(&self, _: OrderId) -> Result<(), Refusal> {
@@ -193,6 +196,24 @@ async fn after_a_restart_of_the_host_an_order_waits_for_the_server_and_is_abando
     desk.set_orders(Some(vec![kept.clone(), withdraw]));
     desk.wait_until(|desk| desk.reported.lock().unwrap().len() == 3).await;
     assert_eq!(*desk.abandoned.lock().unwrap(), [lost.id, withdrawn.id]);
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_of_the_host_an_order_that_was_refused_still_ends_if_the_host_is_fenced_meanwhile() {
+    let refusals = AtomicU32::new(1);
+    let desk = Arc::new(Desk { unfinished: vec![order(1)], refusals, ..Desk::new(Some(vec![order(1)])) });
+    desk.permits.add_permits(1);
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| !desk.begun().is_empty()).await;
+    desk.set_orders(Some(Vec::new()));
+    while desk.reported.lock().unwrap().is_empty() {
+        tokio::time::advance(std::time::Duration::from_millis(100)).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id]);
+    assert_eq!(desk.begun(), [order(1).id; 2]);
     stop.cancel();
     runner.await.unwrap();
 }
