@@ -10,9 +10,11 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use lz4_flex::block::{self, DecompressError};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::hex;
 
 /// First byte of a sealed value: the version of this format.
@@ -43,6 +45,8 @@ pub enum SealError {
     WrongKey(String),
     #[error("the secret '{0}' has format {1}, but this program reads format {FORMAT}: upgrade this server")]
     NewerFormat(String, u8),
+    #[error("a payload of {0} bytes is over {PAYLOAD_BYTES_MAX}")]
+    TooLarge(usize),
     #[error("the system cannot provide random bytes")]
     NoRandomness,
 }
@@ -99,13 +103,18 @@ impl Key {
 
     /// Compresses and encrypts a payload of the log. Once encrypted, it can no longer be compressed.
     pub fn seal_payload(&self, payload: &[u8]) -> Result<Vec<u8>, SealError> {
-        self.seal(PAYLOAD, &lz4_flex::block::compress_prepend_size(payload))
+        check_size(payload.len())?;
+        self.seal(PAYLOAD, &block::compress_prepend_size(payload))
     }
 
     /// Decrypts a payload of the log.
     pub fn open_payload(&self, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let compressed = self.open(PAYLOAD, sealed)?;
-        lz4_flex::block::decompress_size_prepended(&compressed).map_err(|_| SealError::WrongKey(PAYLOAD.to_owned()))
+        let wrong = |_: DecompressError| SealError::WrongKey(PAYLOAD.to_owned());
+        // The memory is allocated before the size turns out to be false.
+        let (size, body) = block::uncompressed_size(&compressed).map_err(wrong)?;
+        check_size(size)?;
+        block::decompress(body, size).map_err(wrong)
     }
 
     /// Decrypts a secret that was sealed under this name.
@@ -121,6 +130,11 @@ impl Key {
         let secret = self.0.open_in_place(nonce, Aad::from(name.as_bytes()), &mut body).map_err(|_| wrong())?;
         Ok(secret.to_vec())
     }
+}
+
+/// The log has the same limit for payloads that are not compressed.
+fn check_size(bytes: usize) -> Result<(), SealError> {
+    if bytes > PAYLOAD_BYTES_MAX { Err(SealError::TooLarge(bytes)) } else { Ok(()) }
 }
 
 fn parse(text: &str) -> Option<[u8; KEY_BYTES]> {
@@ -180,6 +194,17 @@ mod tests {
         assert_eq!(key.open_payload(&sealed).unwrap(), payload);
         assert!(key.open_payload(&sealed[1..]).is_err());
         assert_eq!(key.open_payload(&key.seal_payload(b"").unwrap()).unwrap(), b"");
+    }
+
+    #[test]
+    fn payloads_that_are_too_large_are_neither_sealed_nor_opened() {
+        let (_dir, path) = file();
+        let key = Key::create(&path).unwrap();
+        let size = PAYLOAD_BYTES_MAX + 1;
+        assert!(matches!(key.seal_payload(&vec![0; size]), Err(SealError::TooLarge(bytes)) if bytes == size));
+        let claim = u32::try_from(size).unwrap().to_le_bytes();
+        let sealed = key.seal(PAYLOAD, &claim).unwrap();
+        assert!(matches!(key.open_payload(&sealed), Err(SealError::TooLarge(bytes)) if bytes == size));
     }
 
     #[test]

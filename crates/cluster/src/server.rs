@@ -185,7 +185,8 @@ impl Follower {
         self.0.machine.leader()
     }
 
-    /// The leader that this server last saw, if it is another process with this server's name, which can be an earlier one.
+    /// The leader that this server last saw, if it is another process with this server's name: possibly an
+    /// earlier process of this server.
     pub fn namesake(&self) -> Option<&Leader> {
         self.0.machine.namesake()
     }

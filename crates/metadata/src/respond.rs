@@ -32,8 +32,8 @@ pub const LONG_BODIES_MAX: usize = 256;
 /// The `Retry-After` of a request that cannot be served right now.
 const RETRY_AFTER_SECS: u32 = 1;
 
-/// How long a request waits for a document that its caller has seen at another server. A follower is a few milliseconds behind;
-/// one that needs longer is cut off.
+/// How long a request waits for a document that its caller has seen at another server. A follower is a few milliseconds behind,
+/// and a leader proves within 400 ms that it still leads; one that needs longer is cut off.
 const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
 /// The body of a request, which may still have to be read.

@@ -30,8 +30,8 @@ pub trait Source: Send + Sync + 'static {
     /// Watches the document of one event group. Read the snapshot after this call, or a change can be missed.
     fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch>;
 
-    /// Waits until the snapshot has everything that was committed before this call. The result is false if it does not within this
-    /// time. None: the snapshot is always current, or cannot become current.
+    /// Waits until the snapshot has everything that was committed before this call. The result is false if this takes longer
+    /// than the limit. None: the snapshot is always current, or cannot become current.
     fn catch_up(&self, _limit: Duration) -> Option<BoxFuture<'_, bool>> {
         None
     }

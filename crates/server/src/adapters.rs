@@ -54,8 +54,8 @@ impl Source for EngineSource {
     }
 
     fn catch_up(&self, limit: Duration) -> Option<BoxFuture<'_, bool>> {
-        let follows = |_: &&Arc<Cluster>| !self.engine.accepts_commands();
-        let cluster = self.cluster.as_ref().filter(follows)?;
+        // A leader may have been deposed without knowing it yet, so it waits too.
+        let cluster = self.cluster.as_ref()?;
         Some(Box::pin(cluster.catch_up(limit)))
     }
 

@@ -462,6 +462,16 @@ impl Machine {
         }
     }
 
+    /// Without the formats of the other servers, a leader that must seal secrets commits none, so it asks again soon.
+    pub(super) fn take_roster_error(&mut self, now: Moment) {
+        let retry_after = self.settings.retry_after;
+        if let Role::Leading(leadership) = &mut self.role
+            && leadership.format.is_none()
+        {
+            leadership.roster_at = now + retry_after;
+        }
+    }
+
     /// Decides what can be deleted: what all servers have applied or, if the log is too large, what most of them have.
     pub(super) fn take_roster(&mut self, roster: &MemberList) {
         let revision = self.position.revision;

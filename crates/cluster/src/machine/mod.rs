@@ -173,10 +173,10 @@ pub struct Machine {
     deliveries: VecDeque<Delivery>,
     silence: SilenceDetector,
     seen_beat: Option<SeenBeat>,
-    /// A beat with a lower version than that, and the reads in a row that showed such a one.
+    /// A beat with a lower version than `seen_beat`, and the number of consecutive reads that showed it.
     lower_beat: Option<(SeenBeat, u32)>,
     leader: Option<Leader>,
-    /// When the last read was sent that showed nothing that the local copy does not have.
+    /// When the last read was sent that found the local copy current.
     current_at: Option<Moment>,
     /// The takeover to try next.
     swap: Option<ObservedVersions>,
@@ -285,7 +285,8 @@ impl Machine {
             // If the takeover has happened, the next read shows this server's own nonce.
             Call::TakeOver => self.retry_at = now,
             Call::Resign => self.take_resigned(),
-            Call::Report | Call::MemberList | Call::Truncate => {}
+            Call::MemberList => self.take_roster_error(now),
+            Call::Report | Call::Truncate => {}
         }
     }
 

@@ -185,6 +185,27 @@ fn no_second_commit_starts_before_the_first_is_applied() {
 }
 
 #[test]
+fn a_new_leader_that_could_not_ask_for_the_formats_of_the_servers_asks_again_soon() {
+    let mut bench = Bench::leading();
+    let mut asked_at = Vec::new();
+    while bench.machine.format().is_none() {
+        match bench.poll() {
+            Step::Send(Request::MemberList) if asked_at.is_empty() => {
+                asked_at.push(bench.now);
+                bench.machine.answer(bench.now, Err(LogError::Unavailable("connection refused".into())));
+            }
+            step => {
+                asked_at.extend(matches!(step, Step::Send(Request::MemberList)).then_some(bench.now));
+                bench.finish(step);
+            }
+        }
+    }
+    let [first, second] = asked_at[..] else { panic!("{asked_at:?}") };
+    let pause = second - first;
+    assert!(pause >= Settings::default().retry_after && pause < Duration::from_secs(1), "{pause:?}");
+}
+
+#[test]
 fn overwritten_values_are_freed_every_ten_minutes_although_there_is_nothing_to_delete() {
     let mut bench = Bench::leading();
     let mut truncated_at = Vec::new();

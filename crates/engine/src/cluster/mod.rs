@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use forewarn_cluster::machine::{Identity, Settings};
 use forewarn_cluster::{Key, Log, random_session};
-use forewarn_store::PAYLOAD_FORMAT;
+use forewarn_store::{PAYLOAD_FORMAT, SEALED_FORMAT};
 
 pub use copy::CopyContents;
 pub use node::{CommitOutcome, FollowOutcome, Node};
@@ -37,12 +37,17 @@ pub struct ClusterOptions {
     pub key: Option<Arc<Key>>,
 }
 
+// A server without the key reports one number too: a newer format needs another way to say that it cannot open sealed records.
+const _: () = assert!(PAYLOAD_FORMAT == SEALED_FORMAT);
+
 impl ClusterOptions {
     fn identity(&self) -> Identity {
+        // Without the key, sealed records cannot be read.
+        let format = if self.key.is_some() { PAYLOAD_FORMAT } else { SEALED_FORMAT - 1 };
         Identity {
             name: self.node.clone(),
             address: self.address.clone(),
-            format: u32::from(PAYLOAD_FORMAT),
+            format: u32::from(format),
             session: random_session(),
         }
     }

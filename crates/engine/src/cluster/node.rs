@@ -33,6 +33,8 @@ pub struct Node {
     announced: Option<String>,
     /// Why this server stopped leading, if it has led.
     last_loss: Option<LeadershipLoss>,
+    /// This leader has a key, but another server cannot read what is encrypted with it.
+    writes_clear: bool,
 }
 
 enum Place {
@@ -79,7 +81,17 @@ impl Node {
         let clock = Box::new(RegionClock(copy.clock.clone()));
         let follower = Follower::start(identity, settings, position, log, clock);
         let place = Place::Following(Box::new(follower));
-        Ok(Node { place, copy, monitor, name: node, address, first_beat_ms: None, announced: None, last_loss: None })
+        Ok(Node {
+            place,
+            copy,
+            monitor,
+            name: node,
+            address,
+            first_beat_ms: None,
+            announced: None,
+            last_loss: None,
+            writes_clear: false,
+        })
     }
 
     /// Follows for a moment.
@@ -163,6 +175,8 @@ impl Node {
             Ok(next) => {
                 if let (true, Some(age)) = (writer.may_act(), writer.beat_age()) {
                     self.monitor.record_beat(age);
+                    // The log refuses beats of a deposed leader, and this leader has applied its own commits.
+                    self.monitor.record_current(age);
                 }
                 Ok(next.saturating_sub(BootClock.now()))
             }
@@ -197,17 +211,32 @@ impl Node {
         if self.known_format().is_none() && self.run_due_tasks().is_err() {
             return Some(Sealing::Clear);
         }
-        match self.known_format() {
+        let format = self.known_format();
+        self.warn_of_clear_records(format);
+        match format {
             Some(SEALED_FORMAT..) => Some(Sealing::Sealed),
             None if has_attachments => None,
             Some(_) | None => Some(Sealing::Clear),
         }
     }
 
+    /// Logs once that the key is not used although the region has one.
+    fn warn_of_clear_records(&mut self, format: Option<u8>) {
+        let Some(format) = format else { return };
+        let writes_clear = format < SEALED_FORMAT;
+        if writes_clear && !self.writes_clear {
+            tracing::warn!(
+                "the records of the region's log are not encrypted, because a server cannot read encrypted ones: upgrade it, \
+                 start it with --cluster-key, or remove it with 'forewarn cluster remove'"
+            );
+        }
+        self.writes_clear = writes_clear;
+    }
+
     /// Commits a batch that leads to this region.
     pub fn commit(&mut self, batch: Batch, region: Region) -> CommitOutcome {
         let Some(sealing) = self.choose_sealing(!batch.attachments.is_empty()) else {
-            tracing::warn!("a commit with secrets waits until the log shows which servers read sealed records");
+            tracing::warn!("a commit with secrets waits until the log shows which servers can read encrypted records");
             return CommitOutcome::Failed;
         };
         let payload = self.copy.prepare(batch, region, sealing);
@@ -370,7 +399,7 @@ impl Node {
 fn describe_namesake(leader: &Leader, monitor: &ClusterMonitor) -> String {
     let Leader { node, address, .. } = leader;
     let problem = format!(
-        "another server uses the name '{node}' ({address}) and leads the region: start one of them with another --node"
+        "another server uses the name '{node}' ({address}) and leads the region: restart one of them with a different --node"
     );
     if monitor.status().problem.as_ref() != Some(&problem) {
         tracing::error!("{problem}");

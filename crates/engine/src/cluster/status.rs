@@ -106,7 +106,7 @@ impl ClusterMonitor {
         record_age(&self.beat_ms, age);
     }
 
-    /// The time since a follower's copy was last known to have everything that was in the log. None: it never was.
+    /// The time since the local copy was last known to have everything that was in the log. None: it never was.
     pub fn current_age(&self) -> Option<Duration> {
         age_of(&self.current_ms)
     }

@@ -50,10 +50,7 @@ impl Cluster {
         let alive = count_alive(&self.read_roster().await?, &unreached, committed.snapshot.revision);
         if is_most(alive, members.len()) {
             let names: Vec<&str> = unreached.iter().map(|member| member.name.as_str()).collect();
-            tracing::warn!(
-                nodes = names.join(", "),
-                "this leader cannot reach a majority of the live servers"
-            );
+            tracing::warn!(nodes = names.join(", "), "this leader cannot reach a majority of the live servers");
             return Ok(false);
         }
         Ok(true)

@@ -227,10 +227,10 @@ async fn send(
     Ok(Some(response))
 }
 
-/// Waits for as long as a leader can take to answer. Returns why it is given up.
+/// Waits for as long as a leader can take to answer. Returns the reason for giving up.
 async fn give_up_on(cluster: &Cluster, leader: &str) -> &'static str {
     if timeout(ANSWER_TIMEOUT, cluster.wait_until_deposed(leader)).await.is_err() {
-        return "it takes too long";
+        return "timed out";
     }
     tokio::time::sleep(DEPOSED_ANSWER_TIMEOUT).await;
     "another server has taken over"

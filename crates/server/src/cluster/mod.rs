@@ -39,6 +39,7 @@ use forewarn_cluster::{EtcdLog, EtcdOptions, Key, Log, LogError, MemberList};
 use forewarn_engine::{ClusterMonitor, ClusterOptions, Engine, LeaderAddress};
 use forewarn_store::{Replicated, SnapshotWriter};
 use http::Extensions;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::config::ClusterConfig;
@@ -60,7 +61,8 @@ const GUEST_STALE_MAX: Duration = Duration::from_secs(10);
 /// How often a waiting request looks for a leader.
 const LEADER_POLL: Duration = Duration::from_millis(50);
 
-/// How often a read that needs a current copy looks whether it is. A follower reads the log every 200 ms.
+/// How often a read that needs a current copy checks whether it is current. A follower reads the log every 200 ms, and a
+/// leader sends a beat every 400 ms.
 const COPY_POLL: Duration = Duration::from_millis(20);
 
 /// How long a forwarded change waits until the local copy has it.
@@ -80,6 +82,8 @@ pub struct Cluster {
     log: Mutex<EtcdLog>,
     last_roster: ArcSwap<MemberList>,
     copier: Arc<dyn SnapshotWriter>,
+    /// Held while a copy of the region is written for another server.
+    copying: Arc<Semaphore>,
     sessions: SessionWriter,
     /// The key of the region's secrets. None: the servers require no token.
     key: Option<Arc<Key>>,
@@ -151,6 +155,7 @@ impl Preparation {
             log,
             last_roster: ArcSwap::default(),
             copier: self.copier,
+            copying: Arc::new(Semaphore::new(1)),
             key: self.key,
             sessions: SessionWriter::new(engine.clone(), self.access),
             scratch: self.scratch,
@@ -202,17 +207,19 @@ impl Cluster {
         }
     }
 
-    /// Waits until the local copy has everything that was committed before this call. Returns whether it has within this time.
+    /// Waits until the local copy has everything that was committed before this call. Returns false if the time runs out first.
     pub async fn catch_up(&self, limit: Duration) -> bool {
         let begun = Instant::now();
-        let is_current = || self.monitor.current_age().is_some_and(|age| age < begun.elapsed());
-        while !is_current() && !self.engine.accepts_commands() {
-            if begun.elapsed() >= limit {
+        loop {
+            let waited = begun.elapsed();
+            if self.monitor.current_age().is_some_and(|age| age < waited) {
+                return true;
+            }
+            if waited >= limit {
                 return false;
             }
             tokio::time::sleep(COPY_POLL).await;
         }
-        true
     }
 
     /// Waits until the local copy has this revision, so that the caller reads what it has written.

@@ -16,7 +16,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -42,6 +42,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1000);
 /// Time in which another server must acknowledge what was sent to it. A server whose host or network fails does not close its
 /// connections, and a request on one of them would otherwise wait for many minutes.
 const ACKNOWLEDGE_MAX_MS: u32 = 3000;
+
+/// After this time without a packet, the other server's host must show that it still has the connection: a copy of the region may take
+/// minutes to begin.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+
+/// The interval of these questions. Without an answer, the connection ends as if a request had not been acknowledged.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The largest response that is kept in memory.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -98,6 +105,9 @@ impl PeerClient {
         let stream = TcpStream::connect(&authority).await?;
         stream.set_nodelay(true)?;
         set_tcp_user_timeout(&stream, ACKNOWLEDGE_MAX_MS)?;
+        set_socket_keepalive(&stream, true)?;
+        set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
+        set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
         if !is_tls {
             return Ok(Connection::start(stream).await?);
         }

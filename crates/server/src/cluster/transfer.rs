@@ -12,9 +12,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use forewarn_cluster::{EtcdLog, Log as _};
+use forewarn_store::SnapshotWriter;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::io::ReaderStream;
 
@@ -26,7 +28,7 @@ const PATH: &str = "/cluster/v1/snapshot";
 /// The file of a copy that is received.
 const RECEIVED: &str = "copy-received";
 
-/// The files of copies that are sent at the same time, before their number.
+/// Prefix of the files of copies that are being sent. A number follows.
 const SENT_PREFIX: &str = "copy-sent-";
 
 /// Numbers these files.
@@ -81,8 +83,9 @@ impl Transfer {
     }
 }
 
-/// The other server writes its whole copy to a file before it answers. One that takes longer has probably been stopped.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// The other server writes its whole copy to a file before it answers, which takes minutes if the region is large and the disk slow.
+/// One that takes longer has probably been stopped.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A server that sends nothing for this long has probably been stopped.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
@@ -115,17 +118,9 @@ pub fn routes() -> Router<Arc<Cluster>> {
 async fn send(State(cluster): State<Arc<Cluster>>) -> Response {
     let number = SENT.fetch_add(1, Ordering::Relaxed);
     let path = cluster.scratch.join(format!("{SENT_PREFIX}{number}"));
-    let (copier, target) = (cluster.copier.clone(), path.clone());
-    let copied = tokio::task::spawn_blocking(move || copier.copy_to(&target)).await;
-    let opened = match copied {
-        Ok(Ok(())) => tokio::fs::File::open(&path).await.map_err(anyhow::Error::from),
-        Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(error.into()),
-    };
-    // The open file stays readable.
-    let _ = tokio::fs::remove_file(&path).await;
-    match opened {
-        Ok(file) => Body::from_stream(ReaderStream::new(file)).into_response(),
+    match copy(cluster.copier.clone(), &cluster.copying, path).await {
+        Ok(Some(file)) => Body::from_stream(ReaderStream::new(file)).into_response(),
+        Ok(None) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Err(error) => {
             tracing::error!(%error, "cannot copy the region for another server");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -133,12 +128,71 @@ async fn send(State(cluster): State<Arc<Cluster>>) -> Response {
     }
 }
 
+/// Copies the region to a file that disappears when it is closed. None: another copy is being written. Each takes time and space.
+async fn copy(
+    copier: Arc<dyn SnapshotWriter>,
+    copying: &Arc<Semaphore>,
+    path: PathBuf,
+) -> anyhow::Result<Option<tokio::fs::File>> {
+    let Ok(permit) = copying.clone().try_acquire_owned() else { return Ok(None) };
+    // This task goes on if the other server gives up, and must then leave no file.
+    let copied = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        copy_unlinked(&*copier, &path)
+    });
+    Ok(Some(tokio::fs::File::from_std(copied.await??)))
+}
+
+/// The open file stays readable without a name.
+fn copy_unlinked(copier: &dyn SnapshotWriter, path: &Path) -> anyhow::Result<std::fs::File> {
+    let copied = copier.copy_to(path);
+    let opened = std::fs::File::open(path);
+    let _ = std::fs::remove_file(path);
+    copied?;
+    Ok(opened?)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, mpsc};
+
     use forewarn_access::{Access, Auth};
+    use forewarn_store::StoreError;
+    use tokio::io::AsyncReadExt as _;
     use tokio::net::TcpListener;
 
     use super::*;
+
+    /// Writes a copy when it is told to.
+    struct SlowCopier(Mutex<mpsc::Receiver<()>>);
+
+    impl SnapshotWriter for SlowCopier {
+        fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
+            self.0.lock().unwrap().recv().unwrap();
+            std::fs::write(file, "region").map_err(|error| StoreError::Message(error.to_string()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_receiver_that_gives_up_leaves_no_copy_and_no_second_one_is_begun() {
+        let (begin, begins) = mpsc::channel();
+        let copier: Arc<dyn SnapshotWriter> = Arc::new(SlowCopier(Mutex::new(begins)));
+        let directory = tempfile::tempdir().unwrap();
+        let copying = Arc::new(Semaphore::new(1));
+        let copy_to = |name: &str| copy(copier.clone(), &copying, directory.path().join(name));
+        assert!(timeout(Duration::ZERO, copy_to("copy-sent-0")).await.is_err(), "given up");
+        assert!(copy_to("copy-sent-1").await.unwrap().is_none(), "the first copy is still being written");
+        begin.send(()).unwrap();
+        drop(copying.acquire().await.unwrap());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+
+        begin.send(()).unwrap();
+        let mut file = copy_to("copy-sent-2").await.unwrap().expect("a copy");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let mut text = String::new();
+        file.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "region");
+    }
 
     #[tokio::test]
     async fn a_server_that_never_answers_is_given_up() {

@@ -72,7 +72,7 @@ fn streams_and_waits_at_a_follower_survive_the_leader_and_continue_at_another_se
     register_at(&cluster, &[there], "meanwhile");
     for index in [there, old] {
         let last = *rows.last().unwrap();
-        cluster.servers.readiness(index).expect("the server runs");
+        poll_until("the server is ready", || cluster.servers.readiness(index));
         let mut changes = Changes::open(cluster.servers.management[index], last);
         let name = format!("new-{index}");
         let created = cluster.servers.api(there, "POST", "/api/v1/machines", &machine(&name)).expect("an answer");
