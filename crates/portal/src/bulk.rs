@@ -1,4 +1,4 @@
-//! The result of an action on several hosts or operations. If one of them is refused, the others are done all the same, and the
+//! The result of an action on several hosts or operations. If it is refused for one of them, it is still performed on the others, and the
 //! confirmation says what was refused.
 
 use forewarn_api_types::count_of;

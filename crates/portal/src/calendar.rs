@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_api::forecast_rollout;
 use forewarn_api_types::Time;
 use forewarn_core::{Rollout, Span, StepState, Timestamp, current_or_next};
 use forewarn_render::{count_machines, name_rollout};
@@ -112,13 +111,13 @@ async fn list_entries(context: &PageContext) -> Vec<Entry> {
     entries
 }
 
-/// When the next step of a rollout that has not been announced is expected to be, and its number. The rules know it.
+/// The expected time and the number of a rollout's next unannounced step, computed by the rules.
 async fn find_next_step(context: &PageContext, rollout: &Rollout) -> Option<(Timestamp, usize)> {
     let number = rollout.steps.iter().position(|step| step.state == StepState::Pending)?;
     if let (0, Some(at)) = (number, rollout.plan.at) {
         return Some((at, number));
     }
-    let forecast = forecast_rollout(context.snapshot.clone(), rollout.id, context.now).await.ok()?;
+    let forecast = context.portal.shared.forecasts.find(context, rollout).await?;
     Some((forecast.rollout.steps.get(number)?.started?, number))
 }
 

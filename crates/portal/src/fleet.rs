@@ -25,9 +25,9 @@ pub struct FleetGroup {
     /// Machines that are up and whose handler polls. Polls of a machine that is down are no longer current.
     pub polling: usize,
     pub last_poll: Option<Timestamp>,
-    /// Its floor, once it was needed: most groups have all their machines up.
+    /// Its floor, computed on first use: most groups have all their machines up.
     floor: OnceLock<usize>,
-    /// The strictest limit of the drains and rollouts in progress, once it was needed.
+    /// The strictest limit of the drains and rollouts in progress, computed on first use.
     limit: OnceLock<Option<AvailabilityLimit>>,
 }
 

@@ -1,16 +1,20 @@
 //! The history of a machine, event, operation, group, host, rollout or of the fleet, newest first, in pages. Rows that no index
 //! finds are searched in a limited range of the newest rows; the next page continues where the search ended.
 
+use std::sync::Arc;
+
 use askama::Template;
 use forewarn_api_types::join_names;
 use forewarn_core::{Machine, Region};
 use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::history_line::{describe_fact, find_page};
+use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::words;
 
+use super::history_searches::FoundRows;
 use super::page_context::PageContext;
 
 /// Rows per page.
@@ -19,7 +23,7 @@ const ROWS_SHOWN: usize = 50;
 /// Rows on the page of the whole history.
 const ROWS_FOUND: usize = 200;
 
-/// Rows that are searched for those of a group, host, rollout or person. A search reads few more when the page is updated.
+/// Rows that are searched for those of a group, host, rollout or person.
 const ROWS_SEARCHED_MAX: u64 = 10_000;
 
 /// Rows per query, so that a search ends soon after it has found enough.
@@ -81,9 +85,9 @@ pub async fn render_search_panel<F: Fn(&HistoryRow) -> bool>(
     }
     let mut rest = None;
     if let Some(query) = &search.scanned {
-        let (found, next) = scan(context, query, before, max + 1, &search.is_wanted).await;
-        rows.extend(found);
-        rest = next;
+        let found = find_scanned(context, search, query, before, max + 1).await;
+        rows.extend(found.rows.iter().cloned());
+        rest = found.rest;
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.number));
     rows.dedup_by_key(|row| row.number);
@@ -95,43 +99,94 @@ pub async fn render_search_panel<F: Fn(&HistoryRow) -> bool>(
         (_, None) => (None, ""),
     };
     rows.truncate(max);
-    let fragments = rows.iter().map(|row| render_row(context.region(), row, search.here)).collect();
-    let foot = next.map_or_else(String::new, |number| {
-        let href = search.query.with("before", &number.to_string()).address(search.here);
+    let mut fragments: Vec<Fragment> = rows.iter().map(|row| render_row(context.region(), row, search.here)).collect();
+    // A part of the list, because new rows move others to the next page.
+    fragments.extend(next.map(|number| {
+        let href = words::escape_html(search.query.with("before", &number.to_string()).address(search.here));
         let label = if note.is_empty() { "Older" } else { "Search older rows" };
-        format!(r#"<p class="foot"><span>{note}</span><a href="{}">{label}</a></p>"#, words::escape_html(href))
-    });
+        Fragment {
+            id: "history-more".into(),
+            sort: "~".into(),
+            html: format!(
+                r#"<p id="history-more" class="foot" data-sort="~"><span>{note}</span><a href="{href}">{label}</a></p>"#
+            ),
+        }
+    }));
     let empty = if is_whole { "No matching history." } else { "No history yet." };
-    Panel::new("history", "History", fragments).or_empty_text(empty).with_html_after(foot)
+    Panel::new("history", "History", fragments).or_empty_text(empty)
 }
 
-/// The newest wanted rows of a limited range of the history, and where the search goes on if there are older rows. Row numbers are
-/// consecutive, so a range of numbers limits the rows that the store reads.
+/// The rows that a search finds. An update of a page reads only those that are new.
+async fn find_scanned<F: Fn(&HistoryRow) -> bool>(
+    context: &PageContext,
+    search: &HistorySearch<'_, F>,
+    query: &HistoryQuery,
+    before: Option<u64>,
+    max: usize,
+) -> Arc<FoundRows> {
+    let address = search.query.address(search.here);
+    let searches = &context.portal.shared.searches;
+    let known = searches.find(&address).filter(|_| context.mode == RenderMode::Update);
+    let continued = match &known {
+        Some(known) => continue_scan(context, query, before, max, known, &search.is_wanted).await,
+        None => None,
+    };
+    let found = match continued {
+        Some(found) => found,
+        None => scan(context, query, before, max, &search.is_wanted).await,
+    };
+    let found = Arc::new(found);
+    searches.keep(address, found.clone());
+    found
+}
+
+/// Adds the new rows to those that are known. `None` if there are too many.
+async fn continue_scan(
+    context: &PageContext,
+    query: &HistoryQuery,
+    before: Option<u64>,
+    max: usize,
+    known: &FoundRows,
+    is_wanted: &impl Fn(&HistoryRow) -> bool,
+) -> Option<FoundRows> {
+    let new = HistoryQuery { after: Some(known.through), before, limit: Some(ROWS_READ), ..query.clone() };
+    let new = read(context, new).await;
+    if new.len() == ROWS_READ as usize {
+        return None;
+    }
+    let through = new.last().map_or(known.through, |row| row.number);
+    let is_recent = |row: &HistoryRow| query.since.is_none_or(|since| row.at >= since);
+    let rows = new.into_iter().rev().filter(is_wanted).chain(known.rows.iter().cloned());
+    let rows: Vec<HistoryRow> = rows.filter(is_recent).take(max).collect();
+    let rest = known.rest.filter(|_| rows.len() < max);
+    Some(FoundRows { rows, through, rest })
+}
+
+/// The newest wanted rows of a limited range of the history. Row numbers are consecutive, so a range of numbers limits the rows
+/// that the store reads.
 async fn scan(
     context: &PageContext,
     query: &HistoryQuery,
     before: Option<u64>,
     max: usize,
     is_wanted: &impl Fn(&HistoryRow) -> bool,
-) -> (Vec<HistoryRow>, Option<u64>) {
-    let newest = HistoryQuery { before, limit: Some(1), ..HistoryQuery::default() };
-    let Some(newest) = read(context, newest).await.pop() else { return (Vec::new(), None) };
+) -> FoundRows {
+    let any = HistoryQuery { since: query.since, limit: Some(1), ..HistoryQuery::default() };
+    let newest = HistoryQuery { before, ..any.clone() };
+    let Some(newest) = read(context, newest).await.pop() else { return FoundRows::default() };
     let mut end = newest.number + 1;
     let limit = end.saturating_sub(ROWS_SEARCHED_MAX + 1);
-    let mut found = Vec::new();
-    while found.len() < max && end > limit + 1 {
+    let mut rows = Vec::new();
+    while rows.len() < max && end > limit + 1 {
         let begin = end.saturating_sub(u64::from(ROWS_READ) + 1).max(limit);
         let (after, before) = (Some(begin), Some(end));
-        let rows = read(context, HistoryQuery { after, before, limit: Some(ROWS_READ), ..query.clone() }).await;
-        found.extend(rows.into_iter().rev().filter(is_wanted));
+        let found = read(context, HistoryQuery { after, before, limit: Some(ROWS_READ), ..query.clone() }).await;
+        rows.extend(found.into_iter().rev().filter(is_wanted));
         end = begin + 1;
     }
-    if found.len() >= max {
-        return (found, None);
-    }
-    let older = HistoryQuery { before: Some(end), limit: Some(1), ..HistoryQuery::default() };
-    let has_older = !read(context, older).await.is_empty();
-    (found, has_older.then_some(end))
+    let is_full = rows.len() >= max;
+    let has_older = !is_full && !read(context, HistoryQuery { before: Some(end), ..any }).await.is_empty();
+    FoundRows { rows, through: newest.number, rest: has_older.then_some(end) }
 }
 
 /// The newest rows of a query, oldest first.

@@ -31,7 +31,7 @@ use forewarn_widgets::outage::count_down;
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
 const UPDATE_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Rendering for one viewer may use at most one part in this many of a core.
+/// Rendering for one viewer may use at most this fraction of a core: 1 / `RENDER_SHARE`.
 const RENDER_SHARE: u32 = 10;
 
 /// Interval at which pages are rendered that show more than commits.

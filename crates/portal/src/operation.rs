@@ -110,7 +110,7 @@ struct OperationGroupRow<'a> {
     /// None for a standalone VM, and if no machine goes down.
     dip: Option<&'a GroupDip>,
     events: Vec<EventLink>,
-    /// Events that are not linked, and the address with all links.
+    /// Number of events without a link, and the address of the page with all links.
     more: usize,
     all: String,
 }

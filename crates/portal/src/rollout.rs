@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use askama::Template;
-use forewarn_api::{Action, forecast_rollout};
+use forewarn_api::Action;
 use forewarn_api_types::span::format_span;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{
@@ -64,7 +64,8 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
         query,
     };
     let rows = history::render_search_panel(context, &search).await;
-    let forecast = forecast(context, rollout).await;
+    let forecast = context.portal.shared.forecasts.find(context, rollout).await;
+    let forecast = forecast.as_deref();
     let head = PageHead {
         parent: ("/operations", "Operations"),
         here: "Rollout",
@@ -77,11 +78,11 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
         )],
     };
     let panels = vec![
-        describe_state(context, rollout, forecast.as_ref()).into_panel(),
+        describe_state(context, rollout, forecast).into_panel(),
         render_actions(context, rollout),
-        conflict::render_panel(&warn_of_conflicts(context, rollout, forecast.as_ref())),
-        rollout_progress::render_panel(context, rollout, forecast.as_ref()).await,
-        rollout_steps::render_panel(context, rollout, forecast.as_ref(), query),
+        conflict::render_panel(&warn_of_conflicts(context, rollout, forecast)),
+        rollout_progress::render_panel(context, rollout, forecast).await,
+        rollout_steps::render_panel(context, rollout, forecast, query),
     ];
     let aside = vec![
         Panel::with_content("facts", "Rules", &list_rules(rollout)),
@@ -93,13 +94,6 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
 }
 
 /// The expected course of the rest of a rollout that has not ended.
-async fn forecast(context: &PageContext, rollout: &Rollout) -> Option<RolloutPreview> {
-    if !rollout.is_live() {
-        return None;
-    }
-    forecast_rollout(context.snapshot.clone(), rollout.id, context.now).await.ok()
-}
-
 /// Names operations that have events on the machines of a rollout. HTML.
 fn warn_of_conflicts(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     match forecast {

@@ -148,7 +148,7 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// Whether a preview means this group.
+/// Whether an entry of a preview is about this group.
 pub fn is_meant(group: &FleetGroup, expected: &GroupAvailability) -> bool {
     match group.key {
         GroupKey::Group(id) => expected.group_id == Some(id.0),

@@ -214,8 +214,9 @@ fn render_fields(query: &PageQuery, problems: &FieldErrors) -> Vec<String> {
         of("at", "Not before")
             .with_control(Control::Time)
             .with_hint("The first step starts then. Default: as soon as the notice allows."),
-        of("window", "Window")
-            .with_hint("For example Sat,Sun 22:00-04:00 Europe/Berlin; UTC without a time zone. Default: any time."),
+        of("window", "Window").with_hint(
+            "For example Sat,Sun 22:00-04:00 Europe/Berlin; UTC if no time zone is given. Default: any time.",
+        ),
         of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
         of("pause", "Pause between").with_hint("For example 20m. Default: none."),

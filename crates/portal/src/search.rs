@@ -18,7 +18,7 @@ use super::activity::ActivityId;
 use super::history;
 use super::page_context::PageContext;
 
-/// Results of each kind, the best ones. More are not read; a longer text finds fewer.
+/// Results of each kind, the best ones. A longer text narrows the search.
 const RESULTS_MAX: usize = 20;
 
 /// Fewer characters are part of many IDs by chance.
@@ -78,7 +78,10 @@ pub async fn render(context: &PageContext, text: &str) -> PageContent {
         (true, _) => "<p>Type a name, an ID, an address, a tag or a ticket.</p>".into(),
         (false, true) => suggest_names(region, &lowered),
         (false, false) if notes.is_empty() => String::new(),
-        (false, false) => format!(r#"<p class="q">Best matches: {}. A longer text finds fewer.</p>"#, notes.join(", ")),
+        (false, false) => format!(
+            r#"<p class="q">Best matches: {}. Type more characters to narrow the search.</p>"#,
+            notes.join(", ")
+        ),
     };
     let panel = Panel::new("results", "Results", rows.collect())
         .with_table(table::render_head(&COLUMNS, order, &PageQuery::default(), ""))

@@ -1,9 +1,11 @@
-//! State that pages share: finished events, open streams, confirmations. Everything here can be rebuilt from the region and its
+//! State that pages share: finished events, open streams, confirmations, forecasts. Everything here can be rebuilt from the region and its
 //! history, or is not missed.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::flash::Flashes;
+use super::forecasts::Forecasts;
+use super::history_searches::HistorySearches;
 use super::streams::Streams;
 use super::test_kit::LastScenario;
 use super::timeline::FinishedEvents;
@@ -13,6 +15,8 @@ pub struct PortalState {
     pub past: FinishedEvents,
     pub streams: Streams,
     pub flashes: Flashes,
+    pub forecasts: Forecasts,
+    pub searches: HistorySearches,
     /// The scenario that was run last, with its session. Keeping one is enough to save pasting it again.
     last_scenario: Mutex<Option<(String, LastScenario)>>,
 }

@@ -90,7 +90,7 @@ pub fn render_panel(
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
-/// Machines that are down and go down soon, with the capacity of the group that suffers most, in at most two lines. Deletions are
+/// Machines that are down or go down soon, with the capacity of the most affected group, in at most two lines. Deletions are
 /// below, unless nothing else happens. HTML.
 fn describe_state(
     context: &PageContext,

@@ -19,7 +19,7 @@ pub struct GroupDip {
     pub name: String,
     /// Machines that run without impact now.
     pub up: usize,
-    /// Those that still do during the impact, if every other impact ends when it is expected to.
+    /// Machines that still run during the impact, if every other impact ends as expected.
     pub then: usize,
     /// Machines that are down now and are expected to be up then.
     pub returning: usize,
@@ -30,7 +30,7 @@ pub struct GroupDip {
     /// Whether the operation deletes some of them.
     pub is_shrinking: bool,
     /// The number of machines that must stay up: all but those that the strictest drain or rollout in progress may take down, or
-    /// else but one update domain.
+    /// else all but one update domain.
     pub floor: usize,
     /// Other causes that take machines of the group down at the same time.
     pub others: BTreeSet<ActivityId>,
@@ -168,7 +168,7 @@ fn takes_down(event: &Event) -> bool {
     }
 }
 
-/// When the impact of an event begins and ends. One that takes longer than announced does not end.
+/// When the impact of an event begins and ends. An impact that takes longer than announced has no known end.
 fn impact_of(event: &Event, now: Timestamp) -> (Timestamp, Timestamp) {
     let secs = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0);
     let span = secs.map_or(IMPACT_DEFAULT, Duration::from_secs);

@@ -85,18 +85,31 @@ fn describe_rollout(region: &Region, fact: &RolloutFact) -> String {
 
 /// A request in words: `create webhook ops`, `restart web_1`, `advance clock`.
 fn describe_request(action: &str, target: &str) -> String {
+    let target = shorten_target(target);
+    match action {
+        "machine.identity" => return format!("assign an identity to {target}"),
+        "machine.identity.remove" => return format!("remove the identity of {target}"),
+        "host.token" => return format!("create a join token for {target}"),
+        "fault.over" => return format!("end fault {target}"),
+        "scale-set.delete-instances" => return format!("delete instances of {target}"),
+        _ => {}
+    }
     let mut parts = action.split('.');
     let (subject, verb) = match (parts.next(), parts.next_back()) {
         (Some(subject), Some(verb)) => (subject, verb),
         (verb, _) => ("", verb.unwrap_or_default()),
     };
-    let target = if target == subject { "" } else { target };
-    let mut target: String = target.replace('~', "/");
-    if target.chars().count() > TARGET_CHARS_MAX {
-        target = target.chars().take(TARGET_CHARS_MAX).chain(['…']).collect();
-    }
+    let target = if target == subject { String::new() } else { target };
     let words = [verb.replace('-', " "), subject.replace('-', " "), target];
     words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+}
+
+fn shorten_target(target: &str) -> String {
+    let target = target.replace('~', "/");
+    match target.char_indices().nth(TARGET_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &target[..end]),
+        None => target,
+    }
 }
 
 /// The page of the event, operation, rollout, host, machine or group that a row is about, if it is not the page with this
@@ -137,12 +150,17 @@ fn find_target(region: &Region, row: &HistoryRow, action: &str, target: &str) ->
     match action.split('.').next().unwrap_or_default() {
         "host" => region.host(&Name::from(target)).map(|host| address::of_host(&host.name)),
         "rollout" => id().and_then(|id| region.rollout(id)).map(|rollout| ActivityId::Rollout(rollout.id).href()),
+        "cancel" if id().is_some_and(|id| region.operation(id).is_none() && region.event(id).is_some()) => {
+            id().map(|id| format!("/events/{}", words::event_name(id)))
+        }
         "operation" | "cancel" => id().map(|id| ActivityId::Operation(id).href()),
         "approve" => id().map(|id| format!("/events/{}", words::event_name(id))),
         "webhook" => Some("/webhooks".into()),
         "scale-set" | "availability-set" | "cloud-service" => {
             let name = target.rsplit(['/', '~']).next().unwrap_or_default();
-            region.groups_named(name).next().map(|group| address::of_group(group.id))
+            // Several groups can have one name.
+            let mut groups = region.groups_named(name);
+            groups.next().filter(|_| groups.next().is_none()).map(|group| address::of_group(group.id))
         }
         _ => machine(),
     }
@@ -167,7 +185,9 @@ mod tests {
             ("clock.advance", "clock", "advance clock"),
             ("restart", "web_1", "restart web_1"),
             ("webhook.create", "ops", "create webhook ops"),
-            ("scale-set.delete-instances", "shop~web", "delete instances scale set shop/web"),
+            ("scale-set.delete-instances", "shop~web", "delete instances of shop/web"),
+            ("machine.identity.remove", "web_1", "remove the identity of web_1"),
+            ("fault.over", "3", "end fault 3"),
         ] {
             assert_eq!(describe_request(action, target), expected);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forewarn_api_types::count_of;
 use forewarn_core::{
-    Event, EventKind, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
+    Event, HostState, MachineId, Name, Operation, OperationId, Power, Region, Request, Status, Timestamp,
 };
 use forewarn_render::{ActivityId, find_cause, find_title};
 
@@ -84,17 +84,22 @@ impl Outages {
         let mut outages = Outages { down: find_stopped(region), ..Outages::default() };
         for event in region.events() {
             let Some(operation) = event.operations.first().copied() else { continue };
-            let (machines, at) = match (&event.status, event.kind) {
-                // A recommendation takes no machine down.
-                (Status::Ended { .. }, _) | (_, EventKind::SpotRebalanceRecommendation) => continue,
-                (Status::Scheduled, _) if event.not_before > now + SOON => continue,
-                (Status::Scheduled, EventKind::Terminate) => (&mut outages.deleted, event.not_before),
-                (Status::Started { at }, EventKind::Terminate) => (&mut outages.deleted, *at),
-                (Status::Scheduled, _) => (&mut outages.soon, event.not_before),
-                (Status::Started { at }, _) => (&mut outages.down, *at),
+            let (is_started, at) = match &event.status {
+                Status::Scheduled => (false, event.not_before),
+                Status::Started { at } => (true, *at),
+                Status::Ended { .. } => continue,
             };
+            if !event.kind.has_impact() || !is_started && at > now + SOON {
+                continue;
+            }
             let outage = Outage { source: source_of(region, operation), at };
             for resource in event.resources.iter() {
+                let is_deleted = region.machine(resource.machine).is_none_or(|machine| event.kind.deletes(machine));
+                let machines = match (is_deleted, is_started) {
+                    (true, _) => &mut outages.deleted,
+                    (false, true) => &mut outages.down,
+                    (false, false) => &mut outages.soon,
+                };
                 let known = machines.entry(resource.machine).or_insert_with(|| outage.clone());
                 *known = outage.clone().min(known.clone());
             }

@@ -41,7 +41,7 @@ fn the_api_and_the_page_of_an_operation_have_the_same_content() {
     assert_eq!(operation["conflicts"], json!([{ "operation": other, "title": "Reboot of host n-2" }]));
     let page = Browser::at_once(&server).page(&format!("/operations/{id}"));
     let row = between(&page, "<tr id=\"missing-", "</tr>");
-    assert_has(&row, &["polling", "Has read the event, not approved yet.", "data-label=\"Reason\""]);
+    assert_has(&row, &["polling", "Has read the event but has not approved it yet.", "data-label=\"Reason\""]);
     assert_has(&page, &["4 → 2</span>", "floor 3", ">Reboot of host n-2</a>"]);
     let list = check(&server, "GET /operations", NONE, 200, json!({}));
     let listed = &list["value"][0];

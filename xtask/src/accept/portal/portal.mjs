@@ -1,21 +1,27 @@
 // Runs the chapters in `chapters`, in the order of their names, or those listed in FOREWARN_ACCEPT_ONLY. The exports of a chapter
-// are its tests. Nothing sleeps: tests wait for conditions.
+// are its tests. A chapter ends with its first failed test; the others run all the same. Nothing sleeps: tests wait for conditions.
 
 import { readdirSync } from "node:fs";
 import { close } from "./lib/browser.mjs";
 
 const directory = new URL("chapters/", import.meta.url);
 const only = process.env.FOREWARN_ACCEPT_ONLY?.split(",");
+const failed = [];
 
-try {
-  for (const file of readdirSync(directory).sort()) {
-    const chapter = file.replace(/\.mjs$/, "");
-    if (only && !only.includes(chapter)) continue;
-    for (const [name, test] of Object.entries(await import(new URL(file, directory)))) {
+for (const file of readdirSync(directory).sort()) {
+  const chapter = file.replace(/\.mjs$/, "");
+  if (only && !only.includes(chapter)) continue;
+  for (const [name, test] of Object.entries(await import(new URL(file, directory)))) {
+    try {
       await test();
       console.error(`   · ${chapter}: ${name}`);
+    } catch (problem) {
+      console.error(problem);
+      failed.push(`${chapter}: ${name}`);
+      break;
     }
   }
-} finally {
-  await close();
 }
+await close();
+for (const name of failed) console.error(`   failed: ${name}`);
+process.exit(failed.length > 0 ? 1 : 0);

@@ -107,6 +107,9 @@ export async function aHostThatIsOffIsActivatedFromTheOverview() {
   await shows(page, "h1", "Activate rack-4?");
   await button(page, "Activate").click();
   await shows(page, "#toast", "Activated 1 host.");
+  await page.locator("#toast a").click();
+  await shows(page, "h1", "rack-4");
+  await page.goto(`${server.management}/hosts`);
   await shows(page, "#host-rack-4", "Active");
   await context.close();
   await server.end();
