@@ -60,7 +60,7 @@ pub struct Tls {
 
 enum Source {
     Own { certificate: PathBuf, key: PathBuf },
-    SessionTables { dir: PathBuf, names: WantedNames },
+    Directory { dir: PathBuf, names: WantedNames },
     Memory { made: Mutex<IssuedCertificates>, names: WantedNames },
 }
 
@@ -85,7 +85,7 @@ impl Tls {
                 Source::Own { certificate: certificate.clone(), key: key.clone() }
             }
             (Certificate::Made { names }, Some(dir)) => {
-                Source::SessionTables { dir: dir.to_owned(), names: names_for(names, hostname(), listened) }
+                Source::Directory { dir: dir.to_owned(), names: names_for(names, hostname(), listened) }
             }
             (Certificate::Made { names }, None) => {
                 let names = names_for(names, hostname(), listened);
@@ -151,7 +151,7 @@ impl Source {
             Source::Own { certificate, key } => {
                 Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None, signer: None })
             }
-            Source::SessionTables { dir, names } => {
+            Source::Directory { dir, names } => {
                 let before = issue::read(dir)?;
                 let is_first = before.is_none();
                 let (made, plan) = issue::renew(before, names, now())?;
@@ -163,8 +163,8 @@ impl Source {
                     RenewalPlan::Leaf => tracing::info!("issued a new https certificate"),
                     RenewalPlan::All if is_first => tracing::info!("created an authority and an https certificate"),
                     RenewalPlan::All => tracing::warn!(
-                        "created a new authority, because the previous one has expired or cannot sign the names of this \
-                         server: clients must trust it, with `forewarn login` or the new ca.pem"
+                        "created a new authority, because the previous one has expired or cannot certify the names of this \
+                         server: to trust it, clients must run `forewarn login` or use the new ca.pem"
                     ),
                 }
                 made_current(&made)
@@ -181,12 +181,12 @@ impl Source {
 impl Source {
     /// Warns once, at the start, about a host name that the existing authority cannot sign.
     fn warn_of_missing_name(&self) -> anyhow::Result<()> {
-        let Source::SessionTables { dir, names } = self else { return Ok(()) };
+        let Source::Directory { dir, names } = self else { return Ok(()) };
         let signed = issue::read(dir)?.map(|made| made.names).unwrap_or_default();
         if let Some(name) = names.optional.as_ref().filter(|name| !signed.contains(name)) {
             tracing::warn!(
-                "the https certificate is not valid for {name}: this computer has a new name, which the authority in {} cannot \
-                 sign. To use the name, set management_tls_name to it; this creates a new authority, which clients must trust",
+                "the https certificate is not valid for {name}: this computer has a new name, and the authority in {} cannot \
+                 certify it. To use the name, set management_tls_name to it; this creates a new authority, which clients must trust",
                 dir.display()
             );
         }
@@ -238,7 +238,7 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// The names for our own certificate: every name of this computer that leads here, and the configured ones.
+/// The names in the server's own certificate: localhost, the host name, loopback, the listening address and the configured names.
 fn names_for(configured: &[String], host: String, listened: IpAddr) -> WantedNames {
     let mut all: Vec<String> = vec!["localhost".into()];
     let optional = ServerName::try_from(host.as_str()).is_ok_and(|_| !all.contains(&host)).then_some(host);

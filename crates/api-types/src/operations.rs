@@ -65,16 +65,16 @@ pub struct Operation {
     /// Its events by event group. Only in the response for a single operation, and not from history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<OperationGroup>,
-    /// The first 100 machines that are not ready. Only in the response for a single operation, as the following fields.
+    /// The first 100 machines that are not ready. Only in the response for a single operation, like the following fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_ready: Vec<NotReadyMachine>,
     /// Number of machines that are not ready.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_ready_count: u32,
-    /// Groups that lose machines while its events have their impact.
+    /// Groups that lose machines during the impact of its events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<OperationCapacity>,
-    /// Other operations and rollouts on its machines, or that take its groups below their floor together with it.
+    /// Other operations and rollouts that affect its machines, or that together with it take its groups below their floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<OperationConflict>,
 }
@@ -111,7 +111,7 @@ impl NotReadyReason {
     pub fn describe(self) -> &'static str {
         match self {
             NotReadyReason::NoHandler => "No handler, not notified.",
-            NotReadyReason::NotApproved => "Has read the event, not approved yet.",
+            NotReadyReason::NotApproved => "Has read the event but has not approved it yet.",
             NotReadyReason::NotPolledSince => "Has not polled since the event appeared.",
             NotReadyReason::StoppedPolling => "Stopped polling.",
             NotReadyReason::NeverPolled => "Has never polled; other machines of its group do. Check its handler.",
@@ -128,13 +128,13 @@ pub struct OperationCapacity {
     pub resource_group: String,
     /// Number of machines that run without impact now.
     pub up: u32,
-    /// Number of machines that still do during the impact, if every other impact ends when it is expected to.
+    /// Number of machines that still run during the impact, if every other impact ends as expected.
     pub up_then: u32,
-    /// Number of machines that are down now and are expected to be up then.
+    /// Number of machines that are down now and are expected to be up during the impact.
     pub returning: u32,
     /// Number of machines in the group now.
     pub machines: u32,
-    /// Number of those that are not deleted by then.
+    /// Number of machines that are still in the group during the impact.
     pub machines_then: u32,
     /// Number of machines that must stay up.
     pub floor: u32,

@@ -78,7 +78,7 @@ async fn find_windows(arm: &Arm, resource: &Updatable) -> Result<Windows, ApiErr
         let configurations = assignments::configurations(arm, owner).await?;
         if !configurations.is_empty() {
             let windows = configurations.iter().filter_map(|body| read_window(body).transpose());
-            return choose_windows(windows.collect::<Result<_, _>>()?, arm.snapshot().region.now());
+            return choose_windows(windows.collect::<Result<_, _>>()?, arm.actions.engine().now());
         }
     }
     Ok(Windows::default())

@@ -89,7 +89,7 @@ pub fn lifetime(window: &Window) -> Result<(Timestamp, Option<Timestamp>), ApiEr
         let ((year, month), day) = numbers?;
         let (hour, minute) = (i8::try_from(at.hour).ok()?, i8::try_from(at.minute).ok()?);
         let local = DateTime::new(year, month, day, hour, minute, 0, 0).ok()?;
-        // The last day of the calendar is in the next year elsewhere.
+        // In UTC, the last day of the year 9999 can end in the year 10000, which a timestamp cannot represent.
         let moment = zone.to_timestamp(local).unwrap_or(jiff::Timestamp::MAX);
         Some(Timestamp(moment.as_millisecond()))
     };

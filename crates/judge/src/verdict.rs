@@ -169,9 +169,14 @@ impl Judge<'_> {
                 );
             }
             (Some(_), false, _) => self.add(Severity::Bad, format!("approved {whose} {kind}")),
-            // Deletions wait for each other, so the own approval may have ended the event of the other machine.
-            (None, true, true) if !event.mine && event.approved_elsewhere => {
-                self.add(Severity::Good, format!("was not needed for {whose} {kind}, which another machine approved"));
+            // Deletions wait for each other, so approving its own event may have ended the event of the other machine.
+            (None, true, true)
+                if !event.mine && event.approved_elsewhere && event.kind == "Terminate" && refused == 0 =>
+            {
+                self.add(
+                    Severity::Good,
+                    format!("did not need to approve {whose} {kind}, which another machine approved"),
+                );
             }
             (None, true, true) if refused > 0 => {
                 self.add(Severity::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));

@@ -27,7 +27,7 @@ where
     let mut last = None;
     loop {
         if let Err(error) = log_new(&read, &log, &mut last).await {
-            tracing::warn!(%error, "cannot read the history; its newest changes are logged after the next change");
+            tracing::warn!(%error, "cannot read the history; retrying after the next change");
         }
         if commits.changed().await.is_err() {
             return;

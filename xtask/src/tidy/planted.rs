@@ -13,12 +13,14 @@ use crate::sh;
 pub fn check(problems: &mut Vec<String>) -> Result<()> {
     for patch in tracked(&["crates/*/planted/*.patch"])? {
         if sh::program("git").args(&["apply", "--check", &patch]).read().is_err() {
-            problems.push(format!("{patch} no longer applies: write it again for today's sources"));
+            problems.push(format!("{patch} no longer applies: rewrite it for the current sources"));
         }
         let known = names_in_crate(&patch)?;
         let text = std::fs::read_to_string(sh::root().join(&patch))?;
         for name in names_of_patch(&text).difference(&known) {
-            problems.push(format!("{patch} uses {name}, which its crate does not: write it again for today's sources"));
+            problems.push(format!(
+                "{patch} uses {name}, which its crate does not have: rewrite it for the current sources"
+            ));
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ pub struct CurrentCertificates<'a> {
 pub struct WantedNames {
     pub all: Vec<String>,
     /// One of `all` that is left out if the authority cannot sign it: the host name, which changes without a decision of
-    /// the operator, such as with a container. A new authority would need to be trusted by every client.
+    /// the operator, for example with a new container. A new authority would need to be trusted by every client.
     pub optional: Option<String>,
 }
 

@@ -76,7 +76,7 @@ pub struct RolloutArgs {
     /// Pause between the end of a step and the start of the next, such as 10m [default: none].
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds)]
     pub pause: Option<u64>,
-    /// Maintenance window: [DAYS] START-END [ZONE], such as 'Sat,Sun 22:00-04:00 Europe/Berlin', UTC without ZONE; repeatable.
+    /// Maintenance window: [DAYS] START-END [ZONE], such as 'Sat,Sun 22:00-04:00 Europe/Berlin', in UTC if ZONE is omitted; repeatable.
     #[arg(long, value_name = "WINDOW", value_parser = MaintenanceWindow::parse)]
     pub window: Vec<MaintenanceWindow>,
     /// Maximum number of unavailable machines in each group [default: one update domain].

@@ -41,7 +41,7 @@ pub struct RunArgs {
     /// Print nothing on standard error.
     #[arg(short, long)]
     quiet: bool,
-    /// Process whose death kills the program: `check` must not leave handlers behind.
+    /// Kill the program when this process dies, so that `check` leaves no handlers behind.
     #[arg(long, hide = true, value_name = "PID")]
     pub parent: Option<i32>,
     /// Program and its arguments, after --.

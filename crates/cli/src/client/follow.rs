@@ -21,7 +21,7 @@ use crate::output::{self, ApiValue, StatusLine};
 /// Interval at which the remaining time is rewritten.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An event later than this after its NotBefore is held up; the operation says by what.
+/// An event that has not started this long after its NotBefore is held up; the operation says why.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Prints operations that were started and are not waited for.
@@ -159,7 +159,7 @@ impl OperationView {
         if is_manual { self.refresh_clock(api) } else { Ok(()) }
     }
 
-    /// The end of the notice and the obstacles behind it cause no change of the operation, so they are polled.
+    /// The operation does not change when the notice ends or when something then holds the event up, so both are polled.
     fn follow_obstacle(&mut self, api: &Api) -> Result<(), Failure> {
         if self.events.values().any(|event| event.started.is_none() && self.is_held_up(event)) {
             self.operation = decode(&api.get(&Call::api(&["operations", &self.operation.id.to_string()]))?)?;

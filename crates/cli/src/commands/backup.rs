@@ -124,7 +124,7 @@ fn give_to_owner(file: &Path, directory: &Path) -> io::Result<()> {
         found => found?,
     };
     let is_owned = (found.uid(), found.gid()) == (wanted.uid(), wanted.gid());
-    // Others than root can give nothing away.
+    // Only root can change the owner of a file.
     if is_owned || !geteuid().is_root() {
         return Ok(());
     }

@@ -80,7 +80,7 @@ struct Found {
     is_empty: bool,
 }
 
-/// The machines of a host that it does not have.
+/// The machines of a host that have no domain on it.
 fn find_missing(machines: &[Machine], host: &str, domains: &[DomainRow]) -> Vec<DomainRow> {
     let is_here = |machine: &&Machine| machine.host.as_deref() == Some(host);
     let is_found = |machine: &&Machine| {

@@ -162,7 +162,7 @@ fn describe_capacity(operation: &Operation) -> Vec<String> {
     lines.extend(operation.capacity.iter().map(|group| {
         let name = format!("{}/{}", group.resource_group, group.group);
         let below = if group.up_then < group.floor { ", below its floor" } else { "" };
-        format!("  {name}: {} up now, {} up then, floor {}{below}", group.up, group.up_then, group.floor)
+        format!("  {name}: {} up now, {} up during the impact, floor {}{below}", group.up, group.up_then, group.floor)
     }));
     lines
 }

@@ -351,7 +351,7 @@ fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
 
 /// The steps of a rollout that has not begun, with their expected times.
 fn print_plan(steps: &[RolloutStep]) -> Result<(), Failure> {
-    let time = |at: Option<Time>| Cell::new(at.map_or_else(|| "not expected".to_owned(), format_time));
+    let time = |at: Option<Time>| Cell::new(at.map_or_else(|| "unknown".to_owned(), format_time));
     let rows: Vec<Vec<Cell>> = steps
         .iter()
         .map(|step| {

@@ -109,7 +109,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.tls_key = Some(path(v)?); Ok(()) },
         |c| Some(c.tls_key.as_ref()?.display().to_string().into())),
     setting!("management_tls_name", "management-tls-name", Many, "NAME",
-        "DNS name or address that clients use for HTTPS, besides localhost, this computer's name and the bound address; repeatable. A new name creates a new authority",
+        "DNS name or address that clients use for HTTPS, besides localhost, this computer's name and the bound address; repeatable. Adding a name creates a new certificate authority, which clients must trust",
         |c, v| { c.tls_names = tls::parse_names(&texts(v)?)?; Ok(()) },
         |c| (!c.tls_names.is_empty()).then(|| c.tls_names.clone().into())),
     setting!("hosts", "hosts", One, "ADDR",

@@ -100,7 +100,7 @@ fn announce(args: &RunArgs, ready: &CompanionReady) {
     }
 }
 
-/// Lets the death of the parent kill the program, and with it the companion. Entering a namespace would clear the setting;
+/// Kills the program, and with it the companion, when the parent dies. Entering a namespace would clear the setting;
 /// becoming the program keeps it, except for programs that change the user.
 fn follow_to_death(parent: i32) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| not_run(error.to_string()))?;

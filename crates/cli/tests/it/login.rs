@@ -173,7 +173,7 @@ fn a_server_gets_further_names_and_a_trusted_certificate_without_the_name_says_h
     remote.check(&["login", &url, "--fingerprint", &second, "--token", &token], 0, "Logged in to [..]", "");
     assert!(remote.run(&["vm", "list"]).status.success());
     remote.restart(&[]);
-    assert_eq!(remote.fingerprint(), second, "a name less needs no new authority");
+    assert_eq!(remote.fingerprint(), second, "removing a name needs no new authority");
     let url = by_name(&remote);
     remote.check(&["login", &url, "--ca", &authority, "--token", &token], 3, "", &other_name);
 }

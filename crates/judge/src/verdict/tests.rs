@@ -85,6 +85,8 @@ fn profiles_say_what_should_be_approved() {
     check("terminate", &left, Profile::All, &none, &["did not approve another machine's Reboot"]);
     let mut elsewhere = left;
     elsewhere.events[1].approved_elsewhere = true;
+    check("terminate", &elsewhere, Profile::All, &none, &["did not approve another machine's Reboot"]);
+    elsewhere.events[1].kind = "Terminate".into();
     check("terminate", &elsewhere, Profile::All, &none, &[]);
     let mut silent = good();
     silent.requests.retain(|request| request.what == RequestKind::Poll);

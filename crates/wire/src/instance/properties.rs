@@ -18,7 +18,7 @@ const PROPERTIES: [&str; 6] = [
 /// The part of a machine's properties that its instance document shows, for another program that renders it.
 pub fn select_properties(properties: &Value) -> Value {
     let mut shown = Map::new();
-    // Whether a machine has a profile decides about the properties that are filled in.
+    // Whether a machine has a profile determines which properties are filled in.
     if properties.get("storageProfile").is_some_and(Value::is_object) {
         shown.insert("storageProfile".to_owned(), Value::Object(Map::new()));
     }

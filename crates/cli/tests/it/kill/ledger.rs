@@ -57,7 +57,7 @@ impl Ledger {
             }
             assert!(!rows.has("started") || rows.has("approved") || rows.started_when_due(), "{event} started early");
         }
-        assert!(!approved.is_empty() && !canceled.is_empty(), "the load did not do what it is for");
+        assert!(!approved.is_empty() && !canceled.is_empty(), "the load caused no approval or no cancellation");
         println!("{} scheduled, {} approved, {} canceled", scheduled.len(), approved.len(), canceled.len());
     }
 }
