@@ -163,7 +163,7 @@ impl OrderRunner {
     }
 
     fn follow_book(&self, progress: &mut Progress) {
-        progress.waiting.retain(|order| !self.driver.can_continue(order.id));
+        self.forget_finished(progress);
         if self.book.is_barred() {
             self.abandon_waiting(progress, |_| true);
             self.abandon_begun(progress);
@@ -176,6 +176,17 @@ impl OrderRunner {
         for order in orders {
             self.follow(order, progress);
         }
+    }
+
+    /// Stops waiting for orders that have left the journal. Until then, the book or a fence decides about them.
+    fn forget_finished(&self, progress: &mut Progress) {
+        if progress.waiting.is_empty() {
+            return;
+        }
+        let Ok(unfinished) = self.driver.unfinished() else { return };
+        let Progress { waiting, orders, .. } = progress;
+        let is_unfinished = |order: &Order| unfinished.iter().any(|other| other.id == order.id);
+        waiting.retain(|order| orders.contains_key(&order.id.machine) || is_unfinished(order));
     }
 
     /// Ends orders that wait for the book, without starting their machines.

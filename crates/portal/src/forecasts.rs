@@ -34,7 +34,7 @@ impl Forecasts {
         }
         let revision = context.snapshot.revision;
         let is_usable = |known: &&KnownForecast| {
-            known.revision == revision || context.mode == RenderMode::Update && known.computed.elapsed() < AGE_MAX
+            known.computed.elapsed() < AGE_MAX && (known.revision == revision || context.mode == RenderMode::Update)
         };
         let known = self.known().get(&rollout.id).filter(is_usable).map(|known| known.preview.clone());
         if let Some(preview) = known {

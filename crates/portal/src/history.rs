@@ -95,6 +95,7 @@ pub async fn render_search_panel<F: Fn(&HistoryRow) -> bool>(
     rows.retain(|row| rest.is_none_or(|end| row.number >= end));
     let (next, note) = match (rows.get(max - 1), rest) {
         (Some(last), _) if rows.len() > max => (Some(last.number), ""),
+        (_, Some(end)) if rows.is_empty() => (Some(end), "No matching rows so far. Older rows were not searched."),
         (_, Some(end)) => (Some(end), "Older rows were not searched."),
         (_, None) => (None, ""),
     };

@@ -93,7 +93,6 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
     Ok(PageContent::new(title, panels).with_lead(html::render(&head)).with_aside(aside))
 }
 
-/// The expected course of the rest of a rollout that has not ended.
 /// Names operations that have events on the machines of a rollout. HTML.
 fn warn_of_conflicts(context: &PageContext, rollout: &Rollout, forecast: Option<&RolloutPreview>) -> String {
     match forecast {

@@ -90,7 +90,7 @@ fn describe_request(action: &str, target: &str) -> String {
         "machine.identity" => return format!("assign an identity to {target}"),
         "machine.identity.remove" => return format!("remove the identity of {target}"),
         "host.token" => return format!("create a join token for {target}"),
-        "fault.over" => return format!("end fault {target}"),
+        "fault.over" => return format!("end a fault of {target}"),
         "scale-set.delete-instances" => return format!("delete instances of {target}"),
         _ => {}
     }
@@ -187,7 +187,7 @@ mod tests {
             ("webhook.create", "ops", "create webhook ops"),
             ("scale-set.delete-instances", "shop~web", "delete instances of shop/web"),
             ("machine.identity.remove", "web_1", "remove the identity of web_1"),
-            ("fault.over", "3", "end fault 3"),
+            ("fault.over", "web_1", "end a fault of web_1"),
         ] {
             assert_eq!(describe_request(action, target), expected);
         }

@@ -39,6 +39,7 @@ struct Desk {
     accepted: Mutex<Vec<OrderId>>,
     abandoned: Mutex<Vec<OrderId>>,
     reported: Mutex<Vec<OrderId>>,
+    confirmed: Mutex<Vec<OrderId>>,
     permits: Semaphore,
     changed: Notify,
 }
@@ -55,6 +56,7 @@ impl Desk {
             accepted: Mutex::default(),
             abandoned: Mutex::default(),
             reported: Mutex::default(),
+            confirmed: Mutex::default(),
             permits: Semaphore::new(0),
             changed: Notify::new(),
         }
@@ -109,14 +111,17 @@ impl MachineDriver for Desk {
     }
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
-        Ok(self.unfinished.clone())
+        let confirmed = self.confirmed.lock().unwrap();
+        Ok(self.unfinished.iter().filter(|order| !confirmed.contains(&order.id)).cloned().collect())
     }
 
     fn can_continue(&self, id: OrderId) -> bool {
-        self.can_continue || self.accepted.lock().unwrap().contains(&id)
+        let is_known = |ids: &Mutex<Vec<OrderId>>| ids.lock().unwrap().contains(&id);
+        self.can_continue || is_known(&self.accepted) || is_known(&self.abandoned)
     }
 
-    fn confirm(&self, _: OrderId) -> Result<(), Refusal> {
+    fn confirm(&self, id: OrderId) -> Result<(), Refusal> {
+        self.confirmed.lock().unwrap().push(id);
         Ok(())
     }
 }
@@ -202,20 +207,23 @@ async fn after_a_restart_of_the_host_an_order_waits_for_the_server_and_is_abando
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_of_the_host_an_order_that_was_refused_still_ends_if_the_host_is_fenced_meanwhile() {
-    let refusals = AtomicU32::new(1);
-    let desk = Arc::new(Desk { unfinished: vec![order(1)], refusals, ..Desk::new(Some(vec![order(1)])) });
-    desk.permits.add_permits(1);
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| !desk.begun().is_empty()).await;
-    desk.set_orders(Some(Vec::new()));
-    while desk.reported.lock().unwrap().is_empty() {
-        tokio::time::advance(std::time::Duration::from_millis(100)).await;
-        tokio::task::yield_now().await;
+    for is_barred in [false, true] {
+        let refusals = AtomicU32::new(1);
+        let desk = Arc::new(Desk { unfinished: vec![order(1)], refusals, ..Desk::new(Some(vec![order(1)])) });
+        desk.permits.add_permits(1);
+        let (stop, runner) = desk.run();
+        desk.wait_until(|desk| !desk.begun().is_empty()).await;
+        desk.is_barred.store(is_barred, Ordering::Relaxed);
+        desk.set_orders(Some(Vec::new()));
+        while desk.reported.lock().unwrap().is_empty() {
+            tokio::time::advance(std::time::Duration::from_millis(100)).await;
+            tokio::task::yield_now().await;
+        }
+        assert!(desk.abandoned.lock().unwrap().contains(&order(1).id));
+        assert_eq!(desk.begun(), [order(1).id; 2]);
+        stop.cancel();
+        runner.await.unwrap();
     }
-    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id]);
-    assert_eq!(desk.begun(), [order(1).id; 2]);
-    stop.cancel();
-    runner.await.unwrap();
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ const ACKNOWLEDGE_MAX_MS: u32 = 3000;
 
 /// After this time without a packet, the other server's host must show that it still has the connection: a copy of the region may take
 /// minutes to begin.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(1);
 
 /// The interval of these questions. Without an answer, the connection ends as if a request had not been acknowledged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
