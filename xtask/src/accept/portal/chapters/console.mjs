@@ -43,7 +43,7 @@ async function countsAddUp(page) {
   assert.match(await page.textContent("#status .by"), /then has \d+ to \d+ of \d+ up/);
   if (page.viewportSize().width >= 1200) {
     const lines = await page.$eval("#status .say", (say) => Math.round(say.getBoundingClientRect().height / parseFloat(getComputedStyle(say).lineHeight)));
-    assert.ok(lines <= 2, `the headline has ${lines} lines`);
+    assert.ok(lines <= 2, `the headline has ${lines} lines: ${await page.textContent("#status .say")}`);
   }
   await shows(page, "#status .by", "Hardware failure on host r02-n06");
   assert.ok(sum(unready) > 0 && sum(unready) <= sum(next), JSON.stringify(lists));
@@ -92,7 +92,7 @@ async function pagesAgree(server, page, pages) {
   await live(page);
   await shows(page, "#host-r02-n06", "Hardware failure");
   await shows(page, "#host-r01-n02", "1 of 4 machines");
-  assert.equal(await floor(`#hosts tr:has(a[href="${pages.group}"]) td[data-label="If down"]`), ofRollout);
+  assert.equal(await floor(`#hosts tr:has(a[href="${pages.group}"]) td[data-label="If the host goes down"]`), ofRollout);
 }
 
 export async function aHostThatIsOffIsActivatedFromTheOverview() {
