@@ -218,7 +218,10 @@ impl Api {
                     self.servers.set_current(server);
                     return Ok(response);
                 }
-                Err(error) if is_repeatable || is_connection_failure(&error) => {
+                // A certificate that is not trusted is not hidden by the failure of the next server.
+                Err(error)
+                    if certificate_problem(&error).is_none() && (is_repeatable || is_connection_failure(&error)) =>
+                {
                     failures.push((server, error));
                 }
                 Err(error) => {

@@ -39,7 +39,7 @@ pub async fn migrate(job: &mut Job<'_, LibvirtMachines>, to: &HostAddress) -> Li
             return Ok(if job.entry.reached.is_some() { moved } else { Outcome::Gone });
         };
         if has_job(&job.hypervisor.host.connection().await, &domain).await? {
-            if job.read_stage(&domain).await?.is_none() {
+            if job.entry.reached.is_none() && job.read_stage(&domain).await?.is_none() {
                 // Not ours, such as a backup: it is not aborted, and does not use up the time of the migration.
                 return Err(StepError::Failed("another job is in progress on the domain: wait until it ends".into()));
             }

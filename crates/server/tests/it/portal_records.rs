@@ -85,7 +85,13 @@ fn history_is_shown_in_pages() {
     }
     let browser = Browser::at_once(&server);
     let count = |page: &str| page.matches("<p id=\"row-").count();
-    let older = |page: &str| between(&between(page, "<p class=\"foot\"><span></span>", "</p>"), "href=\"", "\"");
+    let older = |page: &str| {
+        between(
+            &between(page, "<p id=\"history-more\" class=\"foot\" data-sort=\"~\"><span></span>", "</p>"),
+            "href=\"",
+            "\"",
+        )
+    };
     for (path, size) in [("/history", 200), ("/hosts/n-1", 50), ("/history?actor=owner", 200)] {
         let page = browser.page(path);
         assert_eq!(count(&page), size, "{path}");
