@@ -140,10 +140,7 @@ fn a_leader_that_was_stopped_does_not_write_afterwards() {
     let old = cluster.servers.leader();
     cluster.servers.stop(old);
     let other = (old + 1) % 3;
-    let created = poll_until("the next leader", || {
-        cluster.servers.api(other, "POST", "/api/v1/machines", &machine("web")).filter(|answer| answer.status != 503)
-    });
-    assert_eq!(created.status, 201, "{}", created.body);
+    register_at(&cluster, &[other], "web");
     cluster.servers.resume(old);
     // The old leader must notice before it answers. The name is taken at every server.
     let taken = poll_until("an answer of the old leader", || {
