@@ -6,11 +6,13 @@ use forewarn_core::{Fact, FactKind, MachineId, ScopeId, Status};
 
 use super::sample::{self, at, event_id, operation_id};
 use super::{Case, Fixture};
+use crate::history::matches;
 use crate::*;
 
 pub(super) const ALL: &[Case] = &[
     ("every fact is stored in words", every_fact_is_stored_in_words),
     ("each filter selects its rows", each_filter_selects_its_rows),
+    ("each filter selects its rows among many", each_filter_selects_its_rows_among_many),
     ("a reader on another thread sees each commit", a_reader_sees_each_commit),
     ("pages are consecutive", pages_are_consecutive),
     ("a page is limited", a_page_is_limited),
@@ -161,6 +163,98 @@ fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), newest: true, limit: Some(3), ..all() }, &[13, 14, 15]);
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), limit: Some(3), ..all() }, &[1, 9, 10]);
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), after: Some(14), ..all() }, &[15]);
+}
+
+/// Stores may enter rows in their indexes in blocks, so every query is repeated on both sides of some thousand rows.
+fn each_filter_selects_its_rows_among_many(fixture: &dyn Fixture) {
+    let mut store = fixture.open();
+    for revision in 0..75 {
+        store.commit(revision, &sample::batch()).unwrap();
+    }
+    check_queries(&*store);
+    drop(store);
+    // Nothing is in memory.
+    let mut store = fixture.open();
+    check_queries(&*store);
+    assert_eq!(store.forget_history(at(1000), 1500).unwrap(), 1500);
+    check_queries(&*store);
+    assert_eq!(store.forget_history(at(1000), 850).unwrap(), 850);
+    check_queries(&*store);
+    assert_eq!(store.forget_history(at(1000), 850).unwrap(), 50);
+    store.commit(75, &sample::batch()).unwrap();
+    check_queries(&*store);
+}
+
+/// Compares the results of many queries with a search through all rows.
+fn check_queries(store: &dyn Store) {
+    let reader = store.reader();
+    let rows = read_all(&*reader);
+    let middle = rows[rows.len() / 2].number;
+    for filters in filters() {
+        let all: Vec<&HistoryRow> = rows.iter().filter(|row| matches(&filters, row)).collect();
+        for (after, before, limit) in [
+            (None, None, None),
+            (None, None, Some(7)),
+            (None, Some(middle), Some(40)),
+            (Some(middle), None, Some(40)),
+            (Some(1000), Some(1100), None),
+            (Some(2040), Some(2300), Some(20)),
+        ] {
+            for newest in [false, true] {
+                let query = HistoryQuery { after, before, limit, newest, ..filters.clone() };
+                let is_between = |number| after.is_none_or(|it| number > it) && before.is_none_or(|it| number < it);
+                let mut expected: Vec<u64> =
+                    all.iter().map(|row| row.number).filter(|number| is_between(*number)).collect();
+                let left_out = expected.len().saturating_sub(query.page_size());
+                match newest {
+                    true => drop(expected.drain(..left_out)),
+                    false => expected.truncate(expected.len() - left_out),
+                }
+                let found: Vec<u64> = reader.history(&query).unwrap().iter().map(|row| row.number).collect();
+                assert_eq!(found, expected, "{query:?}");
+            }
+        }
+    }
+}
+
+fn read_all(reader: &dyn Reader) -> Vec<HistoryRow> {
+    let mut rows: Vec<HistoryRow> = Vec::new();
+    loop {
+        let after = rows.last().map(|row| row.number);
+        let page = reader.history(&HistoryQuery { after, ..HistoryQuery::default() }).unwrap();
+        if page.is_empty() {
+            return rows;
+        }
+        rows.extend(page);
+    }
+}
+
+fn filters() -> Vec<HistoryQuery> {
+    let all = HistoryQuery::default;
+    let text = |text: &str| Some(text.to_string());
+    let event = Some(event_id(1));
+    let operation = Some(operation_id(101));
+    let (machine, machine_id) = (text("machine-3"), Some(MachineId(3)));
+    let kinds = vec![HistoryKind::Ended, HistoryKind::Audit];
+    vec![
+        all(),
+        HistoryQuery { event, ..all() },
+        HistoryQuery { event, kinds: vec![HistoryKind::Approved], ..all() },
+        HistoryQuery { operation: Some(operation_id(1)), ..all() },
+        HistoryQuery { operation, ..all() },
+        HistoryQuery { machine: machine.clone(), ..all() },
+        HistoryQuery { machine: machine.clone(), kinds: kinds.clone(), scopes: vec![Some(3)], ..all() },
+        HistoryQuery { machine_id, ..all() },
+        HistoryQuery { machine_id, machine: machine.clone(), kinds: kinds.clone(), ..all() },
+        HistoryQuery { target: text("host-c"), ..all() },
+        HistoryQuery { target: machine, ..all() },
+        HistoryQuery { actor: text("ann"), ..all() },
+        HistoryQuery { kinds: vec![HistoryKind::Started], ..all() },
+        HistoryQuery { kinds, ..all() },
+        HistoryQuery { kinds: vec![HistoryKind::HostChanged], since: Some(at(30)), until: Some(at(40)), ..all() },
+        HistoryQuery { event, since: Some(at(20)), ..all() },
+        HistoryQuery { until: Some(at(31)), ..all() },
+    ]
 }
 
 fn a_reader_sees_each_commit(fixture: &dyn Fixture) {

@@ -10,6 +10,7 @@ mod open;
 mod read;
 mod replica;
 mod schema;
+mod search;
 mod write;
 
 use std::fs::File;
@@ -137,10 +138,12 @@ impl Store for SqliteStore {
         for attachment in &contents.attachments {
             write::attach(&transaction, attachment).map_err(read_error)?;
         }
+        let mut newest = 0;
         for row in history {
             let row = row?;
-            write::insert_history_row(&transaction, Some(row.number), &row).map_err(read_error)?;
+            newest = write::insert_history_row(&transaction, Some(row.number), &row).map_err(read_error)?;
         }
+        search::enter_full_blocks(&transaction, 0, newest).map_err(read_error)?;
         write::set_revision(&transaction, contents.revision).map_err(read_error)?;
         if let Some(clock) = contents.clock {
             schema::set_meta(&transaction, "clock", clock.as_str()).map_err(read_error)?;

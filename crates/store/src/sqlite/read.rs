@@ -1,17 +1,18 @@
-//! Queries for attachments and history. Every query uses an index and reads at most one page.
+//! Queries for attachments and history. Every query uses an index and reads at most one page, and the rows that are not in the
+//! search tables yet.
 //!
-//! Of the history filters, the most selective one chooses the index; the others are checked on the rows found.
+//! Of the history filters, the most selective one chooses the search table; the others are checked on the rows found.
 //! Times are first converted to bounds on row numbers, because rows are ordered by time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::{Guid, MachineId, Timestamp};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::error::read_error;
-use super::query_one;
-use crate::history::fold;
+use super::{query_one, search};
+use crate::history::{fold, matches};
 use crate::recent::RecentRows;
 use crate::text::parse_guid;
 use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryKind, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
@@ -115,13 +116,15 @@ fn read_attachment(row: &Row<'_>) -> rusqlite::Result<Attachment> {
     Ok(Attachment { owner, name: row.get(2)?, value: Some(row.get(3)?) })
 }
 
-/// The numbers of the oldest rows before a time.
+/// The oldest rows, as far as they are before a time.
 pub(super) fn query_oldest(
     connection: &Connection,
     before: Timestamp,
     limit: u32,
 ) -> rusqlite::Result<Vec<HistoryRow>> {
-    connection.prepare_cached(&oldest_rows_sql())?.query_map([before.0, i64::from(limit)], read_row)?.collect()
+    let mut rows = query_through(connection, i64::MAX as u64, limit)?;
+    rows.truncate(rows.partition_point(|row| row.at < before));
+    Ok(rows)
 }
 
 /// Rows up to this number, oldest first.
@@ -130,20 +133,21 @@ pub(super) fn query_through(connection: &Connection, through: u64, limit: u32) -
     connection.prepare_cached(&sql)?.query_map((through, limit), read_row)?.collect()
 }
 
-pub(super) fn oldest_rows_sql() -> String {
-    format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2")
-}
-
 fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
-    let Some(bounds) = find_bounds(connection, query)? else { return Ok(Vec::new()) };
+    let Some((first, last)) = find_bounds(connection, query)? else { return Ok(Vec::new()) };
+    let entered = match uses_search_table(query) {
+        true => search::last_entered(read_newest(connection)?),
+        false => last,
+    };
     let mut rows = Vec::new();
-    for select in build_selects(query, bounds) {
+    for select in build_selects(query, (first, last.min(entered))) {
         let found = connection
             .prepare_cached(&select.sql)?
             .query_map(params_from_iter(select.values), read_row)?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         rows.extend(found);
     }
+    rows.extend(query_not_entered(connection, query, (first.max(entered + 1), last))?);
     rows.sort_by_key(|row| row.number);
     let limit = query.page_size();
     if query.newest {
@@ -154,24 +158,65 @@ fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Res
     Ok(rows)
 }
 
+/// The matching rows that no search table has yet.
+fn query_not_entered(
+    connection: &Connection,
+    query: &HistoryQuery,
+    (first, last): (u64, u64),
+) -> rusqlite::Result<Vec<HistoryRow>> {
+    if first > last {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare_cached(&rows_between_sql())?;
+    let rows = statement.query_map([first, last].map(bound), read_row)?;
+    rows.filter(|row| row.as_ref().map_or(true, |row| matches(query, row))).collect()
+}
+
+pub(super) fn rows_between_sql() -> String {
+    format!("SELECT {COLUMNS} FROM history h WHERE h.number BETWEEN ?1 AND ?2 ORDER BY h.number")
+}
+
+/// A row number as SQLite stores it.
+fn bound(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The number of the newest row that is still there.
+fn read_newest(connection: &Connection) -> rusqlite::Result<u64> {
+    let newest = query_one::<u64>(connection, "SELECT number FROM history ORDER BY number DESC LIMIT 1", [])?;
+    Ok(newest.unwrap_or(0))
+}
+
 /// The range of row numbers that can match the query. None: no row can match.
 fn find_bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Option<(u64, u64)>> {
     let mut first = query.after.map_or(0, |after| after.saturating_add(1));
     let mut last = query.before.map_or(i64::MAX as u64, |before| before.saturating_sub(1));
     if let Some(since) = query.since {
-        let Some(number) = query_one::<u64>(connection, FIRST_SINCE, [since.0])? else { return Ok(None) };
-        first = first.max(number);
+        first = first.max(find_first_since(connection, since)?);
     }
     if let Some(until) = query.until {
-        let Some(number) = query_one::<u64>(connection, LAST_BEFORE, [until.0])? else { return Ok(None) };
-        last = last.min(number);
+        last = last.min(find_first_since(connection, until)?.saturating_sub(1));
     }
     Ok((first <= last).then_some((first, last)))
 }
 
-pub(super) const FIRST_SINCE: &str = "SELECT number FROM history WHERE at_ms >= ?1 ORDER BY at_ms, number LIMIT 1";
-pub(super) const LAST_BEFORE: &str =
-    "SELECT number FROM history WHERE at_ms < ?1 ORDER BY at_ms DESC, number DESC LIMIT 1";
+/// The number of the first row at or after a time, found by bisection. If there is none, the number after the newest row.
+fn find_first_since(connection: &Connection, since: Timestamp) -> rusqlite::Result<u64> {
+    // The row is in this range, or is the one at its end.
+    let (mut low, mut high) = (0, read_newest(connection)? + 1);
+    let mut statement = connection.prepare_cached(NEXT_ROW)?;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let next = statement.query_row([bound(middle)], |row| Ok((row.get::<_, u64>(0)?, Timestamp(row.get(1)?))));
+        match next.optional()? {
+            Some((number, at)) if at < since => low = number + 1,
+            Some(_) | None => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+pub(super) const NEXT_ROW: &str = "SELECT number, at_ms FROM history WHERE number >= ?1 ORDER BY number LIMIT 1";
 
 const COLUMNS: &str = "h.number, h.at_ms, h.kind, h.event, h.operation, h.joined, h.scope, h.machines, h.actor, \
                        h.target, h.outcome, h.detail, h.machine_ids";
@@ -181,10 +226,19 @@ struct Select {
     values: Vec<Value>,
 }
 
+/// Whether a filter chooses a search table. Otherwise the rows are read in order.
+fn uses_search_table(query: &HistoryQuery) -> bool {
+    has_leading_filter(query) || query.machine_id.is_some() || !query.kinds.is_empty()
+}
+
+/// Whether a filter is more selective than the kind.
+fn has_leading_filter(query: &HistoryQuery) -> bool {
+    query.event.is_some() || query.operation.is_some() || query.machine.is_some() || query.target.is_some()
+}
+
 /// One statement, or one for each kind if no other filter is more selective. The rows of a machine are found by its ID
 /// and, where they have none, by its name.
 fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
-    let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some() || query.target.is_some();
     let is_by_machine = query.event.is_none() && query.operation.is_none();
     if let Some(id) = query.machine_id.filter(|_| is_by_machine) {
         let by_id = build_select_by_id(query, id, bounds);
@@ -194,7 +248,7 @@ fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     let mut kinds = query.kinds.clone();
     kinds.sort();
     kinds.dedup();
-    if led || kinds.is_empty() {
+    if has_leading_filter(query) || kinds.is_empty() {
         vec![build_select(query, &kinds, bounds)]
     } else {
         kinds.chunks(1).map(|kind| build_select(query, kind, bounds)).collect()
@@ -203,7 +257,7 @@ fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
 
 fn build_select_by_id(query: &HistoryQuery, id: MachineId, (first, last): (u64, u64)) -> Select {
     let mut values = vec![Value::from(id.0 as i64)];
-    values.extend([first, last].map(|bound| Value::from(bound.min(i64::MAX as u64) as i64)));
+    values.extend([first, last].map(|number| Value::from(bound(number))));
     let mut conditions = vec!["i.machine = ?".to_string(), "i.number BETWEEN ? AND ?".to_string()];
     if !query.kinds.is_empty() {
         conditions.push(format!("i.kind IN ({})", vec!["?"; query.kinds.len()].join(", ")));
@@ -223,9 +277,9 @@ fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64
     let mut values = Vec::new();
     let mut conditions = Vec::new();
     let (from, number) = if let Some(event) = query.event {
-        conditions.push("h.event = ?".to_string());
+        conditions.push("e.event = ?".to_string());
         values.push(Value::from(event.to_string()));
-        ("history h INDEXED BY history_event", "h.number")
+        ("history_events e CROSS JOIN history h ON h.number = e.number", "e.number")
     } else if let Some(operation) = query.operation {
         conditions.push("o.operation = ?".to_string());
         values.push(Value::from(operation.to_string()));
@@ -242,15 +296,17 @@ fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64
         conditions.push("m.name = ?".to_string());
         values.push(Value::from(fold(target)));
         ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
-    } else if !kinds.is_empty() {
-        ("history h INDEXED BY history_kind", "h.number")
+    } else if let [kind] = kinds {
+        conditions.push("k.kind = ?".to_string());
+        values.push(Value::from(kind.as_str().to_owned()));
+        ("history_kinds k CROSS JOIN history h ON h.number = k.number", "k.number")
     } else {
         ("history h", "h.number")
     };
     conditions.push(format!("{number} BETWEEN ? AND ?"));
-    values.extend([first, last].map(|bound| Value::from(bound.min(i64::MAX as u64) as i64)));
+    values.extend([first, last].map(|number| Value::from(bound(number))));
     add_filters(query, &mut conditions, &mut values);
-    if !kinds.is_empty() {
+    if has_leading_filter(query) && !kinds.is_empty() {
         conditions.push(format!("h.kind IN ({})", vec!["?"; kinds.len()].join(", ")));
         values.extend(kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
     }

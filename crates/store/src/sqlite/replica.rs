@@ -11,15 +11,14 @@ use forewarn_core::{Key, Timestamp, Write};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::read_error;
-use super::{SqliteStore, open, read, schema, write};
+use super::{SqliteStore, open, read, schema, search, write};
 use crate::replica::out_of_order;
 use crate::{Change, Replicated, SnapshotWriter, StoreError};
 
 const POSITION: &str = "log_position";
 
-/// All tables but those of SQLite itself.
-const TABLES: [&str; 7] =
-    ["meta", "records", "attachments", "history", "history_machines", "history_machine_ids", "history_operations"];
+/// All tables but those of searches and of SQLite itself.
+const TABLES: [&str; 4] = ["meta", "records", "attachments", "history"];
 
 /// History rows that are deleted in one statement.
 const FORGET_ROWS: u32 = 1000;
@@ -107,6 +106,9 @@ fn write_changes(connection: &Connection, changes: &[Change]) -> rusqlite::Resul
         for row in &change.rows {
             write::insert_history_row(connection, Some(row.number), row)?;
         }
+        if let (Some(first), Some(last)) = (change.rows.first(), change.rows.last()) {
+            search::enter_full_blocks(connection, first.number - 1, last.number)?;
+        }
         if let Some(through) = change.forget_through {
             forget_through(connection, through)?;
         }
@@ -147,7 +149,7 @@ fn forget_through(connection: &Connection, through: u64) -> rusqlite::Result<()>
 /// Replaces the rows of all tables by those of the attached database.
 fn replace_all(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for table in TABLES {
+    for table in TABLES.into_iter().chain(search::TABLES) {
         let columns = columns_of(&transaction, table)?;
         transaction.execute(&format!("DELETE FROM main.{table}"), [])?;
         let sql = format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM copy.{table}");

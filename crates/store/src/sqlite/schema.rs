@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::record::{self, Interner};
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 9;
+pub(super) const FORMAT: u32 = 10;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -42,11 +42,8 @@ CREATE TABLE history (
     outcome   TEXT,
     detail    TEXT NOT NULL
 );
-CREATE INDEX history_at ON history (at_ms);
-CREATE INDEX history_kind ON history (kind);
-CREATE INDEX history_event ON history (event) WHERE event IS NOT NULL;
 
--- Search keys of history: names in lower case, and every operation of a row.
+-- Search keys of history: names in lower case, and every operation of a row. See `search.rs`.
 CREATE TABLE history_machines (
     name   TEXT NOT NULL,
     number INT  NOT NULL,
@@ -113,12 +110,36 @@ CREATE TABLE history_machine_ids (
 ) WITHOUT ROWID;
 ";
 
+/// Added in format 10, in place of indexes, which would be updated with every row.
+const SEARCH_TABLES: &str = "
+CREATE TABLE history_events (
+    event  TEXT NOT NULL,
+    number INT  NOT NULL,
+    PRIMARY KEY (event, number)
+) WITHOUT ROWID;
+
+CREATE TABLE history_kinds (
+    kind   TEXT NOT NULL,
+    number INT  NOT NULL,
+    PRIMARY KEY (kind, number)
+) WITHOUT ROWID;
+";
+
+/// Fills the tables of format 10 in an older store.
+const FILL_SEARCH_TABLES: &str = "
+INSERT INTO history_events SELECT event, number FROM history WHERE event IS NOT NULL ORDER BY event, number;
+INSERT INTO history_kinds SELECT kind, number FROM history ORDER BY kind, number;
+DROP INDEX history_at;
+DROP INDEX history_kind;
+DROP INDEX history_event;
+";
+
 /// Creates the tables of an empty store, atomically.
 pub(super) fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS} {MACHINE_IDS}
+        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS} {MACHINE_IDS} {SEARCH_TABLES}
          PRAGMA application_id = {APPLICATION_ID};
          INSERT INTO meta (key, value) VALUES ('format', '{FORMAT}'), ('revision', '0');
          COMMIT;"
@@ -139,10 +160,10 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     let format = read_meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
-        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]),
+        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
         // Formats 3 to 6, 8 and 9 allow records with more content. Older records are still valid.
-        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]),
-        Ok(4..=8) => upgrade(connection, &[]),
+        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
+        Ok(4..=9) => upgrade(connection, &[SEARCH_TABLES, FILL_SEARCH_TABLES]),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."

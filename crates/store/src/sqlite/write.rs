@@ -4,7 +4,7 @@ use forewarn_core::{Entity, Key, MachineId, Timestamp, Write};
 use rusqlite::{Connection, Result, params};
 
 use super::error::read_error;
-use super::{query_one, schema};
+use super::{query_one, schema, search};
 use crate::history::{rows_of, search_names, search_operations};
 use crate::text::iso;
 use crate::{Attachment, Batch, HistoryRow, Owner, StoreError, record};
@@ -39,6 +39,9 @@ pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Times
     let mut rows = rows_of(batch, last_at);
     for row in &mut rows {
         row.number = insert_history_row(connection, None, row)?;
+    }
+    if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+        search::enter_full_blocks(connection, first.number - 1, last.number)?;
     }
     Ok(rows)
 }
@@ -80,7 +83,7 @@ pub(super) fn attach(connection: &Connection, attachment: &Attachment) -> Result
     .map(drop)
 }
 
-/// Adds a history row and returns its number. None: assign the next number.
+/// Adds a history row and returns its number. None: assign the next number. The caller enters the row in the search tables.
 pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, row: &HistoryRow) -> Result<u64> {
     connection
         .prepare_cached(
@@ -104,22 +107,7 @@ pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, r
             row.detail,
             json_numbers(&row.machine_ids),
         ])?;
-    let number = connection.last_insert_rowid();
-    let mut by_name = connection.prepare_cached("INSERT INTO history_machines (name, number) VALUES (?1, ?2)")?;
-    for name in search_names(row) {
-        by_name.execute(params![name, number])?;
-    }
-    let mut by_id = connection
-        .prepare_cached("INSERT OR IGNORE INTO history_machine_ids (machine, number, kind) VALUES (?1, ?2, ?3)")?;
-    for machine in &row.machine_ids {
-        by_id.execute(params![machine.0, number, row.kind])?;
-    }
-    let mut by_operation =
-        connection.prepare_cached("INSERT INTO history_operations (operation, number) VALUES (?1, ?2)")?;
-    for operation in search_operations(row) {
-        by_operation.execute(params![operation.to_string(), number])?;
-    }
-    Ok(number.unsigned_abs())
+    Ok(connection.last_insert_rowid().unsigned_abs())
 }
 
 /// A JSON array, or NULL if it is empty.
@@ -143,12 +131,18 @@ pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: 
 /// Deletes rows together with their index entries.
 pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Result<()> {
     let mut row_gone = connection.prepare_cached("DELETE FROM history WHERE number = ?1")?;
+    let mut event_gone = connection.prepare_cached("DELETE FROM history_events WHERE event = ?1 AND number = ?2")?;
+    let mut kind_gone = connection.prepare_cached("DELETE FROM history_kinds WHERE kind = ?1 AND number = ?2")?;
     let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
     let mut id_gone =
         connection.prepare_cached("DELETE FROM history_machine_ids WHERE machine = ?1 AND number = ?2")?;
     let mut operation_gone =
         connection.prepare_cached("DELETE FROM history_operations WHERE operation = ?1 AND number = ?2")?;
     for row in rows {
+        if let Some(event) = row.event {
+            event_gone.execute(params![event.to_string(), row.number])?;
+        }
+        kind_gone.execute(params![row.kind, row.number])?;
         for name in search_names(row) {
             name_gone.execute(params![name, row.number])?;
         }

@@ -10,7 +10,7 @@ use forewarn_core::{Command, Guid, MachineId, Power, Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v9";
+const CURRENT: &str = "v10";
 
 #[test]
 fn this_version_writes_its_fixtures() {
@@ -156,13 +156,29 @@ fn an_archive_of_v8_is_imported() {
 fn a_directory_of_v9_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v9").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+    let mut store = SqliteStore::open(copy.path()).unwrap();
+    check_unchanged("v9", &mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
 #[test]
 fn an_archive_of_v9_is_imported() {
     let mut store = MemoryStore::new();
     import("v9", &mut store);
+    check_unchanged("v9", &mut store);
+}
+
+#[test]
+fn a_directory_of_v10_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v10").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+}
+
+#[test]
+fn an_archive_of_v10_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v10", &mut store);
     check_current(&mut store);
 }
 
