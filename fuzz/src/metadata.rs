@@ -1,12 +1,12 @@
 //! The bytes that guests send: the target of a request, and the body of an approval.
 
-use forewarn_metadata::head::{Head, NO_HEADERS};
+use forewarn_metadata::head::{NO_HEADERS, PlainRequest};
 use forewarn_metadata::route;
 use forewarn_wire::approval;
 use forewarn_wire::query::{Query, wait_secs};
 use forewarn_wire::version::{InstanceVersion, Version};
-use http::Uri;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
+use http::{Method, Uri};
 
 /// A request target such as `/vm/web/metadata/scheduledevents?api-version=2020-07-01`.
 pub fn check_request(input: &[u8]) {
@@ -28,12 +28,22 @@ pub fn check_request(input: &[u8]) {
 /// The bytes of a connection. Those that are answered without hyper are one request, and hyper would read it in the same way.
 pub fn check_plain_request(input: &[u8]) {
     let mut room = NO_HEADERS;
-    let Some(head) = Head::parse_plain(input, &mut room) else { return };
-    assert!(input.starts_with(b"GET /"), "not a GET");
-    let text = String::from_utf8_lossy(input).replace('\r', "");
+    let Some(PlainRequest { head, body }) = PlainRequest::parse(input, &mut room) else { return };
+    assert!(input.starts_with(format!("{} /", head.method).as_bytes()), "a method that only hyper reads");
+    let before_body = &input[..input.len() - body.len()];
+    let text = String::from_utf8_lossy(before_body).replace('\r', "");
     assert_eq!(text.find("\n\n"), Some(text.len() - 2), "there is more than one head");
-    for name in [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, UPGRADE] {
+    for name in [TRANSFER_ENCODING, EXPECT, UPGRADE] {
         assert!(!head.has(&name), "{name} is hyper's part");
+    }
+    let lengths: Vec<_> = head.values(&CONTENT_LENGTH).collect();
+    match head.method == Method::POST {
+        true => assert_eq!(lengths.len(), 1, "a POST has one length"),
+        false => assert!(lengths.is_empty() && body.is_empty(), "a GET has no body"),
+    }
+    for length in lengths {
+        let length = std::str::from_utf8(length).expect("hyper refuses this length");
+        assert_eq!(length.parse(), Ok(body.len()), "a body of another length");
     }
     let target = text.split(' ').nth(1).expect("a request line");
     let uri: Uri = target.parse().expect("hyper refuses this target");

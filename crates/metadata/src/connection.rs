@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 
 use super::caller::Client;
 use super::conversation::{PLAIN_HEAD, RequestHandler, RequestSlot};
-use super::head::{Head, NO_HEADERS, PLAIN_BYTES_MAX};
+use super::head::{NO_HEADERS, PLAIN_BYTES_MAX, PlainRequest};
 use super::limits::Activity;
 use super::request::Endpoint;
 use super::socket::{GuestSocket, Transport};
@@ -177,12 +177,12 @@ fn poll_parked<S: Transport>(
                 return Poll::Ready(Next::End);
             }
             let mut headers = NO_HEADERS;
-            let Some(head) = Head::parse_plain(input.filled(), &mut headers) else {
+            let Some(request) = PlainRequest::parse(input.filled(), &mut headers) else {
                 socket.unread(input.filled());
                 return Poll::Ready(Next::Open);
             };
-            socket.accept_plain();
-            let response = conversation.answer_plain(&head);
+            socket.accept_plain(&request);
+            let response = conversation.answer_plain(&request);
             if response.is_none() {
                 socket.replay(Bytes::from_static(PLAIN_HEAD));
             }

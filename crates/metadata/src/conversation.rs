@@ -11,14 +11,14 @@ use bytes::{Bytes, BytesMut};
 use http::header::CONNECTION;
 use http::request::Parts;
 use http::{Method, Request, Version};
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
 
 use super::attested;
 use super::caller::Client;
 use super::faulty_response::{self, Reset};
-use super::head::Head;
+use super::head::{Head, PlainRequest};
 use super::instance;
 use super::limits::Activity;
 use super::request::{Caller, Endpoint, Outcome, Visit};
@@ -187,8 +187,9 @@ impl RequestHandler {
     }
 
     /// Answers a plain request. None: the response comes through [`RequestSlot`], now or later.
-    pub fn answer_plain(&self, head: &Head<'_>) -> Option<Response> {
-        let state = match self.begin(head, Empty::new()) {
+    pub fn answer_plain(&self, request: &PlainRequest<'_>) -> Option<Response> {
+        let body = Full::new(Bytes::copy_from_slice(request.body));
+        let state = match self.begin(&request.head, body) {
             Begun::Now(response) if response.is_plain() => return Some(response),
             Begun::Now(response) => State::Answered { answer: Ok(response), needs_hyper: false },
             Begun::Later(waiting) => State::Waiting(Waiting { head: Some(Bytes::from_static(PLAIN_HEAD)), ..waiting }),

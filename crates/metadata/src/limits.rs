@@ -199,7 +199,7 @@ impl Activity {
         self.input.notify_one();
     }
 
-    /// The head of a plain request arrived. Nothing waits for it.
+    /// A plain request arrived. Nothing waits for it.
     pub fn record_plain(&self, heads: u64) {
         self.heads.store(heads, Ordering::Relaxed);
         self.at_head_end.store(true, Ordering::Relaxed);

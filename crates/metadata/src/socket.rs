@@ -20,6 +20,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::head::PlainRequest;
 use super::limits::Activity;
 use super::response::Response;
 
@@ -165,9 +166,9 @@ impl<S: Transport> GuestSocket<S> {
         pin!(&mut self.socket).poll_read(context, buffer)
     }
 
-    /// Counts the head of a plain request.
-    pub fn accept_plain(&mut self) {
-        self.heads.heads += 1;
+    /// Counts a plain request.
+    pub fn accept_plain(&mut self, request: &PlainRequest<'_>) {
+        self.heads.heads += 1 + count_empty_lines(request.body);
         self.heads.at_head_end = true;
         self.activity.record_plain(self.heads.heads);
     }
