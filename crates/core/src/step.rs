@@ -63,7 +63,7 @@ impl Step {
     pub fn finish(&mut self) {
         self.settle();
         for (id, before) in std::mem::take(&mut self.documents_before) {
-            let changed = before.is_some_and(|before| self.document_state(id) != before);
+            let changed = before.is_some_and(|before| !self.document_state(id).eq(before));
             let was_on = self.region.scopes.get(&id).is_some_and(|scope| scope.incarnation > 0);
             if changed && was_on {
                 self.edit_scope(id, |scope| scope.incarnation += 1);
@@ -185,8 +185,8 @@ impl Step {
     /// Remembers the state of a document before its first change in this step.
     pub fn remember_document(&mut self, scope: ScopeId) {
         if !self.documents_before.contains_key(&scope) {
-            let list = self.document_state(scope);
-            self.documents_before.insert(scope, Some(list));
+            let before = self.document_state(scope).collect();
+            self.documents_before.insert(scope, Some(before));
         }
     }
 
@@ -197,8 +197,8 @@ impl Step {
     }
 
     /// The part of a document that determines its incarnation: the events shown, and whether each has started.
-    fn document_state(&self, scope: ScopeId) -> Vec<(EventId, bool)> {
-        self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. }))).collect()
+    fn document_state(&self, scope: ScopeId) -> impl Iterator<Item = (EventId, bool)> {
+        self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. })))
     }
 
     // --- lookup with rejections ------------------------------------------------------------------

@@ -252,7 +252,7 @@ impl Step {
         self.replan = true;
         self.record_fact(FactKind::MachineRemoved(machine.clone()));
         for event in events {
-            if self.machines_of(&event).is_empty() {
+            if !self.has_machines(&event) {
                 self.end(event.id, Outcome::ResourceGone);
             } else {
                 self.cancel_if_stale(&event);

@@ -42,13 +42,6 @@ pub(crate) struct EventDraft {
     pub moves: Vec<Move>,
 }
 
-/// Whether approved deletions may start, or wait until the other deletions in their scope are approved.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Open,
-    Closed,
-}
-
 impl Step {
     // --- creation --------------------------------------------------------------------------------
 
@@ -161,26 +154,22 @@ impl Step {
     fn settle_scopes(&mut self) {
         while let Some(scope) = self.unsettled.pop_first() {
             self.approve_if_all_down(scope);
-            let gate = self.gate(scope);
             let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
             for id in live {
-                self.settle_event(id, gate);
+                self.settle_event(id);
             }
         }
     }
 
-    fn settle_event(&mut self, id: EventId, gate: Gate) {
-        let Some(event) = self.region.events.get(&id).cloned() else { return };
-        if !event.is_live() {
-            return;
-        }
-        if self.machines_of(&event).is_empty() {
+    fn settle_event(&mut self, id: EventId) {
+        let Some(event) = self.region.events.get(&id).filter(|event| event.is_live()) else { return };
+        if !self.has_machines(event) {
             self.end(id, Outcome::ResourceGone);
         } else if !event.kind.has_impact() && event.is_ready() {
             self.end(id, Outcome::Completed);
-        } else if event.status == Status::Scheduled {
-            let together: Vec<Arc<Event>> = self.region.cohort(&event).cloned().collect();
-            if self.may_start(&event, &together, gate) && !together.iter().any(|member| self.is_blocked(member)) {
+        } else if event.status == Status::Scheduled && self.may_start(event) {
+            let together: Vec<Arc<Event>> = self.region.cohort(event).cloned().collect();
+            if !together.iter().any(|member| self.is_blocked(member)) {
                 for member in together {
                     self.start(&member);
                 }
@@ -188,14 +177,14 @@ impl Step {
         }
     }
 
-    fn may_start(&self, event: &Event, together: &[Arc<Event>], gate: Gate) -> bool {
+    fn may_start(&self, event: &Event) -> bool {
         if event.cohort.is_some() {
             let planned = event.operations.iter().any(|id| self.is_planned(*id));
-            let all = together.iter().all(|member| member.is_ready() || !member.is_shown());
-            return all && (!planned || together.iter().any(|member| member.is_ready()));
+            let all = self.region.cohort(event).all(|member| member.is_ready() || !member.is_shown());
+            return all && (!planned || self.region.cohort(event).any(|member| member.is_ready()));
         }
         match event.kind {
-            EventKind::Terminate => event.due || event.approval.is_some() && gate == Gate::Open,
+            EventKind::Terminate => event.due || event.approval.is_some() && !self.has_deletion_to_approve(event.scope),
             EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_ready(),
             EventKind::SpotRebalanceRecommendation => false,
         }
@@ -207,11 +196,10 @@ impl Step {
     }
 
     /// Within a scope, approved deletions wait until all shown deletions are approved or due.
-    fn gate(&self, scope: ScopeId) -> Gate {
-        let waiting = |event: &&Arc<Event>| {
-            event.kind == EventKind::Terminate && event.status == Status::Scheduled && !event.is_ready()
-        };
-        if self.region.document(scope).any(|event| waiting(&event)) { Gate::Closed } else { Gate::Open }
+    fn has_deletion_to_approve(&self, scope: ScopeId) -> bool {
+        self.region
+            .document(scope)
+            .any(|event| event.kind == EventKind::Terminate && event.status == Status::Scheduled && !event.is_ready())
     }
 
     fn is_blocked(&self, event: &Event) -> bool {
@@ -412,6 +400,11 @@ impl Step {
             self.remove_group_of(&operation);
             self.record_fact(FactKind::OperationEnded(operation));
         }
+    }
+
+    /// Whether a machine of the event still exists.
+    pub fn has_machines(&self, event: &Event) -> bool {
+        event.resources.iter().any(|resource| self.region.machines.contains_key(&resource.machine))
     }
 
     /// The machines of an event that still exist.
