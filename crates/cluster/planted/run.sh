@@ -4,7 +4,7 @@
 #   crates/cluster/planted/run.sh            all bugs
 #   crates/cluster/planted/run.sh 07 gate    only bugs whose file name contains one of these words
 crate=cluster
-needed=(test-support)
+needed=(core test-support)
 simulation=(--package forewarn-cluster --no-default-features --test sim)
 counted=(runs_lose seeds_)
 messages='invariant "[^"]*"|busy without end|panicked: .{0,40}'

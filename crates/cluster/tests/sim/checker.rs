@@ -122,6 +122,6 @@ impl Checker {
 }
 
 /// The number of the request that an entry carries.
-fn id_of(entry: &Entry) -> u64 {
+pub fn id_of(entry: &Entry) -> u64 {
     entry.record.payload.as_slice().try_into().map_or(u64::MAX, u64::from_be_bytes)
 }

@@ -1,4 +1,4 @@
-//! Simulation of several servers from a seed: the state machine over a log in memory, with lost and late requests, lost
+//! Simulation of several servers from a seed: the state machine and a region over a log in memory, with lost and late requests, lost
 //! answers, stale reads, pauses, crashes, hung copies, clocks of different speed, and a log restored from a backup.
 //!
 //! `FOREWARN_SIM_SEEDS=n` sets the number of seeds; `FOREWARN_SIM_SEED=n` runs one seed and prints its trace.
@@ -6,6 +6,7 @@
 
 mod checker;
 mod node;
+mod region;
 mod rng;
 mod world;
 
@@ -60,6 +61,7 @@ fn runs_reach_the_interesting_cases() {
         transfers,
         diverged,
         batches,
+        started,
         hash: _,
     } = total;
     for (name, number) in [
@@ -72,6 +74,7 @@ fn runs_reach_the_interesting_cases() {
         ("transfers", transfers),
         ("diverged", diverged),
         ("batches", batches),
+        ("started", started),
     ] {
         assert!(number >= 5, "only {number} {name} in 100 runs: {total:?}");
     }

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use forewarn_cluster::machine::{Identity, LeadershipStart, Machine, Moment, Settings};
-use forewarn_cluster::{Entry, Position};
+use forewarn_cluster::{Entry, Position, RecordKind};
+use forewarn_core::{Region, Write};
 
+use crate::checker::id_of;
+use crate::region::RegionCopy;
 use crate::rng::Rng;
 
 /// The copy on disk. It survives crashes of the process.
@@ -12,26 +15,34 @@ use crate::rng::Rng;
 pub struct Disk {
     pub position: Position,
     pub entries: Vec<Entry>,
-    /// The number of entries that survive a crash of the computer.
-    synced: usize,
+    pub copy: RegionCopy,
+    /// The number of entries that survive a crash of the computer, and the copy with them.
+    synced: (usize, RegionCopy),
 }
 
 impl Disk {
     pub fn empty() -> Disk {
-        Disk { position: Position::START, entries: Vec::new(), synced: 0 }
+        Disk {
+            position: Position::START,
+            entries: Vec::new(),
+            copy: RegionCopy::default(),
+            synced: (0, RegionCopy::default()),
+        }
     }
 
     pub fn sync(&mut self) {
-        self.synced = self.entries.len();
+        self.synced = (self.entries.len(), self.copy.clone());
     }
 
     /// The computer crashes.
     pub fn lose_power(&mut self) {
-        self.entries.truncate(self.synced);
+        let (entries, copy) = self.synced.clone();
+        self.entries.truncate(entries);
+        self.copy = copy;
         self.position = self.entries.last().map_or(Position::START, Entry::position);
     }
 
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+    pub fn apply(&mut self, entry: &Entry, writes: &[Write]) -> Result<(), String> {
         // Written out: `Position::precedes` is under test.
         let Position { revision, term, hash } = self.position;
         if entry.revision != revision + 1 || entry.record.previous != hash || entry.record.term < term {
@@ -39,7 +50,13 @@ impl Disk {
         }
         self.position = entry.position();
         self.entries.push(entry.clone());
+        self.copy.apply(writes);
         Ok(())
+    }
+
+    /// The last request that changed the region.
+    fn last_request(&self) -> Option<u64> {
+        self.entries.iter().rev().find(|entry| entry.record.kind == RecordKind::Data).map(id_of)
     }
 }
 
@@ -62,6 +79,8 @@ pub struct Node {
     pub uncommitted: Vec<Entry>,
     /// The client request in progress.
     pub request: Option<u64>,
+    /// The region in memory, after this request.
+    region: Option<(u64, Region)>,
     pub has_stopped: bool,
     /// Lost its disk, so that its last report is no longer true.
     pub was_wiped: bool,
@@ -86,6 +105,7 @@ impl Node {
             is_hung: false,
             uncommitted: Vec::new(),
             request: None,
+            region: None,
             has_stopped: false,
             was_wiped: false,
             time_offset_ms: 0,
@@ -109,6 +129,7 @@ impl Node {
         self.machine = None;
         self.process += 1;
         self.request = None;
+        self.region = None;
         self.is_hung = false;
         self.uncommitted.clear();
     }
@@ -134,6 +155,20 @@ impl Node {
     pub fn true_ms(&self, local: Moment) -> u64 {
         let ms = u64::try_from(local.as_millis()).unwrap_or(u64::MAX / 2000).min(u64::MAX / 2000);
         (ms.saturating_sub(self.clock_offset_ms) * 1000).div_ceil(self.clock_rate) + 1
+    }
+
+    /// The region as a leader has it: in memory, or from the copy after records of others.
+    pub fn region(&self) -> Result<Region, String> {
+        match &self.region {
+            Some((id, region)) if self.disk.last_request() == Some(*id) => Ok(region.clone()),
+            Some(_) | None => self.disk.copy.load(),
+        }
+    }
+
+    /// A commit has begun, after which the region is this one.
+    pub fn begin(&mut self, id: u64, region: Region) {
+        self.request = Some(id);
+        self.region = Some((id, region));
     }
 
     pub fn may_act(&self, true_ms: u64) -> bool {

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use forewarn_cluster::machine::{Delivery, Outcome, Settings, Step};
 use forewarn_cluster::{
-    AppendResult, BeatResult, Entry, Log as _, LogError, MemoryContents, MemoryLog, Position, Request, Response,
+    AppendResult, BeatResult, Entry, Hash, Log as _, LogError, MemoryContents, MemoryLog, Position, Request, Response,
     TakeoverResult, TruncateResult,
 };
 
-use crate::checker::Checker;
+use crate::checker::{Checker, id_of};
 use crate::node::{Disk, Node};
+use crate::region::{self, Content, Notices, RegionCopy};
 use crate::rng::Rng;
 
 /// The time with faults, and the time afterwards in which everything must recover.
@@ -41,6 +42,8 @@ pub struct Summary {
     pub diverged: u64,
     /// Transactions with more than one entry.
     pub batches: u64,
+    /// Events.
+    pub started: u64,
     pub hash: u64,
 }
 
@@ -55,6 +58,7 @@ impl Summary {
         self.transfers += other.transfers;
         self.diverged += other.diverged;
         self.batches += other.batches;
+        self.started += other.started;
     }
 }
 
@@ -113,6 +117,8 @@ struct Faults {
 
 struct World {
     rng: Rng,
+    /// Chooses the commands, so that they do not change the faults of a seed.
+    commands: Rng,
     now: u64,
     sequence: u64,
     /// Boxed, because the map moves its values often.
@@ -121,6 +127,10 @@ struct World {
     log: MemoryLog,
     backups: Vec<MemoryContents>,
     checker: Checker,
+    /// The contents of records, by their requests.
+    contents: BTreeMap<u64, Content>,
+    /// The first copy at each position, by the position's hash.
+    copies: BTreeMap<Hash, RegionCopy>,
     faults: Faults,
     settings: Settings,
     next_request: u64,
@@ -163,6 +173,7 @@ impl World {
         let nodes = ["a", "b", "c", "d", "e"][..number].iter().map(|name| Node::new(name, &mut rng)).collect();
         World {
             rng,
+            commands: Rng::new(!seed),
             now: 0,
             sequence: 0,
             queue: BTreeMap::new(),
@@ -170,6 +181,8 @@ impl World {
             log: MemoryLog::new(),
             backups: Vec::new(),
             checker: Checker::default(),
+            contents: BTreeMap::new(),
+            copies: BTreeMap::new(),
             faults,
             settings,
             next_request: 0,
@@ -495,8 +508,11 @@ impl World {
         let Some(machine) = &mut node.machine else { return Ok(()) };
         if node.request.is_none() && machine.commit(local, id.to_be_bytes().to_vec()).is_ok() {
             self.next_request += 1;
-            node.request = Some(id);
+            let (command, transition) = region::change(&node.region()?, node.time_ms(self.now), &mut self.commands)?;
+            node.begin(id, transition.region.clone());
+            self.contents.insert(id, Content { command, transition, true_ms: self.now });
             self.checker.started(id);
+            self.trace(|world| format!("request {id}: {:?}", world.contents[&id].command));
             return self.poll(index);
         }
         Ok(())
@@ -641,6 +657,15 @@ impl World {
         Ok(())
     }
 
+    fn check_notices(&mut self) -> Result<(), String> {
+        let mut notices = Notices::default();
+        for content in self.checker.history.iter().filter_map(|entry| self.contents.get(&id_of(entry))) {
+            notices.check(content)?;
+        }
+        self.summary.started = notices.started();
+        Ok(())
+    }
+
     fn check_end(&mut self) -> Result<(), String> {
         self.checker.finish()?;
         let leading = self.nodes.iter().filter(|node| node.is_leading(self.now)).count();
@@ -650,6 +675,7 @@ impl World {
         if self.was_restored {
             return Ok(());
         }
+        self.check_notices()?;
         if leading != 1 {
             return Err(format!("invariant \"the cluster recovers\": {leading} leaders at the end"));
         }

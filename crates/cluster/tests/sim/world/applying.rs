@@ -1,8 +1,11 @@
 //! Copies that apply entries: at once, slowly, or not at all.
 
+use std::collections::btree_map::Entry as Slot;
+
 use forewarn_cluster::Entry;
 
 use super::{Event, World};
+use crate::checker::id_of;
 
 impl World {
     /// Applies entries in one transaction. If it takes long, it can be committed early or late.
@@ -37,11 +40,27 @@ impl World {
 
     fn commit_to_disk(&mut self, index: usize, entries: &[Entry]) -> Result<(), String> {
         for entry in entries {
-            self.nodes[index].disk.apply(entry)?;
+            let writes = self.contents.get(&id_of(entry)).map_or(&[][..], |content| &content.transition.writes);
+            self.nodes[index].disk.apply(entry, writes)?;
+            self.check_copy(index)?;
             let written = self.checker.history.get(entry.revision as usize - 1);
             if !self.was_restored && written != Some(entry) {
                 return Err(format!("invariant \"one order everywhere\": {entry:?}, but the log has {written:?}"));
             }
+        }
+        Ok(())
+    }
+
+    /// All servers have the same copy at the same position.
+    fn check_copy(&mut self, index: usize) -> Result<(), String> {
+        let disk = &self.nodes[index].disk;
+        match self.copies.entry(disk.position.hash) {
+            Slot::Vacant(slot) => drop(slot.insert(disk.copy.clone())),
+            Slot::Occupied(slot) if *slot.get() != disk.copy => {
+                let name = &self.nodes[index].name;
+                return Err(format!("invariant \"copies at one position are equal\": {name} at {:?}", disk.position));
+            }
+            Slot::Occupied(_) => {}
         }
         Ok(())
     }
