@@ -41,7 +41,8 @@ fn main() -> Result<(), Failure> {
         eprintln!("{error}");
         std::thread::sleep(TURN);
     }
-    let identity = Identity { name: name.clone(), address: name.clone(), format: 1, session: random_session() };
+    let identity =
+        Identity { name: name.clone(), address: name.clone(), format: 1, content_format: 1, session: random_session() };
     let settings = Settings { quiet_after: QUIET_AFTER, ..Settings::default() };
     let position = list.position;
     let mut follower = Follower::start(identity, settings, position, Box::new(log), Box::new(BootClock));

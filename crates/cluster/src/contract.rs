@@ -84,6 +84,9 @@ pub struct Member {
     pub applied: u64,
     /// The newest payload format that it reads.
     pub format: u32,
+    /// The newest format that it reads of contents of payloads, which another format may wrap. A server of an earlier version
+    /// does not state it: then that of its payloads.
+    pub content_format: u32,
     pub address: String,
 }
 

@@ -138,16 +138,17 @@ pub fn decode_beat(bytes: &[u8]) -> Result<Beat, DecodeError> {
 }
 
 pub fn encode_member(member: &Member) -> String {
-    let Member { applied, format, address, .. } = member;
-    json!({ "applied": applied, "format": format, "address": address }).to_string()
+    let Member { applied, format, content_format, address, .. } = member;
+    json!({ "applied": applied, "format": format, "content_format": content_format, "address": address }).to_string()
 }
 
 /// The name is the end of the key.
 pub fn decode_member(name: &str, bytes: &[u8]) -> Result<Member, DecodeError> {
     let fields = Fields::parse("member", bytes)?;
     let format = u32::try_from(fields.number("format")?).map_err(|_| fields.invalid("format"))?;
+    let content_format = fields.value["content_format"].as_u64().and_then(|number| u32::try_from(number).ok());
     let (applied, address) = (fields.number("applied")?, fields.text("address")?);
-    Ok(Member { name: name.to_owned(), applied, format, address })
+    Ok(Member { name: name.to_owned(), applied, format, content_format: content_format.unwrap_or(format), address })
 }
 
 /// A JSON object and the name of the value, for error messages. Unknown fields are ignored.
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(decode_leader(encode_leader(&leader).as_bytes()), Ok(leader));
         let beat = Beat { time_ms: -5, revision: 9 };
         assert_eq!(decode_beat(encode_beat(&beat).as_bytes()), Ok(beat));
-        let member = Member { name: "b".into(), applied: 4, format: 1, address: "x".into() };
+        let member = Member { name: "b".into(), applied: 4, format: 1, content_format: 2, address: "x".into() };
         assert_eq!(decode_member("b", encode_member(&member).as_bytes()), Ok(member));
         assert!(decode_leader(b"{}").is_err() && decode_beat(b"nonsense").is_err());
     }

@@ -289,6 +289,11 @@ impl Writer {
         self.0.machine.format()
     }
 
+    /// The newest format of contents of payloads that all servers read; none until the leader knows it.
+    pub fn content_format(&self) -> Option<u32> {
+        self.0.machine.content_format()
+    }
+
     pub fn position(&self) -> Position {
         self.0.machine.position()
     }

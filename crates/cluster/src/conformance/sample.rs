@@ -12,7 +12,7 @@ pub fn beat(revision: u64) -> Beat {
 }
 
 pub fn member(name: &str, applied: u64) -> Member {
-    Member { name: name.into(), applied, format: 1, address: format!("https://{name}:1") }
+    Member { name: name.into(), applied, format: 1, content_format: 1, address: format!("https://{name}:1") }
 }
 
 /// The record that continues this position.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step,
 };
-use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, MemberList, Token, TruncateResult};
+use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, Member, MemberList, Token, TruncateResult};
 use crate::record::{Entry, Nonce, Record, RecordKind};
 use crate::request::Request;
 
@@ -36,8 +36,8 @@ pub struct Leadership {
     truncated: u64,
     /// When to send a truncation even if there is nothing to delete.
     compact_at: Moment,
-    /// The newest format that all servers read, once known.
-    format: Option<u32>,
+    /// The newest formats that all servers read of payloads and of their contents, once known.
+    formats: Option<(u32, u32)>,
     steps_down: bool,
 }
 
@@ -82,7 +82,7 @@ impl Leadership {
             truncate_to: None,
             truncated: 0,
             compact_at: now,
-            format: None,
+            formats: None,
             steps_down: false,
         }
     }
@@ -166,8 +166,17 @@ impl Machine {
 
     /// The newest payload format that all servers read; none until the leader has asked for it.
     pub fn format(&self) -> Option<u32> {
+        self.formats().map(|(format, _)| format)
+    }
+
+    /// The newest format of contents of payloads that all servers read; none until the leader has asked for it.
+    pub fn content_format(&self) -> Option<u32> {
+        self.formats().map(|(_, content_format)| content_format)
+    }
+
+    fn formats(&self) -> Option<(u32, u32)> {
         match &self.role {
-            Role::Leading(leadership) => leadership.format,
+            Role::Leading(leadership) => leadership.formats,
             Role::Following | Role::Resigning(_) | Role::Stopped(_) => None,
         }
     }
@@ -466,7 +475,7 @@ impl Machine {
     pub(super) fn take_roster_error(&mut self, now: Moment) {
         let retry_after = self.settings.retry_after;
         if let Role::Leading(leadership) = &mut self.role
-            && leadership.format.is_none()
+            && leadership.formats.is_none()
         {
             leadership.roster_at = now + retry_after;
         }
@@ -476,7 +485,8 @@ impl Machine {
     pub(super) fn take_roster(&mut self, roster: &MemberList) {
         let revision = self.position.revision;
         let Role::Leading(leadership) = &mut self.role else { return };
-        leadership.format = roster.members.iter().map(|member| member.format).min();
+        let least = |format: fn(&Member) -> u32| roster.members.iter().map(format).min();
+        leadership.formats = least(|member| member.format).zip(least(|member| member.content_format));
         let mut applied: Vec<u64> = roster.members.iter().map(|member| member.applied.min(revision)).collect();
         applied.sort_unstable();
         let is_large = roster.log_bytes > self.settings.log_bytes_max;

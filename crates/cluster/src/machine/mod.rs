@@ -43,6 +43,8 @@ pub struct Identity {
     pub address: String,
     /// The newest payload format that this server reads.
     pub format: u32,
+    /// The newest format of contents of payloads that this server reads.
+    pub content_format: u32,
     /// A random number of this process.
     pub session: u64,
 }
@@ -376,8 +378,8 @@ impl Machine {
             return None;
         }
         self.report_at = now + self.settings.report_every;
-        let Identity { name, address, format, .. } = self.identity.clone();
-        let member = Member { name, applied: self.position.revision, format, address };
+        let Identity { name, address, format, content_format, .. } = self.identity.clone();
+        let member = Member { name, applied: self.position.revision, format, content_format, address };
         Some(self.send(now, Call::Report, Request::Report { member }))
     }
 

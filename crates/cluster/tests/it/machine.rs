@@ -20,7 +20,7 @@ impl Bench {
     fn leading() -> Bench {
         let mut log = MemoryLog::new();
         log.create(&Position::START).unwrap();
-        let identity = Identity { name: "a".into(), address: "a".into(), format: 1, session: 1 };
+        let identity = Identity { name: "a".into(), address: "a".into(), format: 1, content_format: 1, session: 1 };
         let settings = Settings { follow_wait: Duration::ZERO, ..Settings::default() };
         let mut bench = Bench { machine: Machine::new(identity, settings, Position::START), log, now: Moment::ZERO };
         while !bench.machine.is_leading() || bench.machine.has_deliveries() {
@@ -223,7 +223,7 @@ fn overwritten_values_are_freed_every_ten_minutes_although_there_is_nothing_to_d
 fn a_takeover_whose_answer_was_lost_is_resumed() {
     let mut log = MemoryLog::new();
     log.create(&Position::START).unwrap();
-    let identity = Identity { name: "a".into(), address: "a".into(), format: 1, session: 1 };
+    let identity = Identity { name: "a".into(), address: "a".into(), format: 1, content_format: 1, session: 1 };
     let settings = Settings { follow_wait: Duration::ZERO, ..Settings::default() };
     let mut bench = Bench { machine: Machine::new(identity, settings, Position::START), log, now: Moment::ZERO };
     loop {

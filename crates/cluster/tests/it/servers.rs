@@ -113,7 +113,8 @@ impl Site {
         let faults = Faults::default();
         let log = FaultyLog::new(self.log.clone(), faults.clone());
         let session = name.bytes().map(u64::from).sum();
-        let identity = Identity { name: name.into(), address: format!("https://{name}"), format: 1, session };
+        let identity =
+            Identity { name: name.into(), address: format!("https://{name}"), format: 1, content_format: 1, session };
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let follower = Follower::start(identity, settings, copy.position(), Box::new(log), Box::new(clock.clone()));
         (follower, Server { faults, clock, copy })
@@ -361,7 +362,7 @@ fn the_leader_deletes_what_all_servers_have_applied() {
     for number in 0..5 {
         commit(&mut writer, &mut a, &number.to_string());
     }
-    let member = Member { name: "b".into(), applied: 3, format: 1, address: "b".into() };
+    let member = Member { name: "b".into(), applied: 3, format: 1, content_format: 1, address: "b".into() };
     site.log.clone().report(&member).unwrap();
     while site.log.back_up().entries().next().unwrap().revision == 1 {
         let next = writer.run_due_tasks(&mut a.copy).unwrap();

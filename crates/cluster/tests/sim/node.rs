@@ -115,7 +115,8 @@ impl Node {
     }
 
     pub fn start(&mut self, session: u64, settings: Settings) {
-        let identity = Identity { name: self.name.clone(), address: self.name.clone(), format: 1, session };
+        let identity =
+            Identity { name: self.name.clone(), address: self.name.clone(), format: 1, content_format: 1, session };
         self.machine = Some(Machine::new(identity, settings, self.disk.position));
         self.session = session;
         self.process += 1;

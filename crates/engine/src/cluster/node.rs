@@ -189,11 +189,16 @@ impl Node {
         }
     }
 
-    /// The newest format of payloads that every server reads. The oldest one while that is not known.
+    /// The newest format of changes that every server reads, sealed or not. The oldest one while that is not known.
     pub fn format(&self) -> u8 {
-        self.known_format().unwrap_or(PAYLOAD_FORMAT_MIN)
+        let known = match &self.place {
+            Place::Leading(writer) => writer.content_format(),
+            Place::Following(_) | Place::Changing => None,
+        };
+        known.and_then(|format| u8::try_from(format).ok()).unwrap_or(PAYLOAD_FORMAT_MIN)
     }
 
+    /// The newest format of payloads that every server reads, if known. Below that of sealed ones if a server cannot open them.
     fn known_format(&self) -> Option<u8> {
         match &self.place {
             Place::Leading(writer) => writer.format().and_then(|format| u8::try_from(format).ok()),

@@ -393,6 +393,7 @@ impl OldServer {
             name: name.into(),
             address: format!("http://{name}"),
             format: u32::from(PAYLOAD_FORMAT_MIN),
+            content_format: u32::from(PAYLOAD_FORMAT_MIN),
             session: random_session(),
         };
         // It never takes over.
@@ -446,7 +447,8 @@ async fn a_rolling_upgrade_loses_nothing_and_new_formats_wait_for_its_end() {
     // Servers without a key do not read sealed payloads.
     let [oldest, newest] = [PAYLOAD_FORMAT_MIN, SEALED_FORMAT - 1].map(u32::from);
     // The leader looks for older versions from time to time. This one is known before it begins.
-    let member = Member { name: "b".into(), applied: 0, format: oldest, address: "http://b".into() };
+    let member =
+        Member { name: "b".into(), applied: 0, format: oldest, content_format: oldest, address: "http://b".into() };
     log.clone().report(&member).unwrap();
     let first = Place::new(MemoryStore::new()).start("a", &log).await;
     first.lead().await;
@@ -509,8 +511,9 @@ async fn records_are_sealed_once_all_servers_read_sealed_ones() {
     let log = MemoryLog::new();
     let directory = tempfile::tempdir().unwrap();
     let key = Arc::new(Key::create(&directory.path().join("key")).unwrap());
+    let format = u32::from(SEALED_FORMAT - 1);
     let mut older =
-        Member { name: "old".into(), applied: 0, format: u32::from(SEALED_FORMAT - 1), address: "http://old".into() };
+        Member { name: "old".into(), applied: 0, format, content_format: format, address: "http://old".into() };
     log.clone().report(&older).unwrap();
     let place = |key: Option<&Arc<Key>>| Place { key: key.cloned(), ..Place::new(MemoryStore::new()) };
     let first = place(Some(&key)).start("a", &log).await;

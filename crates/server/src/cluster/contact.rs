@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn member(name: &str, applied: u64) -> Member {
-        Member { name: name.into(), applied, format: 1, address: format!("http://{name}") }
+        Member { name: name.into(), applied, format: 1, content_format: 1, address: format!("http://{name}") }
     }
 
     #[test]
