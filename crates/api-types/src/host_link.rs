@@ -48,7 +48,12 @@ pub enum StreamLine {
     /// Nothing that the host needs has changed up to this revision.
     Unchanged { revision: u64 },
     /// All orders of the host, as `forewarn-drivers` writes them.
-    Orders { orders: Vec<Value> },
+    Orders {
+        orders: Vec<Value>,
+        /// The epoch of the host. None: the server is older.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epoch: Option<u64>,
+    },
 }
 
 /// An entity of the region, as it is stored.
@@ -160,6 +165,9 @@ pub struct OrderReport {
     pub machine: String,
     /// As `forewarn-drivers` writes it.
     pub outcome: Value,
+    /// The epoch of the order. None: the agent or the server that it is meant for is older.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -202,7 +202,7 @@ pub fn rejection_status(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::EventEnded(_) => (CONFLICT, "EventOver"),
         Rejection::NotStarted(_) => (CONFLICT, "EventNotStarted"),
         Rejection::NotOnHost { .. } => (CONFLICT, "MachineNotOnHost"),
-        Rejection::NotOrdered { .. } => (CONFLICT, "NoOrder"),
+        Rejection::NotOrdered { .. } | Rejection::OtherEpoch { .. } => (CONFLICT, "NoOrder"),
         Rejection::UnplannedMove { .. } => (CONFLICT, "UnplannedMove"),
         Rejection::NotSpot(_) => (CONFLICT, "NotSpot"),
         Rejection::TerminateOnSpot => (CONFLICT, "TerminateNotificationOnSpot"),

@@ -7,5 +7,5 @@ crate=core
 needed=()
 simulation=(--package forewarn-core --test sim)
 counted=(runs_ seeds_ drains_)
-messages='invariant "[^"]*"|disagreement with the model: [a-z ]*|the model (accepts|refuses)|what is stored is not|something has not finished|another region after a reload|one step is not two|panicked: .{0,40}|one too many|refused after a tick|a refusal changed|has two orders|two hosts claim|nothing is known of|accepted from a fenced host'
+messages='invariant "[^"]*"|disagreement with the model: [a-z ]*|the model (accepts|refuses)|what is stored is not|something has not finished|another region after a reload|one step is not two|panicked: .{0,40}|one too many|refused after a tick|a refusal changed|has two orders|two hosts claim|nothing is known of|accepted from a fenced host|accepted from an earlier epoch|an order from before its fence'
 . "$(dirname "$0")/../../test-support/planted.sh"

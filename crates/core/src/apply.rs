@@ -58,8 +58,8 @@ impl Step {
             Command::Approve { by, within, events } => self.approve(by, within, events),
             Command::Seen { machine } => self.record_seen(*machine),
             Command::Report { event, report } => self.report(*event, report),
-            Command::ReportMachine { event, machine, host, report } => {
-                self.report_machine(*event, *machine, host, report)
+            Command::ReportMachine { event, machine, host, epoch, report } => {
+                self.report_machine(*event, *machine, host, *epoch, report)
             }
             Command::ClaimMachine { machine, host, present } => self.claim_machine(*machine, host, *present),
             Command::Resume | Command::Tick => Ok(Answer::Done),

@@ -126,6 +126,8 @@ pub enum Command {
         event: EventId,
         machine: MachineId,
         host: Name,
+        /// The epoch of the host in which it got the order. None: the host's agent is older and does not know.
+        epoch: Option<u64>,
         report: MachineReport,
     },
     /// A host reports that it has, or no longer has, a machine.

@@ -348,6 +348,9 @@ pub struct Host {
     pub memory_mib: Option<u64>,
     pub state: HostState,
     pub contact: Contact,
+    /// Increases when the host is activated after it was fenced. Orders of another epoch are no longer wanted: their
+    /// machines may run elsewhere.
+    pub epoch: u64,
 }
 
 impl Host {
@@ -362,6 +365,7 @@ impl Host {
             memory_mib: None,
             state: HostState::Active,
             contact: Contact::None,
+            epoch: 0,
         }
     }
 

@@ -81,6 +81,12 @@ pub enum Rejection {
         machine: Name,
         event: EventId,
     },
+    /// The host got the order before it was fenced.
+    OtherEpoch {
+        host: Name,
+        epoch: u64,
+        current: u64,
+    },
     UnplannedMove {
         machine: Name,
         to: Name,
@@ -306,6 +312,13 @@ impl fmt::Display for Rejection {
             }
             NotOrdered { machine, event } => {
                 write!(f, "Event {event} has no order for machine '{machine}'. Report only on orders that were given.")
+            }
+            OtherEpoch { host, epoch, current } => {
+                write!(
+                    f,
+                    "The order is of epoch {epoch} of host '{host}', which is now in epoch {current}: it ended when the host was \
+                     fenced. Report only on current orders."
+                )
             }
             UnplannedMove { machine, to } => {
                 write!(

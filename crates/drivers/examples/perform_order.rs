@@ -70,6 +70,7 @@ async fn main() -> Result<()> {
         name: "machine".into(),
         action: parse_action(action, peer.map(|(address, _)| address))?,
         term: 1,
+        epoch: None,
         deadline: Timestamp(i64::try_from((since_1970()? + deadline).as_millis())?),
     };
     let id = order.id;

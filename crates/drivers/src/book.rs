@@ -17,8 +17,9 @@ const REPORT_RESERVE: Duration = Duration::from_secs(60);
 /// The orders for the machines of one host that have not ended. `peers` knows how this host reaches other hosts; for
 /// a host that it does not know, libvirt's default address is used.
 pub fn orders_of(region: &Region, host: &str, term: u64, peers: &dyn Fn(&str) -> Option<HostAddress>) -> Vec<Order> {
+    let epoch = region.host(host).map_or(0, |host| host.epoch);
     let pending = region.pending_orders(host);
-    pending.iter().filter_map(|order| write_order(region, order, term, peers)).collect()
+    pending.iter().filter_map(|order| write_order(region, order, (term, epoch), peers)).collect()
 }
 
 /// The address of a host that is not configured: libvirt over TLS, at the name of the host.
@@ -29,7 +30,7 @@ pub fn default_address(host: &str) -> HostAddress {
 fn write_order(
     region: &Region,
     pending: &PendingOrder,
-    term: u64,
+    (term, epoch): (u64, u64),
     peers: &dyn Fn(&str) -> Option<HostAddress>,
 ) -> Option<Order> {
     let machine = region.machine(pending.machine)?;
@@ -50,6 +51,7 @@ fn write_order(
         deadline: deadline(region, event, &action),
         action,
         term,
+        epoch: Some(epoch),
     })
 }
 

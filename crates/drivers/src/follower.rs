@@ -119,6 +119,10 @@ mod tests {
 
         fn abandon(&self, _order: OrderId) {}
 
+        fn set_epoch(&self, _epoch: u64) -> Result<(), Refusal> {
+            Ok(())
+        }
+
         fn release(&self) -> Pending<'_, ()> {
             Box::pin(async {})
         }

@@ -39,6 +39,9 @@ pub struct Order {
     pub action: Action,
     /// Rises with every change of leadership. Orders with a lower term than the highest one seen are refused.
     pub term: u64,
+    /// The epoch of the host in which it got the order. When the epoch changes, the host was fenced meanwhile, and the order is
+    /// abandoned. None: the server or the version that wrote the order did not know it.
+    pub epoch: Option<u64>,
     /// Afterwards, the driver ends what it does and reports a failure. See also [`Order::DEADLINE_OPEN`].
     pub deadline: Timestamp,
 }
@@ -79,6 +82,11 @@ impl Order {
             *to = address;
         }
         self
+    }
+
+    /// Whether this is an order of another epoch than the current one. Unknown epochs count as equal.
+    pub(crate) fn is_of_other_epoch(&self, current: Option<u64>) -> bool {
+        self.epoch.zip(current).is_some_and(|(epoch, current)| epoch != current)
     }
 
     pub(crate) fn is_migration(&self) -> bool {
@@ -190,6 +198,8 @@ impl fmt::Display for Outcome {
 pub enum Refusal {
     /// A newer leader has given orders already.
     LowerTerm { term: u64, highest: u64 },
+    /// The host was fenced since it got the order.
+    OtherEpoch { epoch: u64, current: u64 },
     /// Another order for the machine has not ended, or its report is not confirmed.
     Busy(OrderId),
     /// The journal cannot be written, so nothing was started.
@@ -204,6 +214,9 @@ impl fmt::Display for Refusal {
                     f,
                     "the order has term {term}, but term {highest} has begun: send it again with the current term"
                 )
+            }
+            Refusal::OtherEpoch { epoch, current } => {
+                write!(f, "the order has epoch {epoch}, but the host is in epoch {current}: it was fenced in between")
             }
             Refusal::Busy(id) => write!(f, "order {id} has not ended: abort it or wait"),
             Refusal::Journal(error) => write!(f, "cannot write the journal: {error}"),
@@ -228,6 +241,9 @@ pub trait MachineDriver: Send + Sync {
     /// Ends an order whose machine may run on another host by now, from where it stopped. A machine that the order has paused
     /// is resumed, but none is started. `perform` returns the outcome.
     fn abandon(&self, order: OrderId);
+
+    /// Abandons the orders of every other epoch, in progress or in the journal, and refuses new ones, also after a restart.
+    fn set_epoch(&self, epoch: u64) -> Result<(), Refusal>;
 
     /// Prepares for the end of this program. Returns once no order keeps a machine paused: short pauses end by
     /// themselves, longer ones are cut short. Orders that would pause a machine do not begin any more.

@@ -11,6 +11,9 @@
 //! Orders of the journal continue without a server, but not after a restart of the operating system: by then, the host may
 //! have been fenced, and its machines started elsewhere. Such an order waits for the book. If the book does not have it, or the
 //! host is still fenced, it is abandoned: no machine is started.
+//!
+//! A host that was fenced and activated again while it had no contact has another epoch afterwards. It abandons the orders of
+//! the epochs before, also those in progress, before it does anything else.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use forewarn_core::Guid;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
@@ -44,6 +47,9 @@ pub trait OrderBook: Send + Sync + 'static {
 
     /// Whether the host was fenced and not activated since, as far as is known. It gets no orders.
     fn is_barred(&self) -> bool;
+
+    /// The epoch of the host, as last heard. None: unknown.
+    fn epoch(&self) -> Option<u64>;
 
     /// The current term, for orders that were begun in an earlier one.
     fn term(&self) -> u64;
@@ -82,6 +88,8 @@ struct Progress {
     machines: HashMap<Id, Guid>,
     aborted: HashSet<OrderId>,
     abandoned: HashSet<OrderId>,
+    /// The epoch that the driver knows.
+    epoch: Option<u64>,
     /// Orders of the journal that cannot continue before the book is known, until the driver has accepted them again.
     waiting: Vec<Order>,
 }
@@ -118,12 +126,15 @@ impl OrderRunner {
     /// after the next start, except that no machine stays paused until then.
     pub async fn run(self, stop: CancellationToken) {
         let mut progress = Progress::default();
+        self.learn_epoch(&mut progress);
         self.begin_unfinished(&mut progress);
         loop {
             self.follow_book(&mut progress);
+            let is_behind = progress.epoch != self.book.epoch();
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.book.changed() => {}
+                () = sleep(RETRY), if is_behind => {}
                 Some(ended) = progress.tasks.join_next_with_id() => progress.forget(match ended {
                     Ok((id, ())) => id,
                     Err(error) => error.id(),
@@ -162,13 +173,28 @@ impl OrderRunner {
         }
     }
 
+    /// Abandons the orders of other epochs, for good.
+    fn learn_epoch(&self, progress: &mut Progress) {
+        let Some(epoch) = self.book.epoch() else { return };
+        if progress.epoch != Some(epoch) {
+            match self.driver.set_epoch(epoch) {
+                Ok(()) => progress.epoch = Some(epoch),
+                Err(error) => {
+                    tracing::error!(epoch, %error, "cannot record the epoch of this host; trying again");
+                }
+            }
+        }
+        self.abandon_waiting(progress, |order| order.is_of_other_epoch(Some(epoch)));
+    }
+
     fn follow_book(&self, progress: &mut Progress) {
         self.forget_finished(progress);
+        self.learn_epoch(progress);
         if self.book.is_barred() {
             self.abandon_waiting(progress, |_| true);
             self.abandon_begun(progress);
         }
-        let Some(orders) = self.book.orders() else { return };
+        let Some(orders) = self.book.orders().filter(|_| progress.epoch == self.book.epoch()) else { return };
         let wanted = |order: &Order| order.action != Action::Withdraw;
         let wanted: HashSet<OrderId> = orders.iter().filter(|order| wanted(order)).map(|order| order.id).collect();
         self.abandon_waiting(progress, |order| !wanted.contains(&order.id));
@@ -273,7 +299,7 @@ async fn perform(
                 if let Refusal::Busy(other) = refusal {
                     driver.abort(other);
                 }
-                tokio::time::sleep(RETRY).await;
+                sleep(RETRY).await;
                 // The book decides whether the order still exists by then. One that was begun has to end.
                 if !is_begun {
                     return;
@@ -287,6 +313,6 @@ async fn perform(
     }
     while let Err(error) = driver.confirm(order.id) {
         tracing::error!(order = %order.id, %error, "cannot remove an order from the journal; trying again");
-        tokio::time::sleep(RETRY).await;
+        sleep(RETRY).await;
     }
 }

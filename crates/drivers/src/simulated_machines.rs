@@ -20,6 +20,7 @@ pub struct SimulatedMachines {
 #[derive(Default)]
 struct State {
     term: u64,
+    epoch: Option<u64>,
     journal: HashMap<Guid, SimulatedEntry>,
     /// The orders that took effect, in order.
     effects: Vec<OrderId>,
@@ -53,11 +54,16 @@ impl SimulatedMachines {
         }
         state.term = order.term;
         match state.journal.get(&order.id.machine) {
-            Some(entry) if entry.order.id != order.id => Err(Refusal::Busy(entry.order.id)),
+            Some(entry) if entry.order.id != order.id || entry.order.is_of_other_epoch(order.epoch) => {
+                Err(Refusal::Busy(entry.order.id))
+            }
             Some(SimulatedEntry { outcome: Some(outcome), .. }) => Ok(Accepted::Ended(outcome.clone())),
             Some(entry) => Ok(Accepted::Begun(entry.abort.clone())),
             None if order.action == Action::Withdraw => Ok(Accepted::Ended(Outcome::Failed("never begun".into()))),
             None => {
+                if let Some((epoch, current)) = order.epoch.zip(state.epoch).filter(|(own, current)| own != current) {
+                    return Err(Refusal::OtherEpoch { epoch, current });
+                }
                 let abort = CancellationToken::new();
                 let entry = SimulatedEntry { order: order.clone(), outcome: None, abort: abort.clone() };
                 state.journal.insert(order.id.machine, entry);
@@ -120,6 +126,14 @@ impl MachineDriver for SimulatedMachines {
 
     fn abandon(&self, order: OrderId) {
         self.abort(order);
+    }
+
+    fn set_epoch(&self, epoch: u64) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        state.epoch = Some(epoch);
+        let stale = state.journal.values().filter(|entry| entry.order.is_of_other_epoch(Some(epoch)));
+        stale.for_each(|entry| entry.abort.cancel());
+        Ok(())
     }
 
     /// There is nothing to pause.

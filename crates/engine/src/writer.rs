@@ -569,8 +569,8 @@ fn is_too_new(write: &Write, region: &Region, format: u8) -> bool {
         Entity::Rollout(rollout) => {
             region.rollout(rollout.id).is_none_or(|known| rollout.has_retries() && !known.has_retries())
         }
+        Entity::Host(host) => region.host(&host.name).is_none_or(|known| known.epoch < host.epoch),
         Entity::Meta(_)
-        | Entity::Host(_)
         | Entity::Group(_)
         | Entity::Scope(_)
         | Entity::Machine(_)

@@ -179,7 +179,7 @@ impl Link {
         }
         match line {
             StreamLine::Unchanged { revision } => self.status.advance(current.at_revision(revision)?),
-            StreamLine::Orders { orders } => self.book.replace(&orders),
+            StreamLine::Orders { orders, epoch } => self.book.replace(&orders, epoch),
             StreamLine::Copy { .. } | StreamLine::Change { .. } => {}
         }
         Ok(())

@@ -38,8 +38,12 @@ pub struct ServerOrderBook {
 struct BookState {
     /// None: the server has sent no list since the link is up.
     orders: Option<Vec<Order>>,
-    /// Orders whose report is committed. The server may not have sent a list without them yet.
-    settled: HashSet<OrderId>,
+    /// Orders whose report is committed, with their epochs. The server may not have sent a list without them yet.
+    settled: HashSet<(OrderId, Option<u64>)>,
+    /// The epoch of the host, as a server has last stated it.
+    epoch: Option<u64>,
+    /// The connected server knows epochs. One of an earlier version refuses reports that contain one.
+    takes_epochs: bool,
 }
 
 impl ServerOrderBook {
@@ -47,8 +51,9 @@ impl ServerOrderBook {
         ServerOrderBook { status, upstream, reboot, peers, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer.
-    pub fn replace(&self, orders: &[Value]) {
+    /// Takes the list that the server has sent. Orders of an unknown form are left out: the server is newer. `epoch`: the epoch
+    /// of the host; None if the server is older.
+    pub fn replace(&self, orders: &[Value], epoch: Option<u64>) {
         let decoded = orders.iter().filter_map(|value| {
             decode_order(value).or_else(|| {
                 tracing::error!("the server sent an order of an unknown kind: upgrade the agent");
@@ -58,7 +63,9 @@ impl ServerOrderBook {
         let localize = |order: Order| order.with_reboot(self.reboot).with_addresses(&|host| self.peers.address(host));
         let orders: Vec<Order> = decoded.map(localize).collect();
         let mut state = self.lock();
-        state.settled.retain(|id| orders.iter().any(|order| order.id == *id));
+        state.settled.retain(|settled| orders.iter().any(|order| key_of(order) == *settled));
+        state.takes_epochs = epoch.is_some();
+        state.epoch = epoch.or(state.epoch);
         state.orders = Some(orders);
         drop(state);
         self.changed.notify_one();
@@ -74,8 +81,8 @@ impl ServerOrderBook {
         self.changed.notify_one();
     }
 
-    fn settle(&self, order: OrderId) -> ReportResult {
-        self.lock().settled.insert(order);
+    fn settle(&self, order: &Order) -> ReportResult {
+        self.lock().settled.insert(key_of(order));
         ReportResult::Settled
     }
 
@@ -89,12 +96,16 @@ impl OrderBook for ServerOrderBook {
     fn orders(&self) -> Option<Vec<Order>> {
         let now = self.status.server_now().filter(|_| self.status.is_connected())?;
         let state = self.lock();
-        let orders = state.orders.as_ref()?.iter().filter(|order| !state.settled.contains(&order.id));
+        let orders = state.orders.as_ref()?.iter().filter(|order| !state.settled.contains(&key_of(order)));
         Some(orders.map(|order| order.clone().with_local_deadline(now)).collect())
     }
 
     fn is_barred(&self) -> bool {
         self.status.peek().region.host(&self.status.host).is_some_and(|host| host.state == HostState::Failed)
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.lock().epoch
     }
 
     /// The term of the copy, which is at least that of every order received.
@@ -108,15 +119,17 @@ impl OrderBook for ServerOrderBook {
 
     fn report(&self, order: &Order, outcome: Outcome) -> Pending<'_, ReportResult> {
         let order = order.clone();
-        let body = OrderReport {
+        let mut body = OrderReport {
             event: order.id.event.to_string(),
             machine: order.id.machine.to_string(),
             outcome: encode_outcome(&outcome),
+            epoch: None,
         };
         Box::pin(async move {
             loop {
+                body.epoch = order.epoch.filter(|_| self.lock().takes_epochs);
                 match self.upstream.post::<CommitResponse>(paths::REPORT, &body).await {
-                    Ok(_) => return self.settle(order.id),
+                    Ok(_) => return self.settle(&order),
                     Err(UpstreamError::Refused(
                         refusal @ (LinkRefusal::Invalid { .. }
                         | LinkRefusal::UnknownMachine
@@ -126,7 +139,7 @@ impl OrderBook for ServerOrderBook {
                         | LinkRefusal::OtherHost { .. }),
                     )) => {
                         tracing::warn!(order = %order.id, name = order.name, %refusal, "the report was refused");
-                        return self.settle(order.id);
+                        return self.settle(&order);
                     }
                     Err(
                         UpstreamError::Unreachable
@@ -152,6 +165,11 @@ impl OrderBook for ServerOrderBook {
         tracing::info!(order = %order.id, name = order.name, %outcome, "order ended");
         self.status.count_order(outcome.kind());
     }
+}
+
+/// An order that is given again after the host was fenced is another one.
+fn key_of(order: &Order) -> (OrderId, Option<u64>) {
+    (order.id, order.epoch)
 }
 
 /// A driver that lets guests go before they move: their held requests are answered, because the connections stay behind.
@@ -191,6 +209,10 @@ impl MachineDriver for DepartureDriver {
 
     fn abandon(&self, order: OrderId) {
         self.driver.abandon(order);
+    }
+
+    fn set_epoch(&self, epoch: u64) -> Result<(), Refusal> {
+        self.driver.set_epoch(epoch)
     }
 
     fn release(&self) -> Pending<'_, ()> {
@@ -234,7 +256,7 @@ mod tests {
 
     fn order(action: Action, deadline: Timestamp) -> Value {
         let id = OrderId { event: Guid(1), machine: Guid(2) };
-        encode_order(&Order { id, name: "web1".into(), action, term: 1, deadline })
+        encode_order(&Order { id, name: "web1".into(), action, term: 1, epoch: Some(0), deadline })
     }
 
     #[test]
@@ -242,7 +264,7 @@ mod tests {
         let book = book(KnownPeers::default());
         assert_eq!(book.orders(), None);
         book.status.set_connected(true);
-        book.replace(&[]);
+        book.replace(&[], Some(0));
         assert_eq!(book.orders(), None, "the deadlines are on an unknown clock");
         book.status.record_contact(SERVER_NOW);
         assert_eq!(book.orders(), Some(Vec::new()));
@@ -259,7 +281,7 @@ mod tests {
         book.status.record_contact(SERVER_NOW);
         book.status.set_connected(true);
         let left = Duration::from_secs(300);
-        book.replace(&[order(Action::Stop, SERVER_NOW + left), order(Action::Start, Order::DEADLINE_OPEN)]);
+        book.replace(&[order(Action::Stop, SERVER_NOW + left), order(Action::Start, Order::DEADLINE_OPEN)], Some(0));
         let local = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let orders = book.orders().unwrap();
         let late = orders[0].deadline.0 - i64::try_from((local + left).as_millis()).unwrap();
@@ -276,7 +298,7 @@ mod tests {
         for (host, data_uri) in [("node2", Some("tcp://10.0.0.2".to_owned())), ("node3", None)] {
             let address =
                 |data_uri| HostAddress { name: host.into(), uri: format!("qemu+tls://{host}/system"), data_uri };
-            book.replace(&[order(Action::Migrate { to: address(None) }, SERVER_NOW)]);
+            book.replace(&[order(Action::Migrate { to: address(None) }, SERVER_NOW)], Some(0));
             assert_eq!(book.orders().unwrap()[0].action, Action::Migrate { to: address(data_uri) });
         }
     }

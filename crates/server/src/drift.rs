@@ -194,7 +194,7 @@ mod tests {
         let stopping = apply(&region, Command::ChangePower { machine, power: Power::Stopped, order: Guid(3) });
         assert_eq!((drift(&stopping, "a", false), drift(&stopping, "a", true)), (vec![], vec![]));
         let (host, report) = ("a".into(), MachineReport::Done);
-        let stopped = apply(&stopping, Command::ReportMachine { event: Guid(3), machine, host, report });
+        let stopped = apply(&stopping, Command::ReportMachine { event: Guid(3), machine, host, epoch: None, report });
         assert_eq!(drift(&stopped, "a", false), []);
         assert_eq!(drift(&stopped, "a", true), [Command::SetPower { machine, power: Power::Running }]);
     }

@@ -175,6 +175,10 @@ impl OrderBook for EngineBook {
         self.engine.snapshot().region.host(&self.host).is_some_and(|host| host.state == HostState::Failed)
     }
 
+    fn epoch(&self) -> Option<u64> {
+        self.engine.snapshot().region.host(&self.host).map(|host| host.epoch)
+    }
+
     fn term(&self) -> u64 {
         self.engine.snapshot().region.meta().term
     }
@@ -195,7 +199,8 @@ impl OrderBook for EngineBook {
                 return ReportResult::Settled;
             };
             let report = machine_report(outcome);
-            let command = Command::ReportMachine { event: order.id.event, machine, host: self.host.clone(), report };
+            let (event, host, epoch) = (order.id.event, self.host.clone(), order.epoch);
+            let command = Command::ReportMachine { event, machine, host, epoch, report };
             loop {
                 match self.engine.submit(command.clone(), None).await {
                     Ok(_) => return ReportResult::Settled,

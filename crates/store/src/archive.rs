@@ -22,7 +22,7 @@ use crate::text::parse_guid;
 use crate::*;
 
 /// The version in which archives are written. Records have their own version.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// The oldest version that can be read.
 const VERSION_MIN: u32 = 1;

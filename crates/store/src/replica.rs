@@ -25,7 +25,10 @@ use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, 
 
 /// The newest format of payloads that this program reads and writes. A payload has the oldest format that can express it, so
 /// servers of an older version read all others.
-pub const PAYLOAD_FORMAT: u8 = SEALED_FORMAT;
+pub const PAYLOAD_FORMAT: u8 = EPOCH_FORMAT;
+
+/// The first format in which hosts have an epoch.
+const EPOCH_FORMAT: u8 = 7;
 
 /// The first format of servers that read sealed payloads. A sealed payload is this number and the sealed bytes of a payload in another
 /// format. This crate has no keys, so it neither seals nor opens payloads.
@@ -58,6 +61,7 @@ pub fn payload_format(entity: &Entity) -> u8 {
             if rollout.plan.at.is_some() || has_machine_steps { MACHINE_STEPS_FORMAT } else { PAYLOAD_FORMAT_MIN }
         }
         Entity::Machine(machine) if machine.power_change().is_some() => POWER_FORMAT,
+        Entity::Host(host) if host.epoch > 0 => EPOCH_FORMAT,
         Entity::Meta(_)
         | Entity::Host(_)
         | Entity::Group(_)

@@ -80,7 +80,10 @@ impl Step {
             self.cancel(operation, by)?;
         }
         let was_fenced = self.host(name)?.state == HostState::Failed;
-        self.edit_host(name, |host| host.state = HostState::Active);
+        self.edit_host(name, |host| {
+            host.state = HostState::Active;
+            host.epoch += u64::from(was_fenced);
+        });
         if was_fenced {
             self.hide_unconfirmed(name);
         }

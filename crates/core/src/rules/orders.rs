@@ -24,9 +24,11 @@ impl Step {
         id: EventId,
         machine: MachineId,
         host: &Name,
+        epoch: Option<u64>,
         report: &MachineReport,
     ) -> Result<Answer, Rejection> {
         self.check_reporter(host)?;
+        self.check_epoch(host, epoch)?;
         let machine = self.machine(machine)?;
         if machine.placed_on() != Some(host) {
             return Err(Rejection::NotOnHost { machine: machine.name.clone(), host: host.clone() });
@@ -58,6 +60,15 @@ impl Step {
         match host.state {
             HostState::Failed => Err(Rejection::HostNotActive { host: host.name.clone(), state: host.state }),
             HostState::Active | HostState::Draining | HostState::Drained => Ok(()),
+        }
+    }
+
+    /// Refuses the result of an order that the host got before it was fenced.
+    fn check_epoch(&self, host: &Name, epoch: Option<u64>) -> Result<(), Rejection> {
+        let current = self.host(host)?.epoch;
+        match epoch {
+            Some(epoch) if epoch != current => Err(Rejection::OtherEpoch { host: host.clone(), epoch, current }),
+            Some(_) | None => Ok(()),
         }
     }
 

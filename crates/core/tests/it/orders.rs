@@ -59,6 +59,26 @@ fn reports_of_a_fenced_host_are_refused() {
 }
 
 #[test]
+fn reports_on_orders_from_before_a_fence_are_refused() {
+    check(
+        "
+        host h1
+        fence h1
+        activate h1
+        activate h1
+        vm a host=h1
+        restart a
+        orders:h1> perform e1 a
+        report e1 a h1 done epoch=0 = OtherEpoch
+        report e1 a h1 done epoch=2 = OtherEpoch
+        orders:h1> perform e1 a
+        report e1 a h1 done epoch=1
+        e1> completed
+    ",
+    );
+}
+
+#[test]
 fn reports_before_the_start_and_after_the_end_are_refused() {
     check(
         "

@@ -27,8 +27,20 @@ pub struct JournaledDriver<H> {
 /// An order in progress.
 struct Running {
     id: OrderId,
+    epoch: Option<u64>,
     is_migration: bool,
     signals: Signals,
+}
+
+impl Running {
+    fn abandon(&self) {
+        if self.is_migration {
+            // libvirtd would go on with the migration, so it is ended and not only forgotten.
+            self.signals.abort.cancel();
+        } else {
+            self.signals.abandon.cancel();
+        }
+    }
 }
 
 /// Signals that tell an order in progress to end.
@@ -55,7 +67,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         let Some(entry) = self.journal.read(order.id.machine).map_err(Refusal::Journal)? else {
             return Ok(Outcome::Failed("withdrawn before it began".into()));
         };
-        if entry.order.id != order.id {
+        if !is_same(&entry.order, &order) {
             return Err(Refusal::Busy(entry.order.id));
         }
         // Its guest gets no more time to shut down than before.
@@ -69,14 +81,23 @@ impl<H: Hypervisor> JournaledDriver<H> {
     fn accept(&self, order: Order) -> Result<(Entry, RunningGuard<'_, H>), Refusal> {
         let guard = self.enlist(&order)?;
         let begun = self.journal.read(order.id.machine).map_err(Refusal::Journal)?;
-        let is_begun = begun.as_ref().is_some_and(|entry| entry.order.id == order.id);
+        let is_begun = begun.as_ref().is_some_and(|entry| is_same(&entry.order, &order));
         let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), job::now());
         let boot = self.boot.clone();
+        // After the order is listed as running, so that an epoch that begins now is either read or signaled.
+        let epoch = self.journal.epoch().map_err(Refusal::Journal)?;
         let entry = match begun {
             Some(entry) if !is_begun => return Err(Refusal::Busy(entry.order.id)),
-            Some(entry) => Entry { order: Order { term: order.term.max(entry.order.term), ..order }, boot, ..entry },
+            Some(entry) => {
+                let is_abandoned = entry.is_abandoned || entry.outcome.is_none() && order.is_of_other_epoch(epoch);
+                let term = order.term.max(entry.order.term);
+                Entry { order: Order { term, ..order }, boot, is_abandoned, ..entry }
+            }
             None => {
                 self.check_term(order.term)?;
+                if let Some((epoch, current)) = order.epoch.zip(epoch).filter(|_| order.is_of_other_epoch(epoch)) {
+                    return Err(Refusal::OtherEpoch { epoch, current });
+                }
                 Entry { boot, ..Entry::new(order) }
             }
         };
@@ -103,13 +124,13 @@ impl<H: Hypervisor> JournaledDriver<H> {
     }
 
     fn enlist(&self, order: &Order) -> Result<RunningGuard<'_, H>, Refusal> {
-        let (id, is_migration) = (order.id, order.is_migration());
+        let (id, epoch, is_migration) = (order.id, order.epoch, order.is_migration());
         let mut running = self.lock();
         if let Some(other) = running.get(&id.machine) {
             return Err(Refusal::Busy(other.id));
         }
         let signals = Signals::default();
-        running.insert(id.machine, Running { id, is_migration, signals: signals.clone() });
+        running.insert(id.machine, Running { id, epoch, is_migration, signals: signals.clone() });
         Ok(RunningGuard { driver: self, machine: id.machine, signals })
     }
 
@@ -227,9 +248,7 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
         // Locked until the journal is written, so that the order does not begin meanwhile.
         let all = self.lock();
         match all.get(&order.machine) {
-            // libvirtd would go on with the migration, so it is ended and not only forgotten.
-            Some(running) if running.id == order && running.is_migration => running.signals.abort.cancel(),
-            Some(running) if running.id == order => running.signals.abandon.cancel(),
+            Some(running) if running.id == order => running.abandon(),
             Some(_) => {}
             None => {
                 if let Err(error) = self.abandon_waiting(order) {
@@ -237,6 +256,19 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
                 }
             }
         }
+    }
+
+    fn set_epoch(&self, epoch: u64) -> Result<(), Refusal> {
+        // Locked until the journal is written, so that no order of another epoch begins meanwhile.
+        let all = self.lock();
+        let written = match self.journal.epoch() {
+            Ok(Some(known)) if known == epoch => Ok(()),
+            Ok(_) | Err(_) => self.journal.set_epoch(epoch),
+        };
+        // Also if the disk is full: then they would go on only after a restart.
+        let is_stale = |running: &&Running| running.epoch.is_some_and(|own| own != epoch);
+        all.values().filter(is_stale).for_each(Running::abandon);
+        written.map_err(Refusal::Journal)
     }
 
     fn release(&self) -> Pending<'_, ()> {
@@ -252,7 +284,8 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
         let entry = self.journal.read(order.machine).ok().flatten().filter(|entry| entry.order.id == order);
         entry.is_none_or(|entry| {
             let is_same_boot = entry.boot.is_some() && entry.boot == self.boot;
-            is_same_boot || entry.is_abandoned || entry.outcome.is_some()
+            let is_stale = self.journal.epoch().is_ok_and(|epoch| entry.order.is_of_other_epoch(epoch));
+            is_same_boot || is_stale || entry.is_abandoned || entry.outcome.is_some()
         })
     }
 
@@ -264,6 +297,11 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Whether an order of the journal is the given one. If the host was fenced in between, they are two.
+fn is_same(begun: &Order, order: &Order) -> bool {
+    begun.id == order.id && !begun.is_of_other_epoch(order.epoch)
 }
 
 /// Identifies the boot of the operating system.

@@ -1,7 +1,7 @@
 //! The journal: what this host was asked to do, one file per machine, until the report is confirmed.
 //!
 //! A file is written to a temporary name, flushed and renamed, so it holds either the old entry or the new one. The file
-//! `term` holds the highest term that was seen. A file that cannot be read stays where it is, and blocks the orders of its
+//! `term` holds the highest term that was seen, and the file `epoch` the last epoch of the host. A file that cannot be read stays where it is, and blocks the orders of its
 //! machine only.
 
 use std::fs::{self, File};
@@ -21,6 +21,7 @@ use crate::order::{Action, Eviction, HostAddress, Order, OrderId, Outcome, Reboo
 const VERSION: u64 = 1;
 
 const TERM: &str = "term";
+const EPOCH: &str = "epoch";
 
 pub struct Journal {
     dir: PathBuf,
@@ -117,6 +118,18 @@ impl Journal {
         if term > self.term()? { self.replace(&self.dir.join(TERM), term.to_string().as_bytes()) } else { Ok(()) }
     }
 
+    /// The last epoch that was learned. None: there is none, or the file is damaged; the server states it again.
+    pub fn epoch(&self) -> io::Result<Option<u64>> {
+        match fs::read(self.dir.join(EPOCH)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => Ok(str::from_utf8(&other?).ok().and_then(|text| text.trim().parse().ok())),
+        }
+    }
+
+    pub fn set_epoch(&self, epoch: u64) -> io::Result<()> {
+        self.replace(&self.dir.join(EPOCH), epoch.to_string().as_bytes())
+    }
+
     fn path(&self, machine: Guid) -> PathBuf {
         self.dir.join(format!("{machine}.json"))
     }
@@ -143,6 +156,7 @@ pub fn encode(entry: &Entry) -> Value {
         "machine": order.id.machine.to_string(),
         "name": order.name,
         "term": order.term,
+        "epoch": order.epoch,
         "deadline": order.deadline.0,
         "action": encode_action(&order.action),
         "stage": entry.reached.map(|reached| reached.stage.as_str()),
@@ -202,6 +216,8 @@ pub fn decode_entry(value: &Value) -> Option<Entry> {
         name: text(&value["name"])?,
         action: decode_action(&value["action"])?,
         term: value["term"].as_u64()?,
+        // Entries of earlier versions do not have it.
+        epoch: value["epoch"].as_u64(),
         deadline: Timestamp(value["deadline"].as_i64()?),
     };
     // Entries of earlier versions do not have the time.
@@ -284,7 +300,7 @@ mod tests {
 
     fn entry(action: Action) -> Entry {
         let id = OrderId { event: Guid::from_random_bits(1), machine: Guid::from_random_bits(2) };
-        Entry::new(Order { id, name: "web1".into(), action, term: 3, deadline: Timestamp(1_000) })
+        Entry::new(Order { id, name: "web1".into(), action, term: 3, epoch: None, deadline: Timestamp(1_000) })
     }
 
     #[test]
@@ -298,7 +314,8 @@ mod tests {
                 let reached = Some(StageRecord { stage: Stage::Held, since: Timestamp(5) });
                 let outcome = outcome.clone();
                 let boot = Some("b5f1b7b4".to_owned());
-                let entry = entry(action.clone());
+                let mut entry = entry(action.clone());
+                entry.order.epoch = Some(4);
                 let entry = Entry { reached, outcome, disks, was_off: true, boot, is_abandoned: true, ..entry };
                 journal.write(&entry).unwrap();
                 let journal = Journal::open(dir.path()).unwrap();
@@ -316,7 +333,7 @@ mod tests {
         let reached = Some(StageRecord { stage: Stage::Begun, since: Timestamp(0) });
         let entry = Entry { reached, ..entry(Action::Terminate) };
         let mut value = encode(&entry);
-        for key in ["wasOff", "since", "boot", "abandoned"] {
+        for key in ["wasOff", "since", "boot", "abandoned", "epoch"] {
             value.as_object_mut().unwrap().remove(key).unwrap();
         }
         assert_eq!(decode_entry(&value), Some(entry));
@@ -330,6 +347,18 @@ mod tests {
         journal.raise_term(7).unwrap();
         journal.raise_term(6).unwrap();
         assert_eq!(Journal::open(dir.path()).unwrap().term().unwrap(), 7);
+    }
+
+    #[test]
+    fn the_last_epoch_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        assert_eq!(journal.epoch().unwrap(), None);
+        journal.set_epoch(7).unwrap();
+        journal.set_epoch(0).unwrap();
+        assert_eq!(Journal::open(dir.path()).unwrap().epoch().unwrap(), Some(0), "the host was registered again");
+        fs::write(dir.path().join(EPOCH), "\u{fffd}").unwrap();
+        assert_eq!(journal.epoch().unwrap(), None);
     }
 
     #[test]

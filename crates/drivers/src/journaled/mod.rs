@@ -21,6 +21,8 @@ mod holds;
 mod job;
 pub(crate) mod journal;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use driver::JournaledDriver;
 pub(crate) use job::{

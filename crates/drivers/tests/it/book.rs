@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn report(&mut self, event: EventId, host: &str, report: MachineReport) {
-        self.apply(Command::ReportMachine { event, machine: self.machine, host: host.into(), report });
+        self.apply(Command::ReportMachine { event, machine: self.machine, host: host.into(), epoch: None, report });
     }
 
     fn orders(&self, host: &str) -> Vec<Order> {

@@ -100,6 +100,10 @@ impl OrderBook for OneOrder {
         false
     }
 
+    fn epoch(&self) -> Option<u64> {
+        self.0.epoch
+    }
+
     fn term(&self) -> u64 {
         self.0.term
     }
@@ -134,7 +138,7 @@ pub fn open_with(target: &Target, journal: &Path, hook: StepHook) -> LibvirtDriv
 pub fn order(event: u128, action: Action) -> Order {
     let machine = Guid(u128::from_be_bytes(MACHINE.parse::<Uuid>().unwrap().0));
     let id = OrderId { event: Guid::from_random_bits(event), machine };
-    Order { id, name: "test".into(), action, term: 5, deadline: after(LONG) }
+    Order { id, name: "test".into(), action, term: 5, epoch: Some(0), deadline: after(LONG) }
 }
 
 pub fn after(duration: Duration) -> Timestamp {

@@ -27,7 +27,7 @@ fn order(event: u128, action: Action, deadline: Duration) -> Order {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let deadline = Timestamp(i64::try_from((now + deadline).as_millis()).unwrap());
     let id = OrderId { event: Guid::from_random_bits(event), machine };
-    Order { id, name: "web1".into(), action, term: 5, deadline }
+    Order { id, name: "web1".into(), action, term: 5, epoch: Some(0), deadline }
 }
 
 fn freeze(ms: u64) -> Action {

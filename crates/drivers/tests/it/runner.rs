@@ -21,6 +21,7 @@ fn order(machine: u128) -> Order {
         name: format!("web{machine}"),
         action: Action::Reboot(RebootMode::Hard),
         term: 1,
+        epoch: Some(0),
         deadline: Timestamp(i64::MAX),
     }
 }
@@ -30,6 +31,10 @@ struct Desk {
     /// None: there is no contact.
     orders: Mutex<Option<Vec<Order>>>,
     is_barred: AtomicBool,
+    /// The epoch of the host, and the epochs that the driver was told.
+    epoch: Mutex<Option<u64>>,
+    epochs: Mutex<Vec<u64>>,
+    is_disk_full: AtomicBool,
     /// Orders of the journal, and whether they can continue without contact.
     unfinished: Vec<Order>,
     can_continue: bool,
@@ -49,6 +54,9 @@ impl Desk {
         Desk {
             orders: Mutex::new(orders),
             is_barred: AtomicBool::new(false),
+            epoch: Mutex::default(),
+            epochs: Mutex::default(),
+            is_disk_full: AtomicBool::new(false),
             unfinished: Vec::new(),
             can_continue: false,
             refusals: AtomicU32::new(0),
@@ -106,6 +114,14 @@ impl MachineDriver for Desk {
         self.abandoned.lock().unwrap().push(id);
     }
 
+    fn set_epoch(&self, epoch: u64) -> Result<(), Refusal> {
+        if self.is_disk_full.load(Ordering::Relaxed) {
+            return Err(Refusal::Journal(std::io::ErrorKind::StorageFull.into()));
+        }
+        self.epochs.lock().unwrap().push(epoch);
+        Ok(())
+    }
+
     fn release(&self) -> Pending<'_, ()> {
         Box::pin(async {})
     }
@@ -133,6 +149,10 @@ impl OrderBook for Desk {
 
     fn is_barred(&self) -> bool {
         self.is_barred.load(Ordering::Relaxed)
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        *self.epoch.lock().unwrap()
     }
 
     fn term(&self) -> u64 {
@@ -268,6 +288,42 @@ async fn an_order_that_was_begun_is_tried_until_it_is_accepted() {
         tokio::task::yield_now().await;
     }
     assert_eq!(desk.begun(), [order(1).id; 4]);
+    stop.cancel();
+    runner.await.unwrap();
+}
+
+/// An order of the next epoch.
+fn later(machine: u128) -> Order {
+    Order { epoch: Some(1), ..order(machine) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_fenced_and_activated_without_contact_abandons_its_orders_before_it_takes_others() {
+    // The server has given the same order again, and another one.
+    let book = vec![later(1), later(2)];
+    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, ..Desk::new(None) });
+    let (stop, runner) = desk.run();
+    desk.wait_until(|desk| desk.begun() == [order(1).id]).await;
+    assert!(desk.epochs.lock().unwrap().is_empty(), "nothing is known without contact");
+    desk.is_disk_full.store(true, Ordering::Relaxed);
+    *desk.epoch.lock().unwrap() = Some(1);
+    desk.set_orders(Some(book));
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!(desk.begun().len(), 1, "no order begins before the epoch is recorded");
+    desk.is_disk_full.store(false, Ordering::Relaxed);
+    desk.wait_until(|desk| desk.begun().contains(&order(2).id)).await;
+    assert_eq!(*desk.epochs.lock().unwrap(), [1], "once");
+    stop.cancel();
+    runner.await.unwrap();
+
+    // The host was also restarted, so the order of the journal waits.
+    let desk = Arc::new(Desk { unfinished: vec![order(1)], ..Desk::new(None) });
+    let (stop, runner) = desk.run();
+    *desk.epoch.lock().unwrap() = Some(1);
+    desk.set_orders(Some(vec![later(1)]));
+    desk.wait_until(|desk| !desk.begun().is_empty()).await;
+    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id], "although the book has an order with its ID");
+    assert_eq!(desk.begun.lock().unwrap()[0].epoch, Some(0));
     stop.cancel();
     runner.await.unwrap();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forewarn_access::random_guid;
 use forewarn_core::{Command, Contact, DrainPlan, EventId, HostState, MachineId, Outcome, Power, Request, Status};
-use forewarn_drivers::SimulatedMachines;
+use forewarn_drivers::{MachineDriver as _, SimulatedMachines};
 use forewarn_server::DriverChoice;
 use serde_json::json;
 
@@ -13,6 +13,9 @@ use crate::fleet::{Fleet, TestHost, blocking, eventually, post, status_of};
 
 /// Orders that take as long as a test needs to cut the link meanwhile.
 const SLOW: Duration = Duration::from_millis(1500);
+
+/// An order that does not end by itself.
+const ENDLESS: Duration = Duration::from_secs(24 * 3600);
 
 async fn start(takes: Duration) -> (Fleet, TestHost, Arc<SimulatedMachines>, MachineId) {
     let fleet = Fleet::start_with(DriverChoice::Agents).await;
@@ -59,7 +62,6 @@ async fn without_contact_an_order_in_progress_finishes_and_is_reported_later() {
     let event = approved_restart(&fleet, &host, machine).await;
     eventually("the event starts", || is_started(&fleet, event)).await;
     eventually("the order begins", || host.agent().status.peek().region.event(event).is_some()).await;
-    use forewarn_drivers::MachineDriver as _;
     eventually("the order is in the journal", || !driver.unfinished().unwrap().is_empty()).await;
     host.proxy.cut();
     host.disconnected().await;
@@ -84,6 +86,28 @@ async fn an_agent_that_restarts_reports_what_it_finished() {
     host.run().await;
     eventually("the event ends", || is_completed(&fleet, event)).await;
     assert_eq!(driver.effects().len(), 1, "the order is not repeated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_is_fenced_and_activated_while_it_is_cut_off_abandons_its_orders() {
+    for is_restarted in [false, true] {
+        let (fleet, mut host, driver, machine) = start(ENDLESS).await;
+        let event = approved_restart(&fleet, &host, machine).await;
+        eventually("the order is in the journal", || !driver.unfinished().unwrap().is_empty()).await;
+        host.proxy.cut();
+        host.disconnected().await;
+        fleet.submit(Command::FenceHost { name: "node1".into() }).await;
+        fleet.submit(Command::ActivateHost { name: "node1".into(), by: "test".into() }).await;
+        assert!(matches!(status_of(&fleet.region(), event), Status::Ended { outcome: Outcome::Failed(_), .. }));
+        if is_restarted {
+            host.stop().await;
+            host.run().await;
+        }
+        assert_eq!(driver.unfinished().unwrap().len(), 1, "without contact, what has begun goes on");
+        host.proxy.heal();
+        eventually("the journal is empty", || driver.unfinished().unwrap().is_empty()).await;
+        assert_eq!(driver.effects(), [], "the order is not carried out");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

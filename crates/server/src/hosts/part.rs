@@ -15,7 +15,8 @@ pub fn select_entities(region: &Region, host: &Name) -> HostEntities {
     let mut part = HostEntities::new();
     let mut put = |entity: Entity| part.insert(entity.key(), entity);
     let Some(found) = region.host(host) else { return part };
-    put(Entity::Host(Arc::new(Host { contact: Contact::None, ..(**found).clone() })));
+    // The epoch travels with the orders: an agent of an earlier version could not read it here.
+    put(Entity::Host(Arc::new(Host { contact: Contact::None, epoch: 0, ..(**found).clone() })));
     let meta = region.meta();
     put(Entity::Meta(RegionMeta {
         downtime_ms: meta.downtime_ms,

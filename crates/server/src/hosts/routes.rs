@@ -198,14 +198,15 @@ async fn approve(State(links): State<Arc<Links>>, Caller(host): Caller, body: By
 
 /// Takes the report about an order. The rules decide whether the host may report on the machine.
 async fn report(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<CommitResponse> {
-    let OrderReport { event, machine, outcome } = parse(&body)?;
+    let OrderReport { event, machine, outcome, epoch } = parse(&body)?;
     let invalid = |what: &str| Refused(LinkRefusal::Invalid { message: format!("the report has no valid {what}") });
     let event = guid::parse(&event).map(Guid).ok_or_else(|| invalid("event"))?;
     let vm_id = guid::parse(&machine).map(Guid).ok_or_else(|| invalid("machine"))?;
     let outcome = decode_outcome(&outcome).ok_or_else(|| invalid("outcome"))?;
     let machine = links.engine.snapshot().region.machine_by_vm_id(vm_id);
     let machine = machine.ok_or(Refused(LinkRefusal::UnknownMachine))?;
-    let command = Command::ReportMachine { event, machine, host: host.clone(), report: machine_report(outcome) };
+    let report = machine_report(outcome);
+    let command = Command::ReportMachine { event, machine, host: host.clone(), epoch, report };
     let done = links.engine.submit(command, None).await.map_err(refuse)?;
     Ok(Json(links.commit(&host, &done.snapshot)))
 }

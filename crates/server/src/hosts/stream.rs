@@ -64,6 +64,7 @@ impl Stream {
             let part = Arc::new(select_entities(&snapshot.region, &self.session.host));
             let may_order = links.may_give_orders();
             let orders = if may_order { list_orders(&snapshot.region, &self.session.host) } else { Vec::new() };
+            let epoch = snapshot.region.host(&self.session.host).map(|host| host.epoch);
             drop(snapshot);
             let line = match &sent {
                 None => Some(encode_full_copy(revision, &part)),
@@ -82,8 +83,9 @@ impl Stream {
                 is_first = false;
             }
             // After the copy, so that the agent knows the machine and the term of each order.
+            let orders = StreamLine::Orders { orders, epoch };
             if may_order && last_orders.as_ref() != Some(&orders) {
-                self.send(&StreamLine::Orders { orders: orders.clone() }).await?;
+                self.send(&orders).await?;
                 last_orders = Some(orders);
             }
             let is_behind = sent.as_ref().is_some_and(|sent| sent.revision < revision);

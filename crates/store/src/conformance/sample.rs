@@ -59,7 +59,7 @@ fn full_hosts() -> [Host; 3] {
     };
     let drained = Host { name: "host-d".into(), state: HostState::Drained, ..plain.clone() };
     let contact = Contact::Lost { since: at(580), revision: 60 };
-    let failed = Host { name: "host-e".into(), state: HostState::Failed, contact, ..plain };
+    let failed = Host { name: "host-e".into(), state: HostState::Failed, contact, epoch: 2, ..plain };
     [draining, drained, failed]
 }
 

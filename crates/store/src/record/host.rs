@@ -22,6 +22,12 @@ pub(super) struct HostBody<'a> {
     state: Option<Tag<HostState>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     contact: Option<ContactBody>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    epoch: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,6 +51,7 @@ impl<'a> From<&'a Host> for HostBody<'a> {
                 Contact::Confirmed { revision } => Some(ContactBody::Confirmed { revision }),
                 Contact::Lost { since, revision } => Some(ContactBody::Lost { since: since.0, revision }),
             },
+            epoch: host.epoch,
         }
     }
 }
@@ -66,6 +73,7 @@ impl HostBody<'_> {
                 Some(ContactBody::Confirmed { revision }) => Contact::Confirmed { revision },
                 Some(ContactBody::Lost { since, revision }) => Contact::Lost { since: Timestamp(since), revision },
             },
+            epoch: self.epoch,
             name: plain.name,
         }
     }

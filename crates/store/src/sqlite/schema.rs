@@ -161,7 +161,7 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
         Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
-        // Formats 3 to 6, 8 and 9 allow records with more content. Older records are still valid.
+        // Formats 3 to 6 and 8 to 10 allow records with more content. Older records are still valid.
         Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
         Ok(4..=9) => upgrade(connection, &[SEARCH_TABLES, FILL_SEARCH_TABLES]),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(

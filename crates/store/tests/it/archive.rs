@@ -45,8 +45,8 @@ fn other_files_are_rejected() {
     check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not a Forewarn archive");
     check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not a Forewarn archive");
     check(
-        |lines| replace(lines, "\"version\":9", "\"version\":10"),
-        "the archive has version 10, but this program reads",
+        |lines| replace(lines, "\"version\":10", "\"version\":11"),
+        "the archive has version 11, but this program reads",
     );
     check(
         |lines| replace(lines, "\"revision\":1", "\"revision\":1,\"clock\":\"sundial\""),

@@ -75,12 +75,13 @@ fn a_payload_has_the_oldest_format_that_can_express_it() {
                 }
             }
             Entity::Machine(machine) if machine.power_change().is_some() => 4,
+            Entity::Host(host) if host.epoch > 0 => 7,
             _ => 1,
         };
         assert_eq!(format_of(entity), expected, "{entity:?}");
     }
     assert_eq!(Change::default().encode().unwrap(), [1]);
-    assert_eq!(full_change().encode().unwrap()[0], 5, "one newer entity decides");
+    assert_eq!(full_change().encode().unwrap()[0], 7, "one newer entity decides");
 }
 
 #[test]

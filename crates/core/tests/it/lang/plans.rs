@@ -29,6 +29,7 @@ impl World {
                 event: self.event(rest[0])?,
                 machine: self.machine(rest[1])?,
                 host: rest[2].into(),
+                epoch: rest.get(4).and_then(|word| word.strip_prefix("epoch=")).map(number).transpose()?,
                 report: machine_report(rest[3])?,
             },
             "claim" | "leave" => Command::ClaimMachine {

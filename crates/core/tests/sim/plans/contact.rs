@@ -66,7 +66,9 @@ pub fn fencing_ends_events(_: &PlanMemory, step: &Step<'_>) -> Result<(), String
     for machine in step.before.machines_on(name).filter(|machine| machine.placed_on() == Some(name)) {
         for event in step.before.events_of(machine.id).filter(|event| is_started(event)) {
             let live = step.after.event(event.id).is_some_and(|event| event.is_live());
-            ensure(!live, || format!("{} is in progress on {name}, which was fenced", event.id))?;
+            let is_elsewhere = step.after.machine(machine.id).is_some_and(|it| it.host.as_ref() != Some(name));
+            let goes_on = matches!(event.kind, EventKind::Terminate | EventKind::Preempt) && is_elsewhere;
+            ensure(!live || goes_on, || format!("{} is in progress on {name}, which was fenced", event.id))?;
         }
     }
     Ok(())

@@ -16,12 +16,15 @@ use crate::invariants::Step;
 pub struct Hypervisors {
     /// The order in progress on each machine.
     running: BTreeMap<MachineId, Running>,
+    /// Orders that were in progress on hosts when these were fenced. If such a host was only cut off, it still works on them.
+    stranded: Vec<(MachineId, Running)>,
 }
 
 #[derive(Clone, Debug)]
 struct Running {
     event: EventId,
     host: Name,
+    epoch: u64,
     kind: OrderKind,
     target: Option<Name>,
 }
@@ -33,7 +36,8 @@ impl Hypervisors {
         ensure(machine.claims().is_empty(), || format!("an order for {}, which two hosts claim", machine.name))?;
         let event = region.event(order.event);
         let target = event.and_then(|event| event.target_of(order.machine)).cloned();
-        let order_kept = Running { event: order.event, host: host.clone(), kind: order.kind, target };
+        let epoch = epoch_of(region, host);
+        let order_kept = Running { event: order.event, host: host.clone(), epoch, kind: order.kind, target };
         let known = self.running.entry(order.machine).or_insert_with(|| order_kept.clone());
         ensure(known.event == order.event && known.host == *host, || {
             format!("{} has two orders: {known:?} and {order_kept:?}", machine.name)
@@ -43,7 +47,9 @@ impl Hypervisors {
     /// Forgets orders that ended because of something other than a report.
     pub fn follow(&mut self, command: &Command, region: &Region) {
         match command {
-            Command::FenceHost { name } => self.running.retain(|_, running| running.host != *name),
+            Command::FenceHost { name } => {
+                self.stranded.extend(self.running.extract_if(.., |_, running| running.host == *name));
+            }
             Command::ChangeMachine { machine, change } if change.host.is_some() => drop(self.running.remove(machine)),
             Command::ClaimMachine { machine, host, present: false } => {
                 self.running.retain(|id, running| id != machine || running.host != *host);
@@ -51,11 +57,17 @@ impl Hypervisors {
             _ => {}
         }
         self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.placed_on().is_some()));
+        self.stranded.retain(|(_, running)| region.host(&running.host).is_some());
     }
 
     /// Whatever is in progress on a machine is known to the region: as a started event, as withdrawn, or as a change of
-    /// its power state.
+    /// its power state. A host that was fenced meanwhile learns this once it gets orders again.
     pub fn check(&self, region: &Region) -> Result<(), String> {
+        for (_, running) in self.stranded.iter().filter(|(_, running)| !is_fenced(region, &running.host)) {
+            ensure(running.epoch != epoch_of(region, &running.host), || {
+                format!("{} goes on with an order from before its fence: {running:?}", running.host)
+            })?;
+        }
         for (id, running) in &self.running {
             let Some(machine) = region.machine(*id) else { continue };
             let is_wanted = region
@@ -83,6 +95,7 @@ impl PlanRun {
             }
         }
         self.report_from_fenced_hosts()?;
+        self.report_from_earlier_epochs()?;
         self.reverse_power_change()?;
         let running: Vec<MachineId> = self.hypervisors.running.keys().copied().collect();
         let Some(machine) = self.rng.pick(&running).filter(|_| self.rng.percent(70)) else { return Ok(()) };
@@ -135,9 +148,27 @@ impl PlanRun {
         self.send(running.event, machine, running.host, report)
     }
 
+    /// A host that was fenced and activated again reports how an order from before its fence has ended, or such a report
+    /// arrives late.
+    fn report_from_earlier_epochs(&mut self) -> Result<(), String> {
+        let returned = |(_, running): &(MachineId, Running)| !is_fenced(&self.region, &running.host);
+        let stranded: Vec<_> = self.hypervisors.stranded.extract_if(.., |it| returned(it)).collect();
+        let running = self.hypervisors.running.iter().filter(|(_, running)| running.epoch > 0);
+        let late = running.map(|(id, running)| (*id, Running { epoch: running.epoch - 1, ..running.clone() }));
+        for (machine, Running { event, host, epoch, .. }) in late.chain(stranded).collect::<Vec<_>>() {
+            let command =
+                Command::ReportMachine { event, machine, host, epoch: Some(epoch), report: MachineReport::Done };
+            let accepted = self.step(&command)?;
+            ensure(!accepted, || format!("accepted from an earlier epoch: {command:?}"))?;
+        }
+        Ok(())
+    }
+
     /// A report on an order in progress must be accepted.
     fn send(&mut self, event: EventId, machine: MachineId, host: Name, report: MachineReport) -> Result<(), String> {
-        let command = Command::ReportMachine { event, machine, host, report };
+        // Some agents are of an earlier version, which does not know epochs.
+        let epoch = (!machine.0.is_multiple_of(5)).then(|| epoch_of(&self.region, &host));
+        let command = Command::ReportMachine { event, machine, host, epoch, report };
         // The passage of time may end the event or remove the machine first.
         let due = self.region.next_deadline().is_some_and(|at| at <= self.clock);
         let accepted = self.step(&command)?;
@@ -151,7 +182,7 @@ impl PlanRun {
             return Ok(());
         }
         let report = MachineReport::Done;
-        let command = Command::ReportMachine { event: running.event, machine, host, report };
+        let command = Command::ReportMachine { event: running.event, machine, host, epoch: None, report };
         let accepted = self.step(&command)?;
         ensure(!accepted, || format!("accepted from the wrong host: {command:?}"))
     }
@@ -164,7 +195,7 @@ impl PlanRun {
         });
         let reports: Vec<_> = started.filter(|(_, _, host)| is_fenced(&self.region, host)).collect();
         for (event, machine, host) in reports {
-            let command = Command::ReportMachine { event, machine, host, report: MachineReport::Done };
+            let command = Command::ReportMachine { event, machine, host, epoch: None, report: MachineReport::Done };
             let accepted = self.step(&command)?;
             ensure(!accepted, || format!("accepted from a fenced host: {command:?}"))?;
         }
@@ -312,6 +343,10 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
         ensure(is_stated, || format!("{} moved from {:?} to {:?}", machine.name, before.host, machine.host))?;
     }
     Ok(())
+}
+
+fn epoch_of(region: &Region, host: &Name) -> u64 {
+    region.host(host).map_or(0, |host| host.epoch)
 }
 
 fn is_fenced(region: &Region, host: &Name) -> bool {
