@@ -48,7 +48,10 @@ impl Hypervisors {
     pub fn follow(&mut self, command: &Command, region: &Region) {
         match command {
             Command::FenceHost { name } => {
-                self.stranded.extend(self.running.extract_if(.., |_, running| running.host == *name));
+                let is_there = |running: &Running| running.host == *name;
+                let stranded = self.running.iter().filter(|(_, running)| is_there(running));
+                self.stranded.extend(stranded.map(|(id, running)| (*id, running.clone())));
+                self.running.retain(|_, running| !is_there(running));
             }
             Command::ChangeMachine { machine, change } if change.host.is_some() => drop(self.running.remove(machine)),
             Command::ClaimMachine { machine, host, present: false } => {
