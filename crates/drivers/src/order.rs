@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use forewarn_core::{EventId, Guid, Timestamp};
 
-use crate::clock::now as local_now;
+use crate::clock::{Clock, now as local_now};
 
 /// Identity of an order: one event and one of its machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +70,14 @@ impl Order {
     pub fn with_local_deadline(mut self, now: Timestamp) -> Order {
         if self.deadline != Order::DEADLINE_OPEN {
             self.deadline = local_now() + self.deadline.since(now);
+        }
+        self
+    }
+
+    /// The same order, with its deadline on another clock of this host.
+    pub(crate) fn with_clock(mut self, to: Clock, from: Clock) -> Order {
+        if self.deadline != Order::DEADLINE_OPEN {
+            self.deadline = to.convert(self.deadline, from);
         }
         self
     }

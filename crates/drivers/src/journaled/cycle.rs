@@ -5,7 +5,7 @@ use std::time::Duration;
 use forewarn_core::Timestamp;
 
 use super::job::{
-    Hypervisor, Job, LocatedMachine, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent, not_running, now,
+    Hypervisor, Job, LocatedMachine, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent, not_running,
 };
 use super::step::{Stage, Step};
 use crate::order::Outcome;
@@ -120,12 +120,12 @@ pub async fn shut_down<H: Hypervisor>(job: &mut Job<'_, H>, needs: Needs, grace:
 
 /// Asks the guest to shut down. Once it was asked, the order cannot end early any more.
 async fn power_off<H: Hypervisor>(job: &Job<'_, H>, machine: &H::Machine, limit: Timestamp) -> StepResult<(), H> {
-    let mut ask = now();
-    while now() < limit {
-        if now() >= ask {
+    let mut ask = job.now();
+    while job.now() < limit {
+        if job.now() >= ask {
             job.run_step_hook(Step::Shutdown);
             job.hypervisor.shutdown(machine).await?;
-            ask = now() + ASK_AGAIN;
+            ask = job.now() + ASK_AGAIN;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
         match job.inspect().await? {

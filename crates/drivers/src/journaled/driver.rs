@@ -12,6 +12,7 @@ use super::holds::PauseTracker;
 use super::job::{self, Hypervisor, Job, POLL_INTERVAL};
 use super::journal::{Entry, Journal};
 use super::step::Step;
+use crate::clock::Clock;
 use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
 
 /// A driver of the machines of one hypervisor.
@@ -22,6 +23,8 @@ pub struct JournaledDriver<H> {
     running: Mutex<HashMap<Guid, Running>>,
     /// The boot of the operating system; None if it is unknown.
     boot: Option<String>,
+    /// The clock of the deadlines of given orders. Within the driver, times are on the clock of the journal.
+    clock: Clock,
 }
 
 /// An order in progress.
@@ -53,9 +56,19 @@ struct Signals {
 impl<H: Hypervisor> JournaledDriver<H> {
     /// Opens the journal, and creates its directory.
     pub(crate) fn new(hypervisor: H, journal: &Path) -> io::Result<JournaledDriver<H>> {
-        let journal = Journal::open(journal)?;
-        let (holds, running) = (PauseTracker::default(), Mutex::new(HashMap::new()));
-        Ok(JournaledDriver { hypervisor, journal, holds, running, boot: read_boot_id() })
+        JournaledDriver::with_clock(hypervisor, journal, read_boot_id(), Clock::of_program())
+    }
+
+    /// The same, in this boot of the operating system and with this clock.
+    pub(super) fn with_clock(
+        hypervisor: H,
+        journal: &Path,
+        boot: Option<String>,
+        clock: Clock,
+    ) -> io::Result<JournaledDriver<H>> {
+        let journal = Journal::open(journal, boot.as_deref(), clock)?;
+        let (holds, running) = (PauseTracker::new(journal.clock()), Mutex::new(HashMap::new()));
+        Ok(JournaledDriver { hypervisor, journal, holds, running, boot, clock })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Running>> {
@@ -82,7 +95,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         let guard = self.enlist(&order)?;
         let begun = self.journal.read(order.id.machine).map_err(Refusal::Journal)?;
         let is_begun = begun.as_ref().is_some_and(|entry| is_same(&entry.order, &order));
-        let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), job::now());
+        let order = order.with_deadline(begun.as_ref().map(|entry| entry.order.deadline), self.journal.now());
         let boot = self.boot.clone();
         // After the order is listed as running, so that an epoch that begins now is either read or signaled.
         let epoch = self.journal.epoch().map_err(Refusal::Journal)?;
@@ -151,7 +164,7 @@ impl<H: Hypervisor> JournaledDriver<H> {
         }
         // Kept until the outcome is recorded, through attempts that end because the hypervisor does not answer.
         let mut hold = None;
-        let mut latest = job::now();
+        let mut latest = self.journal.now();
         if entry.is_abandoned && entry.order.is_migration() {
             signals.abort.cancel();
         }
@@ -230,6 +243,7 @@ impl<H: Hypervisor> Drop for RunningGuard<'_, H> {
 impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
         Box::pin(async move {
+            let order = order.with_clock(self.journal.clock(), self.clock);
             if order.action == Action::Withdraw {
                 return self.withdraw(order).await;
             }
@@ -277,7 +291,7 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
 
     fn unfinished(&self) -> Result<Vec<Order>, Refusal> {
         let entries = self.journal.entries().map_err(Refusal::Journal)?;
-        Ok(entries.into_iter().map(|entry| entry.order).collect())
+        Ok(entries.into_iter().map(|entry| entry.order.with_clock(self.clock, self.journal.clock())).collect())
     }
 
     fn can_continue(&self, order: OrderId) -> bool {

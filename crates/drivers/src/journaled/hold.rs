@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
-use super::holds::PauseTracker;
-use super::job::{
-    Hypervisor, Job, LocatedMachine, MachineState, StepError, StepResult, inconsistent, not_running, now,
-};
+use super::job::{Hypervisor, Job, LocatedMachine, MachineState, StepError, StepResult, inconsistent, not_running};
 use super::step::{Stage, Step};
 use crate::order::Outcome;
 
@@ -113,10 +110,10 @@ async fn act<H: Hypervisor>(
 }
 
 /// Whether a freeze goes on. It is cut short if this program stops before it would end.
-fn must_wait<H>(job: &Job<'_, H>, until: Timestamp) -> bool {
-    let is_cut = job.holds.is_ending() && !PauseTracker::is_short(until);
+fn must_wait<H: Hypervisor>(job: &Job<'_, H>, until: Timestamp) -> bool {
+    let is_cut = job.holds.is_ending() && !job.holds.is_short(until);
     if is_cut {
         tracing::warn!(order = %job.entry.order.id, name = job.entry.order.name, "freeze ended early: Forewarn is stopping");
     }
-    now() < until && !is_cut
+    job.now() < until && !is_cut
 }

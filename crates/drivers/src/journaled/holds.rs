@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::job::now;
+use crate::clock::Clock;
 
 /// The longest remaining freeze that shutdown waits for. Longer ones are cut short at once. It leaves time for the last
 /// steps within the runner's `RELEASE_MAX`.
@@ -16,13 +16,18 @@ const REST_MAX: Duration = Duration::from_millis(1_500);
 /// An order that may keep its machine paused.
 pub type PauseGuard = TaskTrackerToken;
 
-#[derive(Default)]
 pub struct PauseTracker {
+    clock: Clock,
     orders: TaskTracker,
     ending: CancellationToken,
 }
 
 impl PauseTracker {
+    /// `clock`: the clock on which holds end.
+    pub fn new(clock: Clock) -> PauseTracker {
+        PauseTracker { clock, orders: TaskTracker::new(), ending: CancellationToken::new() }
+    }
+
     /// Registers an order. Check `is_ending` afterwards, before the machine is paused.
     pub fn begin(&self) -> PauseGuard {
         self.orders.token()
@@ -41,14 +46,14 @@ impl PauseTracker {
     }
 
     /// Whether a hold until this time can end by itself although this program stops.
-    pub fn is_short(until: Timestamp) -> bool {
-        until.since(now()) <= REST_MAX
+    pub fn is_short(&self, until: Timestamp) -> bool {
+        until.since(self.clock.now()) <= REST_MAX
     }
 
     /// Returns when a hold until this time has to end early. Never, if it ends soon enough by itself.
     pub async fn ending(&self, until: Timestamp) {
         self.ending.cancelled().await;
-        if PauseTracker::is_short(until) {
+        if self.is_short(until) {
             std::future::pending::<()>().await;
         }
     }

@@ -13,7 +13,6 @@ use super::holds::{PauseGuard, PauseTracker};
 use super::journal::{Entry, Journal};
 use super::step::{Stage, Step, StepHook};
 use super::{cycle, hold};
-pub use crate::clock::now;
 use crate::order::{Action, Eviction, HostAddress, Outcome, RebootMode};
 
 /// Interval between two looks at the state of a machine. Looking cannot miss anything, unlike events across a lost
@@ -234,7 +233,7 @@ impl<H: Hypervisor> Job<'_, H> {
             Stage::Down => Step::RecordDown,
             Stage::Done => Step::RecordDone,
         });
-        let reached = StageRecord { stage, since: now() };
+        let reached = StageRecord { stage, since: self.now() };
         // Before the call, because its answer can be lost.
         *self.latest = reached.since;
         self.hypervisor.record(self.entry, machine, reached).await?;
@@ -271,10 +270,15 @@ impl<H: Hypervisor> Job<'_, H> {
         }
     }
 
-    /// The time of a step, which was possibly taken before a restart of this program. The clock may have been set back
-    /// since: then a time that begins with the step begins when the order was accepted again.
+    /// The time of a step, which was possibly taken before a restart of the operating system. The clock may have been
+    /// set back since: then a time that begins with the step begins when the order was accepted again.
     pub fn time_of(&self, reached: StageRecord) -> Timestamp {
         reached.since.min(*self.latest)
+    }
+
+    /// The current time on the clock of deadlines and recorded steps.
+    pub fn now(&self) -> Timestamp {
+        self.journal.now()
     }
 
     pub fn deadline(&self) -> Timestamp {
@@ -286,7 +290,7 @@ impl<H: Hypervisor> Job<'_, H> {
         if self.abort.is_cancelled() {
             return Err("aborted".into());
         }
-        if now() >= self.deadline() {
+        if self.now() >= self.deadline() {
             return Err("the deadline has passed".into());
         }
         Ok(())
@@ -294,7 +298,7 @@ impl<H: Hypervisor> Job<'_, H> {
 
     /// Waits until a time, but not past the deadline, and not if the order is to end early.
     pub async fn wait_until(&self, time: Timestamp) {
-        let wait = time.min(self.deadline()).since(now());
+        let wait = time.min(self.deadline()).since(self.now());
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = self.abort.cancelled() => {}

@@ -1,7 +1,8 @@
 //! The journal: what this host was asked to do, one file per machine, until the report is confirmed.
 //!
 //! A file is written to a temporary name, flushed and renamed, so it holds either the old entry or the new one. The file
-//! `term` holds the highest term that was seen, and the file `epoch` the last epoch of the host. A file that cannot be read stays where it is, and blocks the orders of its
+//! `term` holds the highest term that was seen, the file `epoch` the last epoch of the host, and the file
+//! `clock` the clock of the times in the entries. A file that cannot be read stays where it is, and blocks the orders of its
 //! machine only.
 
 use std::fs::{self, File};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::job::StageRecord;
 use super::step::Stage;
+use crate::clock::Clock;
 use crate::order::{Action, Eviction, HostAddress, Order, OrderId, Outcome, RebootMode, parse_guid};
 
 /// The version of the files.
@@ -22,9 +24,12 @@ const VERSION: u64 = 1;
 
 const TERM: &str = "term";
 const EPOCH: &str = "epoch";
+const CLOCK: &str = "clock";
 
 pub struct Journal {
     dir: PathBuf,
+    /// The clock of the times in the entries.
+    clock: Clock,
     /// Held while the term is compared and replaced.
     term: Mutex<()>,
 }
@@ -61,10 +66,37 @@ impl Entry {
 }
 
 impl Journal {
-    /// Opens a journal, and creates its directory.
-    pub fn open(dir: &Path) -> io::Result<Journal> {
+    /// Opens a journal, and creates its directory. `boot`: the boot of the operating system, if known; `clock`: the clock of
+    /// this program.
+    pub fn open(dir: &Path, boot: Option<&str>, clock: Clock) -> io::Result<Journal> {
         fs::create_dir_all(dir)?;
-        Ok(Journal { dir: dir.to_owned(), term: Mutex::new(()) })
+        let mut journal = Journal { dir: dir.to_owned(), clock, term: Mutex::new(()) };
+        let Some(boot) = boot else { return Ok(journal) };
+        match journal.read_clock(boot) {
+            Some(kept) if !journal.entries()?.is_empty() => journal.clock = kept,
+            Some(_) | None => {
+                let text = json!({"boot": boot, "offsetMs": clock.offset_ms}).to_string();
+                if let Err(error) = journal.replace(&journal.dir.join(CLOCK), text.as_bytes()) {
+                    tracing::warn!(%error, "cannot record the clock of the journal; if the clock is set, deadlines change at a restart");
+                }
+            }
+        }
+        Ok(journal)
+    }
+
+    /// The clock of the journal, if it was begun in this boot of the operating system: the boot-time clock has not restarted.
+    fn read_clock(&self, boot: &str) -> Option<Clock> {
+        let value: Value = serde_json::from_slice(&fs::read(self.dir.join(CLOCK)).ok()?).ok()?;
+        (value["boot"] == boot).then(|| Some(Clock { offset_ms: value["offsetMs"].as_i64()? })).flatten()
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The current time on the clock of the journal.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub fn read(&self, machine: Guid) -> io::Result<Option<Entry>> {
@@ -303,10 +335,14 @@ mod tests {
         Entry::new(Order { id, name: "web1".into(), action, term: 3, epoch: None, deadline: Timestamp(1_000) })
     }
 
+    fn open(dir: &Path) -> Journal {
+        Journal::open(dir, None, Clock::of_program()).unwrap()
+    }
+
     #[test]
     fn entries_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         let outcomes = [None, Some(Outcome::Done), Some(Outcome::Gone), Some(Outcome::Moved { to: "host2".into() })];
         for action in actions() {
             for outcome in &outcomes {
@@ -318,7 +354,7 @@ mod tests {
                 entry.order.epoch = Some(4);
                 let entry = Entry { reached, outcome, disks, was_off: true, boot, is_abandoned: true, ..entry };
                 journal.write(&entry).unwrap();
-                let journal = Journal::open(dir.path()).unwrap();
+                let journal = open(dir.path());
                 assert_eq!(journal.entries().unwrap(), std::slice::from_ref(&entry));
                 assert_eq!(journal.read(entry.order.id.machine).unwrap(), Some(entry));
             }
@@ -342,29 +378,47 @@ mod tests {
     #[test]
     fn the_highest_term_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         assert_eq!(journal.term().unwrap(), 0);
         journal.raise_term(7).unwrap();
         journal.raise_term(6).unwrap();
-        assert_eq!(Journal::open(dir.path()).unwrap().term().unwrap(), 7);
+        assert_eq!(open(dir.path()).term().unwrap(), 7);
     }
 
     #[test]
     fn the_last_epoch_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         assert_eq!(journal.epoch().unwrap(), None);
         journal.set_epoch(7).unwrap();
         journal.set_epoch(0).unwrap();
-        assert_eq!(Journal::open(dir.path()).unwrap().epoch().unwrap(), Some(0), "the host was registered again");
+        assert_eq!(open(dir.path()).epoch().unwrap(), Some(0), "the host was registered again");
         fs::write(dir.path().join(EPOCH), "\u{fffd}").unwrap();
         assert_eq!(journal.epoch().unwrap(), None);
     }
 
     #[test]
+    fn the_clock_is_kept_within_one_boot_while_there_are_entries() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = |offset_ms| Clock { offset_ms };
+        let open = |boot, now| Journal::open(dir.path(), boot, clock(now)).unwrap();
+        assert_eq!(open(Some("a"), 1_000).clock(), clock(1_000));
+        assert_eq!(open(Some("a"), 2_000).clock(), clock(2_000), "no entry has a time");
+        open(Some("a"), 2_000).write(&entry(Action::Terminate)).unwrap();
+        assert_eq!(open(Some("a"), 9_000).clock(), clock(2_000));
+        assert_eq!(open(None, 9_000).clock(), clock(9_000), "the boot is unknown");
+        assert_eq!(open(Some("b"), 5_000).clock(), clock(5_000), "the boot-time clock has restarted");
+        assert_eq!(open(Some("b"), 6_000).clock(), clock(5_000));
+        for damage in ["", "{}", "{\"boot\":\"b\"}", "\u{fffd}"] {
+            fs::write(dir.path().join(CLOCK), damage).unwrap();
+            assert_eq!(open(Some("b"), 7_000).clock(), clock(7_000), "{damage:?}");
+        }
+    }
+
+    #[test]
     fn a_damaged_term_is_replaced_by_that_of_the_orders() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         for damage in ["", "seven", "\u{fffd}"] {
             fs::write(dir.path().join(TERM), damage).unwrap();
             assert_eq!(journal.term().unwrap(), 0, "{damage:?}");
@@ -378,7 +432,7 @@ mod tests {
     #[test]
     fn threads_that_raise_the_term_leave_the_highest_one() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         std::thread::scope(|scope| {
             for term in 1..=16 {
                 let journal = &journal;
@@ -391,7 +445,7 @@ mod tests {
     #[test]
     fn a_damaged_entry_is_an_error_for_its_machine_only() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path()).unwrap();
+        let journal = open(dir.path());
         let entry = entry(Action::Terminate);
         let id = OrderId { machine: Guid::from_random_bits(3), ..entry.order.id };
         let other = Entry::new(Order { id, ..entry.order.clone() });

@@ -27,6 +27,6 @@ mod tests;
 pub use driver::JournaledDriver;
 pub(crate) use job::{
     Hypervisor, Job, LocatedMachine, MachineState, POLL_INTERVAL, StageRecord, StepError, StepResult, inconsistent,
-    not_running, now,
+    not_running,
 };
 pub use step::{Stage, Step, StepHook, default_hook};

@@ -10,6 +10,7 @@ use super::driver::JournaledDriver;
 use super::job::{Hypervisor, Job, LocatedMachine, MachineState, StageRecord, StepResult};
 use super::journal::Entry;
 use super::step::{Step, StepHook};
+use crate::clock::Clock;
 use crate::order::{Action, HostAddress, MachineDriver as _, Order, OrderId, Outcome, RebootMode, Refusal};
 
 /// A hypervisor with one machine, which shuts down when asked.
@@ -115,11 +116,19 @@ impl Hypervisor for OneMachine {
 struct Bench {
     dir: tempfile::TempDir,
     state: Arc<Mutex<MachineState>>,
+    /// The boot of the host, and its wall clock as programs that start now find it.
+    boot: &'static str,
+    clock: Clock,
 }
 
 impl Bench {
     fn new() -> Bench {
-        Bench { dir: tempfile::tempdir().unwrap(), state: Arc::new(Mutex::new(MachineState::Running)) }
+        let state = Arc::new(Mutex::new(MachineState::Running));
+        Bench { dir: tempfile::tempdir().unwrap(), state, boot: "a", clock: Clock::of_program() }
+    }
+
+    fn set_clock(&mut self, by_secs: i64) {
+        self.clock.offset_ms += by_secs * 1000;
     }
 
     fn open(&self) -> Arc<JournaledDriver<OneMachine>> {
@@ -128,7 +137,7 @@ impl Bench {
 
     fn open_with(&self, hook: StepHook) -> Arc<JournaledDriver<OneMachine>> {
         let machine = OneMachine { state: self.state.clone(), hook };
-        Arc::new(JournaledDriver::new(machine, self.dir.path()).unwrap())
+        Arc::new(JournaledDriver::with_clock(machine, self.dir.path(), Some(self.boot.into()), self.clock).unwrap())
     }
 
     fn state(&self) -> MachineState {
@@ -216,4 +225,87 @@ async fn orders_of_an_earlier_version_count_as_current() {
     let sent = Order { epoch: Some(3), ..begun };
     assert_eq!(driver.perform(sent).await.unwrap(), Outcome::Done);
     assert_eq!(bench.state(), MachineState::Running);
+}
+
+const HOUR: i64 = 3600;
+
+/// An order with ten minutes left.
+fn due_soon(bench: &Bench, action: Action) -> Order {
+    Order { deadline: bench.clock.now() + TEN_MINUTES, ..order(1, action, 0) }
+}
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+
+/// The time left of the only order in the journal, as a program that starts now finds it.
+fn time_left(bench: &Bench) -> Duration {
+    let [unfinished] = &bench.open().unfinished().unwrap()[..] else { panic!("the order is in the journal") };
+    unfinished.deadline.since(bench.clock.now())
+}
+
+#[tokio::test(start_paused = true)]
+async fn setting_the_clock_between_two_runs_changes_no_deadline() {
+    for by_secs in [HOUR, -HOUR] {
+        let mut bench = Bench::new();
+        let reboot = due_soon(&bench, Action::Reboot(RebootMode::Hard));
+        bench.crash_before(&reboot, Step::Reset).await;
+        bench.set_clock(by_secs);
+        let left = time_left(&bench);
+        assert!(left <= TEN_MINUTES && left > TEN_MINUTES / 2, "{left:?}");
+        // Then it is set again: the journal still has the clock of the first program.
+        bench.set_clock(by_secs);
+        assert!(time_left(&bench) <= left);
+        let [unfinished] = &bench.open().unfinished().unwrap()[..] else { panic!("the order is in the journal") };
+        let outcome = bench.open().perform(unfinished.clone()).await.unwrap();
+        assert_eq!((outcome, bench.state()), (Outcome::Done, MachineState::Running), "by {by_secs} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn setting_the_clock_between_two_runs_ends_no_pause() {
+    let mut bench = Bench::new();
+    bench.crash_before(&order(1, LONG_FREEZE, 0), Step::Wait).await;
+    bench.set_clock(2 * HOUR);
+    let waiting = Arc::new(tokio::sync::Notify::new());
+    let notify = waiting.clone();
+    let hook = move |step| {
+        if step == Step::Wait {
+            notify.notify_one();
+        }
+    };
+    let driver = bench.open_with(Arc::new(hook));
+    let [unfinished] = &driver.unfinished().unwrap()[..] else { panic!("the order is in the journal") };
+    let (performing, task) = (driver.clone(), unfinished.clone());
+    let task = tokio::spawn(async move { performing.perform(task).await });
+    tokio::select! {
+        () = waiting.notified() => {}
+        () = tokio::time::sleep(TEN_MINUTES) => panic!("the pause has ended"),
+    }
+    driver.abort(unfinished.id);
+    assert_eq!(task.await.unwrap().unwrap(), Outcome::Failed("aborted".into()));
+    assert_eq!(bench.state(), MachineState::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_of_the_host_deadlines_are_on_its_wall_clock() {
+    let mut bench = Bench::new();
+    let reboot = due_soon(&bench, Action::Reboot(RebootMode::Hard));
+    bench.crash_before(&reboot, Step::Reset).await;
+    (bench.boot, bench.clock) = ("b", Clock { offset_ms: bench.clock.offset_ms + 1000 * HOUR });
+    let [unfinished] = &bench.open().unfinished().unwrap()[..] else { panic!("the order is in the journal") };
+    assert!(!bench.open().can_continue(unfinished.id), "it waits for the server, which states its deadline again");
+    assert_eq!(unfinished.deadline, reboot.deadline);
+    let sent = due_soon(&bench, Action::Reboot(RebootMode::Hard));
+    assert_eq!(bench.open().perform(sent).await.unwrap(), Outcome::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_order_keeps_its_deadline_when_the_clock_is_set() {
+    let mut bench = Bench::new();
+    let stop = due_soon(&bench, Action::Stop);
+    bench.crash_before(&stop, Step::Shutdown).await;
+    bench.set_clock(HOUR);
+    let withdrawn = Order { action: Action::Withdraw, deadline: bench.clock.now() + 3 * TEN_MINUTES, ..stop };
+    assert_eq!(bench.open().perform(withdrawn).await.unwrap(), Outcome::Done);
+    let left = time_left(&bench);
+    assert!(left <= TEN_MINUTES && left > TEN_MINUTES / 2, "{left:?}");
 }

@@ -12,12 +12,13 @@ use super::host::{Process, QemuError, QemuHost};
 use super::launch::{self, clean_up, delete_disk, describe_failure};
 use super::qmp::{Qmp, QmpError};
 use super::watch::QemuWatch;
+use crate::clock::now;
 use crate::inventory::{MachineWatch, WatchedDriver};
 use crate::journaled::cycle::{Grace, Needs, destroy, shut_down};
 use crate::journaled::journal::Entry;
 use crate::journaled::{
     Hypervisor, Job, JournaledDriver, LocatedMachine, MachineState, POLL_INTERVAL, Stage, StageRecord, Step, StepError,
-    StepHook, inconsistent, now,
+    StepHook, inconsistent,
 };
 use crate::order::{Action, HostAddress, Outcome, Pending, RebootMode};
 
