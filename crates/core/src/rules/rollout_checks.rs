@@ -15,6 +15,16 @@ use crate::step::Step;
 use crate::time::Timestamp;
 use crate::window::Window;
 
+impl RolloutTargets {
+    /// Whether rollouts over these targets can be in progress in the same group: their steps are single machines, and none of them is
+    /// the same.
+    fn can_share_groups(&self, other: &RolloutTargets) -> bool {
+        let (RolloutTargets::Machines(own), RolloutTargets::Machines(others)) = (self, other) else { return false };
+        let own: BTreeSet<&MachineId> = own.iter().collect();
+        !others.iter().any(|machine| own.contains(machine))
+    }
+}
+
 impl Step {
     pub fn check_rollout_plan(&self, plan: &RolloutPlan) -> Result<(), Rejection> {
         let steps_max = u32::try_from(ROLLOUT_STEPS_MAX).unwrap_or(u32::MAX);
@@ -105,15 +115,18 @@ impl Step {
         domains.into_iter().map(step).collect()
     }
 
-    /// A host or group belongs to at most one rollout that has not ended. A rollout over machines owns their groups.
+    /// A host, group or machine belongs to at most one rollout that has not ended. A rollout over machines owns their groups,
+    /// together with rollouts over other machines: each of them counts the machines that the others make unavailable.
     pub fn check_owners(&self, targets: &RolloutTargets) -> Result<(), Rejection> {
         if let RolloutTargets::Hosts(hosts) = targets {
             let owned = hosts.iter().find_map(|host| Some((host, self.region.rollout_of_host(host)?)));
             return owned
                 .map_or(Ok(()), |(host, owner)| Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id }));
         }
+        let others = self.region.live_rollouts().filter(|it| !targets.can_share_groups(&it.targets));
+        let others: Vec<&Arc<Rollout>> = others.collect();
         for group in self.groups_of_targets(targets) {
-            if let Some(owner) = self.region.live_rollouts().find(|it| self.region.owns_group(&it.targets, group)) {
+            if let Some(owner) = others.iter().find(|it| self.region.owns_group(&it.targets, group)) {
                 return Err(Rejection::GroupOwned { group: self.name_of_group(group), rollout: owner.id });
             }
         }

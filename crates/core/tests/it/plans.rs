@@ -711,12 +711,34 @@ fn a_rollout_over_machines_owns_their_groups() {
         on b
         rollout vms a,b freeze
         rollout vms a reboot = GroupOwned
-        rollout vms c reboot = GroupOwned
+        rollout vms c,b reboot = GroupOwned
+        maintain vms b,c reboot = GroupOwned
         rollout groups s reboot = GroupOwned
         stop r1
         rollout groups s reboot
         rollout vms c reboot = GroupOwned
         rollout vms a reboot
+    ",
+    );
+}
+
+#[test]
+fn rollouts_over_different_machines_of_a_group_keep_its_limit_together() {
+    check(
+        "
+        avset s a b c uds=3
+        on a
+        rollout vms a freeze
+        rollout vms b freeze max=2
+        rollout vms c freeze
+        r1> Waiting approvals | InProgress
+        r2> Planned availability s 1/1 | Pending
+        r3> Planned availability s 1/1 | Pending
+        approve a e1
+        done e1
+        r1> Finished | Succeeded
+        r2> Waiting approvals | InProgress
+        r3> Planned availability s 1/1 | Pending
     ",
     );
 }

@@ -36,7 +36,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("no event of a rollout starts before its time unless approved", start_holds),
     ("a paused rollout announces nothing", paused_is_quiet),
     ("a paused rollout stays paused", paused_stays_paused),
-    ("a host or group belongs to one rollout", one_owner),
+    ("a host, group or machine belongs to one rollout", one_owner),
+    ("a group is shared only by rollouts over machines", groups_shared_by_machines),
     ("a drained host is empty", drained_is_empty),
     ("a canceled drain gives its host back", canceled_drain_gives_back),
     ("the step of a drain lasts until its host is active again", drain_steps_last),
@@ -346,17 +347,33 @@ fn one_owner(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The hosts or groups that belong to a rollout.
+/// The hosts, groups or machines that belong to a rollout alone.
 fn list_owned(region: &Region, targets: &RolloutTargets) -> Vec<String> {
-    let group_of = |machine: &MachineId| region.machine(*machine).and_then(|machine| machine.membership.group());
     match targets {
         RolloutTargets::Hosts(hosts) => hosts.iter().map(|host| format!("host {host}")).collect(),
         RolloutTargets::Groups(groups) => groups.iter().map(|group| format!("{group:?}")).collect(),
-        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
-            let owned = |id| group_of(id).map_or_else(|| format!("{id:?}"), |group| format!("{group:?}"));
+        RolloutTargets::Machines(machines) => machines.iter().map(|id| format!("{id:?}")).collect(),
+        RolloutTargets::MachinesByDomain(machines) => {
+            let owned = |id| group_of(region, id).map_or_else(|| format!("{id:?}"), |group| format!("{group:?}"));
             machines.iter().map(owned).collect()
         }
     }
+}
+
+fn group_of(region: &Region, machine: &MachineId) -> Option<GroupId> {
+    region.machine(*machine).and_then(|machine| machine.membership.group())
+}
+
+fn groups_shared_by_machines(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let shared = |rollout: &Arc<Rollout>| match &rollout.targets {
+        RolloutTargets::Machines(machines) => machines.iter().filter_map(|id| group_of(step.after, id)).collect(),
+        RolloutTargets::Hosts(_) | RolloutTargets::Groups(_) | RolloutTargets::MachinesByDomain(_) => Vec::new(),
+    };
+    let shared: BTreeSet<String> =
+        step.after.live_rollouts().flat_map(shared).map(|group| format!("{group:?}")).collect();
+    let alone = step.after.live_rollouts().filter(|rollout| !matches!(rollout.targets, RolloutTargets::Machines(_)));
+    let twice = alone.flat_map(|rollout| list_owned(step.after, &rollout.targets)).find(|group| shared.contains(group));
+    ensure(twice.is_none(), || format!("{twice:?} belongs to a rollout over machines as well"))
 }
 
 fn drained_is_empty(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
