@@ -1,17 +1,16 @@
-//! `applyUpdates`: starts the pending maintenance of a set or a machine, within the windows of its maintenance configurations.
-//! For a set, that is a rollout over its update domains; for a machine, one event. The state shown is the state of the rollout
-//! or of the operation; nothing is stored.
+//! `applyUpdates`: starts the pending maintenance of a set or a machine, within the windows of its maintenance configurations. It
+//! is a rollout over the update domains of the set, or over the machine alone. The state shown is that of the rollout, or of the
+//! machine's step in it; nothing is stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::{
-    MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, NewRollout, RolloutType, Time, Weekday,
-};
+use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutType, Time, Weekday};
 use forewarn_core::{
     Group, GroupId, GroupKind, Machine, MachineId, Membership, Operation, OperationResult, OperationState, Region,
-    Request, ResourceGroupRef, Rollout, RolloutState, RolloutTargets, Status, Target, Timestamp,
+    Request, ResourceGroupRef, Rollout, RolloutState, RolloutStep, RolloutTargets, Status, StepState, StepTarget,
+    Target, Timestamp,
 };
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 use forewarn_store::Owner;
@@ -37,6 +36,8 @@ struct UpdateProgress {
     status: &'static str,
     created: Timestamp,
     ended: Option<Timestamp>,
+    /// Whether the rollout or operation is still in progress. It can be when the machine has completed its step.
+    is_live: bool,
 }
 
 /// `PUT …/applyUpdates/default`. Updates that have not ended are continued, not repeated. The status is 200 in both cases:
@@ -44,23 +45,16 @@ struct UpdateProgress {
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     let resource = find(&call)?;
     let _lock = call.arm.lock(&call.id().base()).await;
-    if open_updates(&call.arm.snapshot().region, &resource).is_some() {
+    if newest_updates(&call.arm.snapshot().region, &resource).is_some_and(|progress| progress.is_live) {
         return Ok(axum::Json(render(&call, &resource)).into_response());
     }
     let Windows { windows, begin } = find_windows(&call.arm, &resource).await?;
-    match &resource {
-        Updatable::Set(group) => {
-            let groups = vec![full_group_name(group)];
-            let rollout = NewRollout { groups, windows, at: begin, ..NewRollout::of(RolloutType::Freeze) };
-            call.arm.actions.start_rollout(rollout).await?;
-        }
-        Updatable::Machine(machine) => {
-            let target = MaintenanceTarget::Machines(vec![machine.vm_id.to_string()]);
-            let at = call.arm.actions.find_window_start(&windows, begin, MaintenanceType::Freeze)?;
-            let maintenance = NewMaintenance { at, ..NewMaintenance::of(target, MaintenanceType::Freeze) };
-            call.arm.actions.start_maintenance(maintenance).await?;
-        }
-    }
+    let rollout = NewRollout { windows, at: begin, ..NewRollout::of(RolloutType::Freeze) };
+    let rollout = match &resource {
+        Updatable::Set(group) => NewRollout { groups: vec![full_group_name(group)], ..rollout },
+        Updatable::Machine(machine) => NewRollout { machines: vec![machine.vm_id.to_string()], ..rollout },
+    };
+    call.arm.actions.start_rollout(rollout).await?;
     Ok(axum::Json(render(&call, &resource)).into_response())
 }
 
@@ -119,17 +113,18 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
         found.subscription.eq_ignore_ascii_case(&home.subscription)
             && (!is_in_group(call.id()) || is_same_resource_group(found, &home))
     };
-    let sets = region.rollouts().flat_map(|rollout| match &rollout.targets {
+    let of_rollouts = region.rollouts().flat_map(|rollout| match &rollout.targets {
         RolloutTargets::Groups(ids) => ids.iter().filter_map(|id| Updatable::of_group(region, *id)).collect(),
-        RolloutTargets::Hosts(_) | RolloutTargets::Machines(_) | RolloutTargets::MachinesByDomain(_) => Vec::new(),
+        RolloutTargets::Machines(ids) => ids.iter().filter_map(|id| Updatable::of_machine(region, *id)).collect(),
+        RolloutTargets::Hosts(_) | RolloutTargets::MachinesByDomain(_) => Vec::new(),
     });
-    let machines = region.operations().filter_map(|operation| {
+    let of_operations = region.operations().filter_map(|operation| {
         let machine = maintained_machine(operation)?;
         Updatable::of_machine(region, machine)
     });
     let after = request.after.as_deref();
-    let found: BTreeMap<String, Updatable> = sets
-        .chain(machines)
+    let found: BTreeMap<String, Updatable> = of_rollouts
+        .chain(of_operations)
         .filter(|resource| is_wanted(resource.home()))
         .map(|resource| (resource.id(region), resource))
         .filter(|(id, _)| after.is_none_or(|after| id.as_str() > after))
@@ -147,7 +142,8 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
 /// The updates of a resource that have not ended.
 pub async fn list_updates(call: Call) -> Result<Response, ApiError> {
     let resource = find(&call)?;
-    let open = open_updates(&call.arm.snapshot().region, &resource);
+    let newest = newest_updates(&call.arm.snapshot().region, &resource);
+    let open = newest.filter(|progress| progress.ended.is_none());
     let update = |progress: UpdateProgress| {
         json!({
             "maintenanceScope": "Host",
@@ -227,10 +223,6 @@ fn to_api(window: Window) -> MaintenanceWindow {
     }
 }
 
-fn open_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress> {
-    newest_updates(region, resource).filter(|progress| progress.ended.is_none())
-}
-
 fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgress> {
     match resource {
         Updatable::Set(group) => {
@@ -239,18 +231,33 @@ fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgres
             Some(rollout_progress(newest))
         }
         Updatable::Machine(machine) => {
+            let rollouts = region.rollouts().filter(|rollout| visits(&rollout.targets, machine));
+            let by_rollout = rollouts.max_by_key(|rollout| rollout.seq);
+            let by_rollout = by_rollout.map(|rollout| machine_progress(region, rollout, machine));
             let is_of = |operation: &&Arc<Operation>| maintained_machine(operation) == Some(machine.id);
-            let newest = region.operations().filter(is_of).max_by_key(|operation| operation.asked)?;
-            Some(operation_progress(region, newest))
+            let by_operation = region.operations().filter(is_of).max_by_key(|operation| operation.asked);
+            let by_operation = by_operation.map(|operation| operation_progress(region, operation));
+            by_operation.into_iter().chain(by_rollout).max_by_key(|progress| (progress.is_live, progress.created))
         }
     }
 }
 
-/// The machine of an operation that maintains one machine.
+/// Whether a rollout with these targets maintains the machine. Rollouts over hosts are not maintenance of their machines.
+fn visits(targets: &RolloutTargets, machine: &Machine) -> bool {
+    match targets {
+        RolloutTargets::Hosts(_) => false,
+        RolloutTargets::Groups(groups) => machine.membership.group().is_some_and(|group| groups.contains(&group)),
+        RolloutTargets::Machines(machines) | RolloutTargets::MachinesByDomain(machines) => {
+            machines.contains(&machine.id)
+        }
+    }
+}
+
+/// The machine of an operation that maintains one machine without a rollout.
 fn maintained_machine(operation: &Operation) -> Option<MachineId> {
     let Request::Maintain { target: Target::Machines(ids), .. } = &operation.request else { return None };
     let [machine] = ids[..] else { return None };
-    Some(machine)
+    operation.rollout.is_none().then_some(machine)
 }
 
 fn rollout_progress(rollout: &Rollout) -> UpdateProgress {
@@ -261,7 +268,38 @@ fn rollout_progress(rollout: &Rollout) -> UpdateProgress {
         RolloutState::Stopped { at, .. } => ("Cancelled", Some(at)),
         RolloutState::Failed { at } => ("RetryLater", Some(at)),
     };
-    UpdateProgress { status, created: rollout.created, ended }
+    UpdateProgress { status, created: rollout.created, ended, is_live: rollout.is_live() }
+}
+
+/// How far a rollout is with one of its machines. Without a step for it, the state of the rollout tells.
+fn machine_progress(region: &Region, rollout: &Rollout, machine: &Machine) -> UpdateProgress {
+    let of_rollout = rollout_progress(rollout);
+    let Some(step) = rollout.steps.iter().rev().find(|step| is_step_of(step, machine)) else { return of_rollout };
+    let has_started = region.events_of(machine.id).any(|event| {
+        matches!(event.status, Status::Started { .. })
+            && step.operation.is_some_and(|id| event.operations.contains(&id))
+    });
+    let status = match step.state {
+        StepState::InProgress if has_started => "InProgress",
+        StepState::Pending | StepState::InProgress => {
+            return UpdateProgress { status: "Pending", ended: None, ..of_rollout };
+        }
+        StepState::Succeeded | StepState::Skipped => "Completed",
+        StepState::Failed => "RetryLater",
+        StepState::Canceled => "Cancelled",
+    };
+    UpdateProgress { status, ended: step.ended.or(of_rollout.ended), ..of_rollout }
+}
+
+fn is_step_of(step: &RolloutStep, machine: &Machine) -> bool {
+    match &step.target {
+        StepTarget::Host(_) => false,
+        StepTarget::Domain { group, domain } => {
+            machine.membership.group() == Some(*group) && machine.update_domain == *domain
+        }
+        StepTarget::Machine(id) => *id == machine.id,
+        StepTarget::Machines { machines, .. } => machines.contains(&machine.id),
+    }
 }
 
 fn operation_progress(region: &Region, operation: &Operation) -> UpdateProgress {
@@ -277,7 +315,7 @@ fn operation_progress(region: &Region, operation: &Operation) -> UpdateProgress 
             OperationResult::Failed(_) => ("RetryLater", Some(*at)),
         },
     };
-    UpdateProgress { status, created: operation.asked, ended }
+    UpdateProgress { status, created: operation.asked, ended, is_live: ended.is_none() }
 }
 
 fn render(call: &Call, resource: &Updatable) -> Value {

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use forewarn_api_types::{
-    MaintenanceCause, MaintenanceTarget, MaintenanceType, MaintenanceWindow, NewMaintenance, Operation, Time,
-};
-use forewarn_core::{Name, Plan, Region, Request, Target, current_or_next};
+use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, NewMaintenance, Operation};
+use forewarn_core::{Name, Plan, Region, Request, Target};
 use forewarn_render::Convert;
 use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
 use crate::error::ApiError;
-use crate::{names, windows};
+use crate::names;
 
 impl Actions {
     pub async fn start_maintenance(&self, new: NewMaintenance) -> Result<Operation, ApiError> {
@@ -22,23 +20,6 @@ impl Actions {
         let event = new.event_id;
         let request = Request::Maintain { target, plan: build_plan(new) };
         self.start_operation(request, event, permit.note(name).with(detail)).await
-    }
-
-    /// The first time within the windows, and not before `begin`, at which maintenance of this type can start. None: as soon as
-    /// the notice allows.
-    pub fn find_window_start(
-        &self,
-        windows: &[MaintenanceWindow],
-        begin: Option<Time>,
-        kind: MaintenanceType,
-    ) -> Result<Option<Time>, ApiError> {
-        let now = self.engine().now();
-        let notice = self.engine().snapshot().region.settings().notice_min(kind.convert());
-        let soonest = (now + notice).round_up_to_second();
-        let earliest = begin.map_or(soonest, |begin| soonest.max(begin.convert()));
-        let span = current_or_next(&windows::resolve(windows, now)?, earliest);
-        let start = span.map_or(earliest, |span| span.start.max(earliest));
-        Ok((start > soonest).then_some(Time(start.0)))
     }
 }
 

@@ -172,18 +172,24 @@ fn the_updates_of_a_machine_wait_for_its_window() {
     status(&format!("PUT {updates}"), 200, "Pending");
     let pending = "GET VM/one/providers/Microsoft.Maintenance/updates";
     arm(&server, pending, NONE, 200, json!({ "value": [{ "impactType": "Freeze", "status": "Pending" }] }));
-    // 22:00 in Berlin.
+    assert_eq!(server.document("one")["Events"], json!([]));
+    let rollout = check(&server, "GET /rollouts", NONE, 200, json!({}))["value"][0].clone();
+    assert_eq!((&rollout["type"], &rollout["steps"][0]["machine"]), (&json!("Freeze"), &json!("one")), "{rollout}");
+    assert_eq!((&rollout["state"], &rollout["waitsFor"]["reason"]), (&json!("Planned"), &json!("Start")), "{rollout}");
+    // The window opens at 22:00 in Berlin.
+    advance(&server, 9 * 3600);
     let events = server.document("one")["Events"].clone();
     assert_eq!((&events[0]["EventType"], events.as_array().unwrap().len()), (&json!("Freeze"), 1), "{events}");
-    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:00:00 GMT");
-    advance(&server, 9 * 3600);
+    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:15:00 GMT");
+    status(&format!("GET {updates}"), 200, "Pending");
+    advance(&server, 15 * 60);
     status(&format!("GET {updates}"), 200, "InProgress");
     advance(&server, 600);
     status(&format!("GET {updates}"), 200, "Completed");
     arm(&server, pending, NONE, 200, json!({ "value": [] }));
     // Within the window, the notice decides.
     status(&format!("PUT {updates}"), 200, "Pending");
-    assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Sun, 01 Mar 2026 21:25:00 GMT");
+    assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Sun, 01 Mar 2026 21:40:00 GMT");
     refused(&server, "PUT VM/none/providers/Microsoft.Maintenance/applyUpdates/default", NONE, 404, "ResourceNotFound");
 }
 
@@ -203,18 +209,73 @@ fn the_updates_of_a_member_wait_for_the_window_of_its_set_unless_it_has_its_own(
     assign("SET/su", "nights", configuration("Day"));
     assign("AS/av", "sundays", configuration("Week Sunday"));
     assign("SET/su/virtualMachines/1", "always", json!({ "location": "x" }));
-    for (resource, machine, start) in [
-        ("SET/su/virtualMachines/0", "su_0", "Sun, 01 Mar 2026 21:00:00 GMT"),
-        ("VM/member", "member", "Sun, 01 Mar 2026 21:00:00 GMT"),
-        ("SET/su/virtualMachines/1", "su_1", "Sun, 01 Mar 2026 12:15:00 GMT"),
-    ] {
+    let resources = ["SET/su/virtualMachines/0", "VM/member", "SET/su/virtualMachines/1"];
+    for resource in resources {
         let updates = format!("PUT {resource}/providers/Microsoft.Maintenance/applyUpdates/default");
         arm(&server, &updates, NONE, 200, json!({ "properties": { "status": "Pending" } }));
-        let document = server.document(machine);
-        let mut events = document["Events"].as_array().unwrap().iter();
-        let event = events.find(|event| event["Resources"] == json!([machine])).unwrap();
-        assert_eq!(event["NotBefore"], start, "{resource}");
     }
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}))["value"].clone();
+    let waits = |machine: &str| {
+        let mut found = rollouts.as_array().unwrap().iter();
+        found.find(|rollout| rollout["steps"][0]["machine"] == machine).unwrap()["waitsFor"]["reason"].clone()
+    };
+    assert_eq!(["su_0", "member", "su_1"].map(waits), ["Start", "Start", "Approvals"]);
+    let events = server.document("su_0")["Events"].clone();
+    assert_eq!((&events[0]["Resources"], events.as_array().unwrap().len()), (&json!(["su_1"]), 1), "{events}");
+    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 12:15:00 GMT");
+    advance(&server, 9 * 3600);
+    for machine in ["su_0", "member"] {
+        let events = server.document(machine)["Events"].clone();
+        assert_eq!(events[0]["Resources"], json!([machine]), "{events}");
+        assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:15:00 GMT");
+    }
+}
+
+#[test]
+fn updates_of_two_instances_keep_the_floor_of_their_set() {
+    let server = fleet();
+    let updates = |instance: u8| {
+        format!("SET/su/virtualMachines/{instance}/providers/Microsoft.Maintenance/applyUpdates/default")
+    };
+    let status = |method: &str, instance: u8, status: &str| {
+        let expected = json!({ "properties": { "status": status } });
+        arm(&server, &format!("{method} {}", updates(instance)), NONE, 200, expected);
+    };
+    status("PUT", 0, "Pending");
+    status("PUT", 1, "Pending");
+    advance(&server, 15 * 60);
+    status("GET", 0, "InProgress");
+    status("GET", 1, "Pending");
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}))["value"].clone();
+    let waits: Vec<_> = rollouts.as_array().unwrap().iter().map(|it| it["waitsFor"]["reason"].clone()).collect();
+    assert_eq!(waits.iter().filter(|reason| *reason == "Availability").count(), 1, "{rollouts}");
+    refused(&server, "PUT SET/su/providers/Microsoft.Maintenance/applyUpdates/default", NONE, 409, "GroupOwned");
+    advance(&server, 3600);
+    status("GET", 0, "Completed");
+    status("GET", 1, "Completed");
+}
+
+#[test]
+fn the_updates_of_an_instance_continue_those_of_its_set() {
+    let server = fleet();
+    let updates = |resource: &str| format!("{resource}/providers/Microsoft.Maintenance/applyUpdates/default");
+    let status = |line: String, status: &str| {
+        arm(&server, &line, NONE, 200, json!({ "properties": { "status": status } }));
+    };
+    let instance = |number: u8| updates(&format!("SET/su/virtualMachines/{number}"));
+    status(format!("PUT {}", updates("SET/su")), "Pending");
+    status(format!("PUT {}", instance(0)), "Pending");
+    status(format!("PUT {}", instance(1)), "Pending");
+    advance(&server, 15 * 60);
+    status(format!("GET {}", instance(0)), "InProgress");
+    advance(&server, 600);
+    // Its step is over, and the rollout is not.
+    status(format!("PUT {}", instance(0)), "Completed");
+    status(format!("GET {}", instance(1)), "Pending");
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}))["value"].clone();
+    assert_eq!(rollouts.as_array().unwrap().len(), 1, "{rollouts}");
+    advance(&server, 3600);
+    status(format!("GET {}", instance(1)), "Completed");
 }
 
 /// With the first and the last day of its windows.
@@ -240,11 +301,13 @@ fn a_window_opens_neither_before_its_first_day_nor_after_its_last() {
     refused(&server, &updates("VM/one"), NONE, 409, "OperationNotAllowed");
     assign("VM/one", "later", lasting("2026-03-05 22:00", "9999-12-31 00:00"));
     arm(&server, &updates("VM/one"), NONE, 200, json!({ "properties": { "status": "Pending" } }));
-    assert_eq!(server.document("one")["Events"][0]["NotBefore"], "Thu, 05 Mar 2026 21:00:00 GMT");
+    let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
+    assert_eq!(rollouts["value"][0]["at"], "2026-03-05T21:00:00Z", "{rollouts}");
     assign("SET/su", "later", lasting("2026-03-05 22:00", "9999-12-31 00:00"));
     arm(&server, &updates("SET/su"), NONE, 200, json!({ "properties": { "status": "Pending" } }));
     let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
-    assert_eq!(rollouts["value"][0]["at"], "2026-03-05T21:00:00Z", "{rollouts}");
+    let times: Vec<_> = rollouts["value"].as_array().unwrap().iter().map(|rollout| &rollout["at"]).collect();
+    assert_eq!(times, ["2026-03-05T21:00:00Z"; 2], "{rollouts}");
     advance(&server, 4 * 24 * 3600);
     assert_eq!(server.document("su_0")["Events"], json!([]), "2026-03-05 12:00");
     advance(&server, 12 * 3600);

@@ -111,7 +111,7 @@ fn updates_are_applied_to_machines_and_scale_sets_within_their_window() {
     let server = fleet();
     let id = create_configuration(&server)["id"].clone();
     // From noon, until shortly after the window has opened at 21:00 UTC. The set is done one domain after the other.
-    for (resource, secs) in [(RESOURCES[1], 3 * 24 * 3600), (RESOURCES[0], 9 * 3600 + 600)] {
+    for (resource, secs) in [(RESOURCES[1], 3 * 24 * 3600), (RESOURCES[0], 9 * 3600 + 1500)] {
         let maintenance = format!("RG/providers/Microsoft.Compute/{resource}/providers/Microsoft.Maintenance");
         let body = json!({ "location": "westeurope", "properties": { "maintenanceConfigurationId": id } });
         send(&server, &format!("PUT {maintenance}/configurationAssignments/a"), body, 201);
@@ -131,9 +131,9 @@ fn updates_are_applied_to_machines_and_scale_sets_within_their_window() {
         assert_eq!(show()["properties"]["status"], "Completed");
         assert!(show()["properties"]["lastUpdateTime"].is_string());
     }
-    // One rollout over the set, and one event of the machine, each within the window.
+    // One rollout over the set, and one over the machine, each within the window.
     let rollouts = check(&server, "GET /rollouts", NONE, 200, json!({}));
-    assert_eq!(rollouts["value"].as_array().unwrap().len(), 1, "{rollouts}");
+    assert_eq!(rollouts["value"].as_array().unwrap().len(), 2, "{rollouts}");
     let events = check(&server, "GET /history?kind=started", NONE, 200, json!({}));
     for row in events["value"].as_array().unwrap() {
         let hour = &row["at"].as_str().unwrap()[11..13];
@@ -158,14 +158,14 @@ fn updates_are_applied_to_an_instance_and_listed() {
     assert_eq!(send(&server, &format!("GET {maintenance}/applyUpdates/default"), NONE, 200), applied);
     let pending = send(&server, &format!("GET {maintenance}/updates"), NONE, 200)["value"].clone();
     assert_eq!((&pending[0]["impactType"], pending.as_array().unwrap().len()), (&json!("Freeze"), 1), "{pending}");
-    let events = server.document("su_0")["Events"].clone();
-    assert_eq!(events[0]["Resources"], json!(["su_1"]), "{events}");
-    // The window opens at 22:00 in Berlin.
-    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:00:00 GMT");
     assert_eq!((list("SUB"), list("RG")), (json!([applied]), json!([applied])));
 
     let machine = format!("RG/providers/Microsoft.Compute/{}/{UPDATES}", RESOURCES[0]);
+    // The window opens at 22:00 in Berlin.
     advance(&server, 9 * 3600);
+    let events = server.document("su_0")["Events"].clone();
+    assert_eq!(events[0]["Resources"], json!(["su_1"]), "{events}");
+    assert_eq!(events[0]["NotBefore"], "Sun, 01 Mar 2026 21:15:00 GMT");
     send(&server, &format!("PUT {machine}/default"), NONE, 200);
     advance(&server, 1800);
     let names = |place: &str| -> Vec<(String, String)> {

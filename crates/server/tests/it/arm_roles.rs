@@ -30,10 +30,11 @@ const OPERATOR: &[&str] = &[
     "POST G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
     "POST G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge",
-    "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
-    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*",
-    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
+    // Sets before their machines: updates of a machine continue those of its set.
     "PUT G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/applyUpdates/*",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/applyUpdates/*",
+    "PUT G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
+    "PUT G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*//Microsoft.Maintenance/applyUpdates/*",
 ];
 
 const OWNER: &[&str] = &[
