@@ -16,8 +16,8 @@ use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::words;
 
-use super::page_context::PageContext;
-use super::timeline::{EventTimeline, Stage, live_events};
+use forewarn_widgets::event_timeline::{EventTimeline, live_events};
+use forewarn_widgets::stage::Stage;
 
 pub struct Activity {
     pub id: ActivityId,
@@ -42,36 +42,13 @@ pub struct Activity {
     pub failures: Vec<String>,
 }
 
-/// All activities that run, and those with events that ended at this time or later.
-pub async fn collect(context: &PageContext, since: Timestamp) -> Vec<Activity> {
-    let past = context.portal.shared.past.find_finished(context, |_| true).await;
-    let past = past.into_iter().filter(|event| event.ended.is_some_and(|ended| ended >= since));
-    group_by_cause(context.region(), past.collect())
-}
-
-/// The activities with wanted events, without their other events, and the rollout that owns the subject of the page.
-pub async fn collect_some(
-    context: &PageContext,
-    since: Timestamp,
-    owner: Option<RolloutId>,
-    is_wanted: impl Fn(&EventTimeline) -> bool,
-) -> Vec<Activity> {
-    let mut activities = collect(context, since).await;
-    for activity in &mut activities {
-        activity.events.retain(|event| is_wanted(event));
-    }
-    let owner = owner.map(ActivityId::Rollout);
-    activities.retain(|activity| !activity.events.is_empty() || Some(activity.id) == owner);
-    activities.sort_by_cached_key(Activity::sort_key);
-    activities
-}
-
 /// All activities that run.
 pub fn collect_running(region: &Region) -> Vec<Activity> {
     group_by_cause(region, Vec::new())
 }
 
-fn group_by_cause(region: &Region, past: Vec<Arc<EventTimeline>>) -> Vec<Activity> {
+/// Everything that runs, and past events, by cause.
+pub fn group_by_cause(region: &Region, past: Vec<Arc<EventTimeline>>) -> Vec<Activity> {
     let rollout_of = find_rollouts(region);
     let mut events: BTreeMap<ActivityId, Vec<Arc<EventTimeline>>> = BTreeMap::new();
     for event in live_events(region, |_, _| true).into_iter().chain(past) {

@@ -19,7 +19,7 @@ use forewarn_widgets::{address, table, waits, words};
 
 use super::activity::{Activity, ActivityId};
 use super::page_context::PageContext;
-use super::preview::{ApprovalTrial, Preview};
+use super::preview::ApprovalTrial;
 use super::timeline::{EventTimeline, Stage};
 use super::unready::Unready;
 use forewarn_widgets::outage::{Outages, SOON};
@@ -490,7 +490,7 @@ fn list_buttons(
         AttentionReason::NotReady(_)
             if !activity.kind.is_deletion() && context.visitor.is_allowed(Action::ApproveEvents) =>
         {
-            let trial = Preview::of(context).try_approval_of(operation);
+            let trial = context.preview().try_approval_of(operation);
             approve = trial.map(|trial| ("approve", label_approval(activity, &trial)));
         }
         AttentionReason::NotReady(_)
@@ -506,7 +506,7 @@ fn list_buttons(
     if activity.stage() != Stage::Scheduled {
         return (approve.into_iter().collect(), true);
     }
-    let can_cancel = Preview::of(context).find_cancel_obstacle(operation).is_none();
+    let can_cancel = context.preview().find_cancel_obstacle(operation).is_none();
     let cancel = can_cancel && context.visitor.is_allowed(Action::Cancel);
     let cancel = cancel.then(|| ("cancel", format!("Cancel {}…", activity.kind.noun())));
     // A button that prevents harm comes before one that hastens it.

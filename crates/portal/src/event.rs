@@ -12,7 +12,6 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::{activity, history, operation, timeline};
 use forewarn_api::Action;
 use forewarn_render::{name_operation, read_past_operation};
@@ -170,7 +169,7 @@ fn operation_links(context: &PageContext, event: &Event) -> String {
 fn render_actions(context: &PageContext, event: &Event) -> Panel {
     let target = words::event_name(event.id);
     let back = format!("/events/{target}");
-    let preview = Preview::of(context);
+    let preview = context.preview();
     let mut actions = ButtonPanel::new(context, target, &back);
     if event.status == Status::Scheduled && event.approval.is_none() && event.is_shown() {
         let consequences = preview.describe_approval(event);

@@ -19,12 +19,11 @@ use super::fleet::{self, FleetGroup};
 use super::history::{self, HistorySearch};
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
-use super::{activity, conflict, group_machines, group_table, handler, plan, policy, scale_set};
+use super::{activities, conflict, group_machines, group_table, handler, plan, policy, scale_set};
 use forewarn_api::{Action, GroupType, delete_action};
-use forewarn_render::find_dips;
+use forewarn_render::{find_cause, find_dips};
 use forewarn_store::HistoryQuery;
 
 /// Times of the next events that the status names.
@@ -57,7 +56,7 @@ pub async fn render(
     let view = LaneView::of(context, query, &here).of_one_group();
     let owner = region.live_rollouts().find(|rollout| owns_group(rollout, id)).map(|rollout| rollout.id);
     let is_of_scope = |event: &EventTimeline| event.scope_id.is_some_and(|scope| scopes.contains(&scope));
-    let activities = activity::collect_some(context, view.window.begin(), owner, is_of_scope).await;
+    let activities = activities::collect_some(context, view.window.begin(), owner, is_of_scope).await;
     let fleet = fleet::of_group(context, group);
     let mut panels = vec![
         describe_state(context, group, &fleet).into_panel(),
@@ -164,7 +163,9 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
     let region = context.region();
     let events: Vec<&Arc<Event>> = next.events.values().copied().collect();
     let cause = events.first().and_then(|event| event.operations.first());
-    let Some(own) = cause.map(|operation| activity::find_cause(region, *operation)) else { return String::new() };
+    let Some(own) = cause.map(|operation| find_cause(region, *operation)) else {
+        return String::new();
+    };
     let dips = find_dips(region, context.now, own, &events);
     dips.iter().find(|dip| dip.id == group.id).map_or_else(String::new, |dip| {
         let span = |up: usize| {
@@ -294,7 +295,7 @@ fn list_facts(context: &PageContext, group: &Group) -> Facts {
 }
 
 fn render_actions(context: &PageContext, group: &Group, here: &str) -> Panel {
-    let consequences = Preview::of(context).describe_group_deletion(group);
+    let consequences = context.preview().describe_group_deletion(group);
     let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind_word(group));
     let delete =
         Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), ButtonStyle::Danger);

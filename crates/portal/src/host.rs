@@ -20,12 +20,12 @@ use forewarn_widgets::state::MachineState;
 use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{self, ActivityId};
+use super::activities;
+use super::activity::ActivityId;
 use super::history::{self, HistorySearch};
 use super::maintenance::render_operations;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
 use super::{fencing, host_selection, plan};
@@ -62,7 +62,7 @@ pub async fn render(context: &PageContext, name: &str, query: &PageQuery) -> Res
     };
     let view = LaneView::of(context, query, &here);
     let owner = region.rollout_of_host(&host.name).map(|rollout| rollout.id);
-    let activities = activity::collect_some(context, view.window.begin(), owner, is_of_host).await;
+    let activities = activities::collect_some(context, view.window.begin(), owner, is_of_host).await;
     let operations = region.operations().filter(|operation| operation.request.host() == Some(&host.name));
     let fencing = fencing::find(context, host).await;
     let scopes: BTreeSet<Option<u64>> = names.iter().map(|(scope, _)| *scope).collect();
@@ -174,13 +174,7 @@ fn render_actions(context: &PageContext, host: &Host, here: &str) -> Panel {
     let is_empty = context.region().machines_on(&host.name).next().is_none();
     let name = words::escape_html(&host.name);
     let fail = |act, label, kind| {
-        Button::new(
-            act,
-            label,
-            Preview::of(context).describe_host_failure(host, kind),
-            Action::Fail,
-            ButtonStyle::Danger,
-        )
+        Button::new(act, label, context.preview().describe_host_failure(host, kind), Action::Fail, ButtonStyle::Danger)
     };
     let mut actions = ButtonPanel::new(context, &*host.name, here);
     if !is_empty && host.state == HostState::Active {

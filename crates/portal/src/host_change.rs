@@ -12,7 +12,6 @@ use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::refusal::Refusal;
 use super::visitor::Form;
 use super::{Portal, frame, page};
@@ -70,7 +69,7 @@ fn confirm<'a>(
 ) -> Confirmation<'a> {
     Confirmation {
         title: format!("Change the host of {}?", machine.name),
-        previews: vec![(machine.name.to_string(), Preview::of(context).describe_host_change(machine, host))],
+        previews: vec![(machine.name.to_string(), context.preview().describe_host_change(machine, host))],
         action: "/portal/machine-host",
         fields: vec![("target", form.text("target")), ("host", form.text("host"))],
         label: "Change host".into(),

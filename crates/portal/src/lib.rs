@@ -14,6 +14,7 @@
 //! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `context` into `panel`s.
 
 mod action;
+mod activities;
 mod activity;
 mod assets;
 mod attention;
@@ -57,6 +58,7 @@ mod preview;
 mod refusal;
 mod rollout;
 mod rollout_chart;
+mod rollout_fields;
 mod rollout_plan;
 mod rollout_progress;
 mod rollout_steps;

@@ -15,7 +15,7 @@ use forewarn_wire::version::Version;
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::handler::Handler;
 use super::page_context::PageContext;
-use super::preview::{MachineAction, Preview};
+use super::preview::MachineAction;
 use super::{history, machine_host, plan, policy, timeline};
 use forewarn_api::Action;
 use forewarn_metadata::render_document;
@@ -193,7 +193,7 @@ fn list_facts(region: &Region, machine: &Machine) -> Facts {
 }
 
 fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel {
-    let preview = Preview::of(context);
+    let preview = context.preview();
     let button = |act, label, action, needs, tone| {
         Button::new(act, label, preview.describe_action(machine, action), needs, tone)
     };

@@ -19,7 +19,7 @@ use super::action::{Button, ButtonStyle};
 use super::flash::Flash;
 use super::page_context::PageContext;
 use super::plan::PlanFields;
-use super::preview::{PlanStep, Preview};
+use super::preview::PlanStep;
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_api::Action;
@@ -122,7 +122,7 @@ fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragmen
             let button = Button::new(
                 "cancel-operation",
                 "Cancel",
-                Preview::of(context).describe_operation_cancellation(operation),
+                context.preview().describe_operation_cancellation(operation),
                 Action::Cancel,
                 ButtonStyle::Normal,
             );
@@ -258,8 +258,8 @@ fn describe_progress(region: &Region, operation: &Operation, finished: usize, al
 
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let context = PageContext::now(&portal, &form.visitor, RenderMode::Page);
-    let mut fields = PlanFields::from_form(&form);
-    let Some(plan) = fields.check(&Preview::of(&context)) else {
+    let mut fields = PlanFields::read(|name| form.text(name));
+    let Some(plan) = fields.check(&context.preview()) else {
         fields.preview.clear();
         return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &render(&context, &fields), ""))
             .into_response();

@@ -299,7 +299,7 @@ fn describe_delay(context: &PageContext, events: &[&Arc<Event>]) -> Option<Strin
 
 fn render_actions(context: &PageContext, operation: &Arc<Operation>) -> Panel {
     let id = operation.id.to_string();
-    let preview = Preview::of(context);
+    let preview = context.preview();
     let mut actions = ButtonPanel::new(context, &id, ActivityId::Operation(operation.id).href());
     let can_cancel = operation.state == OperationState::Running && operation.canceled.is_none();
     if can_cancel {

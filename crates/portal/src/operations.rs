@@ -23,7 +23,7 @@ use super::activity::{Activity, ActivityId};
 use super::bulk::{BulkNoun, BulkResult};
 use super::confirm::Confirmation;
 use super::page_context::PageContext;
-use super::preview::{ApprovalTrial, Preview};
+use super::preview::ApprovalTrial;
 use super::refusal::Refusal;
 use super::timeline::Stage;
 use super::visitor::Form;
@@ -235,7 +235,7 @@ fn confirm<'a>(
     operations: &[&Arc<Operation>],
     back: &'a str,
 ) -> Confirmation<'a> {
-    let (preview, act) = (Preview::of(context), form.text("act"));
+    let (preview, act) = (context.preview(), form.text("act"));
     let many = count_of(operations.len(), "operation");
     let (verb, label, tone, previews) = if act == "approve" {
         let trials: Vec<_> = operations.iter().map(|one| preview.try_approval_of(one)).collect();

@@ -4,7 +4,7 @@ use askama::Template;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 
-use super::activity;
+use super::activities;
 use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
@@ -24,7 +24,7 @@ struct GetStarted {
 
 pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let view = LaneView::of(context, query, "/");
-    let activities = activity::collect(context, view.window.begin()).await;
+    let activities = activities::collect(context, view.window.begin()).await;
     let groups = fleet::list_groups(context);
     let outages = Outages::of(context.region(), context.now);
     let dips = conflict::find_all_dips(context.region(), context.now, &activities);

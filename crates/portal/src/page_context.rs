@@ -6,6 +6,7 @@ use forewarn_core::{Region, Snapshot, Timestamp};
 use forewarn_widgets::html::RenderMode;
 
 use super::Portal;
+use super::preview::Preview;
 use super::visitor::Visitor;
 
 pub struct PageContext {
@@ -31,5 +32,9 @@ impl PageContext {
 
     pub fn region(&self) -> &Region {
         &self.snapshot.region
+    }
+
+    pub fn preview(&self) -> Preview<'_> {
+        Preview { region: self.region(), now: self.now, mode: self.mode }
     }
 }

@@ -8,7 +8,6 @@ use forewarn_widgets::field::{Control, Field, FieldErrors, parse_optional, parse
 use serde_json::json;
 
 use super::preview::{PlanStep, Preview};
-use super::visitor::Form;
 use forewarn_access::digest::digest_of;
 use forewarn_api::{build_plan, find_any_group, find_machine};
 use forewarn_api_types::span::format_span;
@@ -84,8 +83,9 @@ impl PlanFields {
         }
     }
 
-    pub fn from_form(form: &Form) -> PlanFields {
-        let text = |name: &str| form.text(name).to_owned();
+    /// `read` gives the contents of the field with this name.
+    pub fn read<'f>(read: impl Fn(&str) -> &'f str) -> PlanFields {
+        let text = |name: &str| read(name).to_owned();
         PlanFields {
             target: text("what"),
             name: text("name"),

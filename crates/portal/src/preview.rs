@@ -20,7 +20,6 @@ use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::words::{self, escape_html};
 
 use super::conflict;
-use super::page_context::PageContext;
 use decisions::find_ended_events;
 pub use decisions::{ApprovalTrial, find_unapproved, is_unapproved};
 use forewarn_api_types::span::format_span;
@@ -54,10 +53,6 @@ pub struct Preview<'r> {
 }
 
 impl<'r> Preview<'r> {
-    pub fn of(context: &'r PageContext) -> Preview<'r> {
-        Preview { region: context.region(), now: context.now, mode: context.mode }
-    }
-
     pub fn describe_action(&self, machine: &Machine, action: MachineAction) -> String {
         self.describe_each(&[machine], action).pop().map_or_else(String::new, |(_, sentence)| sentence)
     }

@@ -26,7 +26,7 @@ use super::fleet::{self, FleetGroup};
 use super::history::{self, HistorySearch};
 use super::page_context::PageContext;
 use super::rollout_steps::{events_of_step, find_host_problem, missing_names};
-use super::{conflict, rollout_plan, rollout_progress, rollout_steps};
+use super::{conflict, rollout_fields, rollout_progress, rollout_steps};
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;
@@ -234,7 +234,7 @@ fn add_plan_again_links<'s>(
             _ => rollout.steps.iter().filter(|step| step.state == state).collect(),
         };
         let label = format!("Plan {} again", count_of(steps.len(), &format!("{word} step")));
-        if let Some(href) = rollout_plan::plan_again(context.region(), rollout, &steps) {
+        if let Some(href) = rollout_fields::plan_again(context.region(), rollout, &steps) {
             actions = actions.link(act, &label, &href, Action::StartRollout);
         }
     }
@@ -244,7 +244,7 @@ fn add_plan_again_links<'s>(
 fn list_rules(rollout: &Rollout) -> Facts {
     let plan = &rollout.plan;
     let windows: Vec<String> =
-        plan.windows.iter().map(|window| words::escape_html(rollout_plan::describe_window(window))).collect();
+        plan.windows.iter().map(|window| words::escape_html(rollout_fields::describe_window(window))).collect();
     let mut facts: Vec<_> = plan.at.map(|at| ("Not before", words::time(at))).into_iter().collect();
     facts.extend([
         ("In parallel", plan.parallel.to_string()),

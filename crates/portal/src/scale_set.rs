@@ -16,7 +16,6 @@ use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::frame;
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::refusal::Refusal;
 use super::visitor::Form;
 use forewarn_api::{Action, GroupTarget};
@@ -198,7 +197,7 @@ fn confirm_scale_in<'a>(
     }
     Some(Confirmation {
         title: format!("Scale {} to {capacity}?", group.name),
-        previews: vec![(group.name.to_string(), Preview::of(context).describe_scaling(group, capacity))],
+        previews: vec![(group.name.to_string(), context.preview().describe_scaling(group, capacity))],
         action: back,
         fields: vec![("form", "scale"), ("capacity", form.text("capacity"))],
         label: "Scale in".into(),

@@ -15,7 +15,7 @@ use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::{MachineAction, Preview};
+use super::preview::MachineAction;
 use super::refusal::Refusal;
 use super::visitor::Form;
 use super::{frame, plan, scale_set};
@@ -212,7 +212,7 @@ impl BulkAction {
                 return machines.iter().map(describe).collect();
             }
         };
-        let preview = Preview::of(context);
+        let preview = context.preview();
         if is_scale_set(group) {
             preview.describe_together(machines, action)
         } else {
