@@ -2,9 +2,9 @@
 
 use forewarn_core::{RolloutId, Timestamp};
 
-use super::activity::{Activity, ActivityId, group_by_cause};
 use super::page_context::PageContext;
 use super::timeline::EventTimeline;
+use forewarn_widgets::activity::{Activity, ActivityId, group_by_cause};
 
 /// All activities that run, and those with events that ended at this time or later.
 pub async fn collect(context: &PageContext, since: Timestamp) -> Vec<Activity> {

@@ -17,11 +17,11 @@ use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::severity::Severity;
 use forewarn_widgets::{address, table, waits, words};
 
-use super::activity::{Activity, ActivityId};
 use super::page_context::PageContext;
-use super::preview::ApprovalTrial;
 use super::timeline::{EventTimeline, Stage};
 use super::unready::Unready;
+use forewarn_previews::preview::ApprovalTrial;
+use forewarn_widgets::activity::{Activity, ActivityId};
 use forewarn_widgets::outage::{Outages, SOON};
 
 /// More rows are not read within seconds. The others are on the page of operations.

@@ -10,9 +10,9 @@ use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::panel::{PageContent, Panel};
 use forewarn_widgets::{table, words};
 
-use super::activity;
 use super::page_context::PageContext;
 use super::timeline::Stage;
+use forewarn_widgets::activity;
 
 const DAYS: i64 = 7;
 

@@ -12,9 +12,10 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::page_context::PageContext;
-use super::{activity, history, operation, timeline};
+use super::{history, operation, timeline};
 use forewarn_api::Action;
 use forewarn_render::{name_operation, read_past_operation};
+use forewarn_widgets::activity;
 
 pub async fn render(context: &PageContext, id: EventId) -> Result<PageContent, NotFound> {
     let region = context.region();

@@ -21,10 +21,12 @@ use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
-use super::{activities, conflict, group_machines, group_table, handler, plan, policy, scale_set};
+use super::{activities, group_machines, group_table, handler, policy, scale_set};
 use forewarn_api::{Action, GroupType, delete_action};
+use forewarn_previews::plan;
 use forewarn_render::{find_cause, find_dips};
 use forewarn_store::HistoryQuery;
+use forewarn_widgets::conflict;
 
 /// Times of the next events that the status names.
 const TIMES_MAX: usize = 2;

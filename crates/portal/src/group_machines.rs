@@ -14,11 +14,11 @@ use forewarn_widgets::state::MachineState;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 
-use super::activity::{find_cause, find_title};
 use super::fleet::{NextEvent, next_event};
 use super::handler::{Handler, describe_poll};
 use super::page_context::PageContext;
 use super::{group_table, selection};
+use forewarn_widgets::activity::{find_cause, find_title};
 
 /// Machines per page.
 const MACHINES_PER_PAGE: usize = 200;

@@ -21,17 +21,18 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activities;
-use super::activity::ActivityId;
 use super::history::{self, HistorySearch};
 use super::maintenance::render_operations;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::timeline::EventTimeline;
 use super::unready::Unready;
-use super::{fencing, host_selection, plan};
+use super::{fencing, host_selection};
 use forewarn_api::Action;
+use forewarn_previews::plan;
 use forewarn_render::name_rollout;
 use forewarn_store::HistoryQuery;
+use forewarn_widgets::activity::ActivityId;
 
 /// Machines per page.
 const MACHINES_MAX: usize = 1000;

@@ -13,7 +13,8 @@ use super::confirm::Confirmation;
 use super::page_context::PageContext;
 use super::refusal::Refusal;
 use super::visitor::Form;
-use super::{bulk, conflict, frame};
+use super::{bulk, frame};
+use forewarn_widgets::conflict;
 
 const HERE: &str = "/hosts";
 

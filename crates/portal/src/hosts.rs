@@ -22,7 +22,6 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, html, words};
 use http::StatusCode;
 
-use super::activity::ActivityId;
 use super::flash::Flash;
 use super::fleet::{self, FleetGroup, NextEvent};
 use super::page_context::PageContext;
@@ -30,6 +29,7 @@ use super::visitor::Form;
 use super::{Portal, fencing, frame, group_table};
 use forewarn_api::Action;
 use forewarn_render::name_rollout;
+use forewarn_widgets::activity::ActivityId;
 
 const HERE: &str = "/hosts";
 

@@ -11,18 +11,17 @@
 //! nothing about the fleet.
 //!
 //! Modules, from top to bottom: `live`, `submit` and `page` dispatch to the module of each page; those use the parts that
-//! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `context` into `panel`s.
+//! pages share (`timeline`, `history`, `action`, …), which are rendered from a `context` into `panel`s. What an action would do is in
+//! `forewarn-previews`.
 
 mod action;
 mod activities;
-mod activity;
 mod assets;
 mod attention;
 mod bulk;
 mod calendar;
 mod cluster;
 mod confirm;
-mod conflict;
 mod event;
 mod fencing;
 mod flash;
@@ -52,13 +51,10 @@ mod operations;
 mod overview;
 mod page;
 mod page_context;
-mod plan;
 mod policy;
-mod preview;
 mod refusal;
 mod rollout;
 mod rollout_chart;
-mod rollout_fields;
 mod rollout_plan;
 mod rollout_progress;
 mod rollout_steps;

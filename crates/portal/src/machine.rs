@@ -15,10 +15,11 @@ use forewarn_wire::version::Version;
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::handler::Handler;
 use super::page_context::PageContext;
-use super::preview::MachineAction;
-use super::{history, machine_host, plan, policy, timeline};
+use super::{history, machine_host, policy, timeline};
 use forewarn_api::Action;
 use forewarn_metadata::render_document;
+use forewarn_previews::plan;
+use forewarn_previews::preview::MachineAction;
 use forewarn_render::render_machine;
 
 /// Metadata requests per page, newest first.

@@ -18,11 +18,11 @@ use http::StatusCode;
 use super::action::{Button, ButtonStyle};
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::plan::PlanFields;
-use super::preview::PlanStep;
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_api::Action;
+use forewarn_previews::plan::PlanFields;
+use forewarn_previews::preview::PlanStep;
 use forewarn_render::name_operation;
 
 const HERE: &str = "/maintenance";

@@ -28,13 +28,13 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{Activity, ActivityId, find_cause};
-use super::conflict;
 use super::handler::describe_poll;
 use super::history;
 use super::page_context::PageContext;
-use super::preview::Preview;
 use super::timeline;
+use forewarn_previews::preview::Preview;
+use forewarn_widgets::activity::{Activity, ActivityId, find_cause};
+use forewarn_widgets::conflict;
 
 /// Events that are linked in the row of a group.
 const EVENTS_MAX: usize = 6;

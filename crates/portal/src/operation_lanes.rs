@@ -19,9 +19,9 @@ use forewarn_widgets::timeline::Canvas;
 use forewarn_widgets::window::Window;
 use forewarn_widgets::{address, waits, words};
 
-use super::activity::{Activity, ActivityId, readiness_of};
 use super::page_context::PageContext;
 use super::timeline::{EventTimeline, Stage, find_expected};
+use forewarn_widgets::activity::{Activity, ActivityId, readiness_of};
 
 /// Lanes of operations on the overview; the others are on the page of operations.
 const LANES_MAX: usize = 40;

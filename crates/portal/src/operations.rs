@@ -19,15 +19,16 @@ use forewarn_widgets::waits::render_wait;
 use forewarn_widgets::{address, words};
 
 use super::action::ButtonStyle;
-use super::activity::{Activity, ActivityId};
 use super::bulk::{BulkNoun, BulkResult};
 use super::confirm::Confirmation;
 use super::page_context::PageContext;
-use super::preview::ApprovalTrial;
 use super::refusal::Refusal;
 use super::timeline::Stage;
 use super::visitor::Form;
-use super::{activity, bulk, frame, group_table, operation};
+use super::{bulk, frame, group_table, operation};
+use forewarn_previews::preview::ApprovalTrial;
+use forewarn_widgets::activity;
+use forewarn_widgets::activity::{Activity, ActivityId};
 
 const HERE: &str = "/operations";
 

@@ -9,7 +9,8 @@ use super::fleet;
 use super::operation_lanes::{self, LaneView};
 use super::page_context::PageContext;
 use super::unready::Unready;
-use super::{attention, conflict, group_table, status};
+use super::{attention, group_table, status};
+use forewarn_widgets::conflict;
 use forewarn_widgets::outage::Outages;
 
 /// Groups on the overview; the others are on their own page.

@@ -16,7 +16,6 @@ use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
 use super::page_context::PageContext;
-use super::plan::PlanFields;
 use super::refusal::Refusal;
 use super::test_kit::TestKitFields;
 use super::visitor::Visitor;
@@ -25,6 +24,7 @@ use super::{
     calendar, cluster, event, group, history_page, host, hosts, machine, machines, maintenance, operation, operations,
 };
 use super::{overview, rollout, rollout_plan, scale_set_wizard, search, test_kit, webhooks};
+use forewarn_previews::plan::PlanFields;
 
 /// Paths of the pages without a form of their own; those with one are in the route table.
 pub const PATHS: [&str; 16] = [

@@ -6,8 +6,8 @@ use forewarn_core::{Region, Snapshot, Timestamp};
 use forewarn_widgets::html::RenderMode;
 
 use super::Portal;
-use super::preview::Preview;
 use super::visitor::Visitor;
+use forewarn_previews::preview::Preview;
 
 pub struct PageContext {
     pub portal: Portal,

@@ -21,12 +21,14 @@ use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::activity::{ActivityId, kind_of_rollout};
 use super::fleet::{self, FleetGroup};
 use super::history::{self, HistorySearch};
 use super::page_context::PageContext;
 use super::rollout_steps::{events_of_step, find_host_problem, missing_names};
-use super::{conflict, rollout_fields, rollout_progress, rollout_steps};
+use super::{rollout_progress, rollout_steps};
+use forewarn_previews::rollout_fields;
+use forewarn_widgets::activity::{ActivityId, kind_of_rollout};
+use forewarn_widgets::conflict;
 
 /// Groups in the list of capacities.
 const GROUPS_MAX: usize = 12;

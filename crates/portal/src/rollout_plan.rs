@@ -18,9 +18,10 @@ use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::page_context::PageContext;
 use super::rollout_chart::{Chart, is_meant};
-use super::rollout_fields::{FIELDS, HERE, field_of, names, parse, render_fields};
 use super::visitor::Form;
-use super::{Portal, conflict, frame};
+use super::{Portal, frame};
+use forewarn_previews::rollout_fields::{FIELDS, HERE, field_of, names, parse, render_fields};
+use forewarn_widgets::conflict;
 
 #[derive(Template)]
 #[template(path = "rollout_form.html")]

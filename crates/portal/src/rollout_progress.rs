@@ -14,10 +14,10 @@ use forewarn_widgets::gantt::{Gantt, GanttPhase, GanttSpan, GanttStep, GanttTime
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 
-use super::activity::kind_of_rollout;
 use super::page_context::PageContext;
 use super::rollout_steps::{address_of, events_of_step, find_host_problem, has_failed, missing_names};
 use super::timeline::{EventTimeline, live_events};
+use forewarn_widgets::activity::kind_of_rollout;
 
 #[derive(Template)]
 #[template(path = "rollout_progress.html")]

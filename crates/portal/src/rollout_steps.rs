@@ -22,10 +22,10 @@ use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::words;
 
-use super::activity::ActivityId;
 use super::page_context::PageContext;
-use super::plan;
-use super::preview::is_unapproved;
+use forewarn_previews::plan;
+use forewarn_previews::preview::is_unapproved;
+use forewarn_widgets::activity::ActivityId;
 
 const COLUMNS: [Column; 5] = [
     Column { key: "step", label: "Step", class: "" },

@@ -14,9 +14,9 @@ use forewarn_widgets::table::{self, Column, SortOrder};
 use forewarn_widgets::{address, words};
 use forewarn_wire::guid;
 
-use super::activity::ActivityId;
 use super::history;
 use super::page_context::PageContext;
+use forewarn_widgets::activity::ActivityId;
 
 /// Results of each kind, the best ones. A longer text narrows the search.
 const RESULTS_MAX: usize = 20;

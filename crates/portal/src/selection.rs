@@ -15,10 +15,11 @@ use super::action::ButtonStyle;
 use super::confirm::Confirmation;
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::MachineAction;
 use super::refusal::Refusal;
 use super::visitor::Form;
-use super::{frame, plan, scale_set};
+use super::{frame, scale_set};
+use forewarn_previews::plan;
+use forewarn_previews::preview::MachineAction;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {

@@ -11,11 +11,11 @@ use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{address, words};
 
-use super::activity::{Activity, ActivityId};
 use super::fleet::FleetGroup;
 use super::page_context::PageContext;
 use super::timeline::Stage;
 use super::unready::Unready;
+use forewarn_widgets::activity::{Activity, ActivityId};
 use forewarn_widgets::outage::{CauseCount, Outages, SOON, Upcoming};
 
 /// Entries per list; more cannot be read within seconds.

@@ -20,10 +20,10 @@ use http::StatusCode;
 
 use super::flash::Flash;
 use super::page_context::PageContext;
-use super::preview::find_unapproved;
 use super::refusal::Refusal;
 use super::visitor::Form;
 use super::{Portal, frame, group, host_selection, operations, page, scale_set, selection, test_kit};
+use forewarn_previews::preview::find_unapproved;
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {

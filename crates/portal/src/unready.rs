@@ -7,10 +7,10 @@ use forewarn_api_types::join_names;
 use forewarn_core::{Event, Resource, Status};
 use forewarn_widgets::words;
 
-use super::activity::{Activity, ActivityId};
 use super::handler::Handler;
 use super::page_context::PageContext;
 use super::timeline::Stage;
+use forewarn_widgets::activity::{Activity, ActivityId};
 use forewarn_widgets::outage::SOON;
 
 /// Names of machines: a handler that polls may still prepare, one that is silent needs an operator, and a machine without a

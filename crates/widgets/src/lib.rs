@@ -1,15 +1,17 @@
-//! The parts of the web console that know no page: labels, links, tables, form fields, charts, panels. They render
-//! types of the rules and of the API, and know neither visitor nor engine.
+//! The parts of the web console that know no page: labels, links, tables, form fields, charts, panels, and events by cause. They
+//! render types of the rules and of the API, and know neither visitor nor engine.
 //!
 //! ```text
 //!  page ─▶ panel ─▶ fragment ─▶ html
 //!            └─▶ table, field, gantt, timeline, readiness, … ─▶ words, address
 //! ```
 
+pub mod activity;
 pub mod activity_kind;
 pub mod address;
 pub mod callout;
 pub mod chip;
+pub mod conflict;
 pub mod event_lane;
 pub mod event_timeline;
 pub mod expected_event;

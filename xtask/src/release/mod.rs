@@ -55,7 +55,7 @@ fn default_out() -> PathBuf {
 }
 
 /// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
-pub const LIBRARIES: [&str; 21] = [
+pub const LIBRARIES: [&str; 22] = [
     "wire",
     "client",
     "core",
@@ -74,6 +74,7 @@ pub const LIBRARIES: [&str; 21] = [
     "api",
     "arm",
     "widgets",
+    "previews",
     "portal",
     "server",
     "testing",

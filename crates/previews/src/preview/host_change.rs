@@ -1,10 +1,11 @@
 //! The preview of a statement that a machine is on another host.
 
 use forewarn_core::{Command, FactKind, HostState, Machine, MachineChange, Name, Outcome};
+use forewarn_widgets::conflict;
 use forewarn_widgets::words::escape_html;
 
 use super::decisions::find_ended_events;
-use super::{Preview, conflict, event_title};
+use super::{Preview, event_title};
 
 impl Preview<'_> {
     pub fn describe_host_change(&self, machine: &Machine, host: Option<&Name>) -> String {

@@ -16,10 +16,10 @@ use forewarn_core::{
     Machine, MachineId, Membership, Name, OperationId, Outcome, Power, Region, Request, Scale, Status, Target,
     Timestamp, Transition,
 };
+use forewarn_widgets::conflict;
 use forewarn_widgets::html::RenderMode;
 use forewarn_widgets::words::{self, escape_html};
 
-use super::conflict;
 use decisions::find_ended_events;
 pub use decisions::{ApprovalTrial, find_unapproved, is_unapproved};
 use forewarn_api_types::span::format_span;

@@ -4,6 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::activity_kind::ActivityKind;
+use crate::readiness::Readiness;
+use crate::severity::Severity;
+use crate::words;
 use forewarn_api_types::{WaitFor, WaitReason, join_names};
 use forewarn_core::{
     EventKind, Operation, OperationId, OperationResult, OperationState, Region, Request, Rollout, RolloutAction,
@@ -11,13 +15,9 @@ use forewarn_core::{
 };
 pub use forewarn_render::{ActivityId, find_cause, find_title};
 use forewarn_render::{describe_request, find_rollout, name_operation, name_step, render_wait, title_of_rollout};
-use forewarn_widgets::activity_kind::ActivityKind;
-use forewarn_widgets::readiness::Readiness;
-use forewarn_widgets::severity::Severity;
-use forewarn_widgets::words;
 
-use forewarn_widgets::event_timeline::{EventTimeline, live_events};
-use forewarn_widgets::stage::Stage;
+use crate::event_timeline::{EventTimeline, live_events};
+use crate::stage::Stage;
 
 pub struct Activity {
     pub id: ActivityId,

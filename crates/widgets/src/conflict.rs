@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::callout::Callout;
+use crate::fragment::Fragment;
+use crate::panel::Panel;
+use crate::stage::Stage;
+use crate::words;
 use forewarn_api_types::{count_of, join_names};
 use forewarn_core::{AvailabilityLimit, Event, LimitOwner, Machine, OperationId, Region, Timestamp};
 use forewarn_render::{GroupDip, find_conflicts, find_dips, render_owner};
-use forewarn_widgets::callout::Callout;
-use forewarn_widgets::fragment::Fragment;
-use forewarn_widgets::panel::Panel;
-use forewarn_widgets::stage::Stage;
-use forewarn_widgets::words;
 
-use super::activity::{Activity, ActivityId, find_cause, find_title};
-use forewarn_widgets::outage::SOON;
+use crate::activity::{Activity, ActivityId, find_cause, find_title};
+use crate::outage::SOON;
 
 /// A sentence that names the rollout that owns the host or group of a machine. HTML.
 pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {

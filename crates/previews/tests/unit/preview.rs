@@ -9,11 +9,10 @@ use forewarn_core::{
     Power, Priority, Region, Report, Request, ResourceGroupRef, RolloutAction, RolloutPlan, RolloutTargets, SetModel,
     Settings, Status, Target, TerminateProfile, Timestamp, UpgradeMode,
 };
-use forewarn_render::find_dips;
+use forewarn_render::{find_cause, find_dips};
 use forewarn_widgets::html::RenderMode;
 
 use super::{MachineAction, Preview};
-use crate::activity::find_cause;
 use forewarn_widgets::outage::{Outages, Upcoming, count_down};
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
