@@ -81,19 +81,8 @@ pub fn render_whole_operation(
 
 /// The description of the request, or of the rollout behind it.
 pub fn describe_request(region: &Region, operation: &core::Operation) -> Option<String> {
-    let own = match &operation.request {
-        Request::Maintain { plan, .. } => plan.description.as_ref(),
-        Request::Drain(plan) => plan.description.as_ref(),
-        Request::Restart { .. }
-        | Request::Redeploy { .. }
-        | Request::PerformMaintenance { .. }
-        | Request::Evict { .. }
-        | Request::RecommendRebalance { .. }
-        | Request::Delete { .. }
-        | Request::Fail { .. } => None,
-    };
     let rollout = || region.rollout(operation.rollout?)?.plan.description.as_ref();
-    own.or_else(rollout).map(ToString::to_string)
+    operation.request.description().or_else(rollout).map(ToString::to_string)
 }
 
 /// The events of an operation that the region still has.

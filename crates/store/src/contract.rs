@@ -186,6 +186,8 @@ pub struct HistoryQuery {
     pub target: Option<String>,
     /// Only rows whose actor contains this text, case-insensitive. No index finds them: limit the range of numbers or times.
     pub actor: Option<String>,
+    /// Only ends of operations whose ticket or description has all words of this text, case-insensitive.
+    pub ticket: Option<String>,
     /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,
     /// Only rows of these kinds. Empty: all.

@@ -3,13 +3,13 @@
 
 use forewarn_core::{
     Approver, Event, Fact, FactKind, Host, Machine, MachineId, Operation, OperationId, OperationResult, OperationState,
-    Outcome, Rollout, RolloutChange, Status, StepTarget, Timestamp,
+    Outcome, Request, Rollout, RolloutChange, Status, StepTarget, Timestamp,
 };
 use serde_json::{Value, json};
 
 use crate::record::{RequestBody, Tagged};
 use crate::text::iso;
-use crate::{Audit, Batch, HistoryQuery, HistoryRow};
+use crate::{Audit, Batch, HistoryFact, HistoryKind, HistoryQuery, HistoryRow};
 
 /// The rows of a batch in order, without numbers. An action precedes its consequences. No row is earlier than
 /// `last`, the time of the latest stored row.
@@ -55,6 +55,25 @@ pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
     unique(row.operation.iter().chain(&row.joined).copied())
 }
 
+/// The words under which the ticket of a row can be found, without duplicates: those of the description of an operation that has ended.
+pub(crate) fn ticket_words(row: &HistoryRow) -> Vec<String> {
+    if row.kind != HistoryKind::OperationEnded.as_str() {
+        return Vec::new();
+    }
+    match row.fact() {
+        Some(HistoryFact::OperationEnded(ended)) => {
+            ended.request.as_ref().and_then(Request::description).map_or_else(Vec::new, |text| split_words(text))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The words of a text for comparison, without punctuation around them and without duplicates.
+pub(crate) fn split_words(text: &str) -> Vec<String> {
+    let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    unique(words.filter(|word| !word.is_empty()).map(fold))
+}
+
 /// Whether a query asks for this row, apart from its number.
 pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
     let HistoryQuery {
@@ -66,6 +85,7 @@ pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
         machine_id,
         target,
         actor,
+        ticket,
         scopes,
         kinds,
         since,
@@ -80,10 +100,15 @@ pub(crate) fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
     };
     let has_target = |wanted: &String| row.target.as_ref().is_some_and(|target| fold(target) == fold(wanted));
     let has_actor = |wanted: &String| row.actor.as_ref().is_some_and(|actor| fold(actor).contains(&fold(wanted)));
+    let has_ticket = |wanted: &String| {
+        let (wanted, words) = (split_words(wanted), ticket_words(row));
+        !wanted.is_empty() && wanted.iter().all(|word| words.contains(word))
+    };
     event.is_none_or(|event| row.event == Some(event))
         && before.is_none_or(|before| row.number < before)
         && target.as_ref().is_none_or(has_target)
         && actor.as_ref().is_none_or(has_actor)
+        && ticket.as_ref().is_none_or(has_ticket)
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
         && (scopes.is_empty() || scopes.contains(&row.scope))
         && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))

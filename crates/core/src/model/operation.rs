@@ -134,6 +134,21 @@ impl Request {
         }
     }
 
+    /// The description or ticket that the user gave.
+    pub fn description(&self) -> Option<&Name> {
+        match self {
+            Request::Maintain { plan, .. } => plan.description.as_ref(),
+            Request::Drain(plan) => plan.description.as_ref(),
+            Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::RecommendRebalance { .. }
+            | Request::Delete { .. }
+            | Request::Fail { .. } => None,
+        }
+    }
+
     pub fn drain_plan(&self) -> Option<&DrainPlan> {
         if let Request::Drain(plan) = self { Some(plan) } else { None }
     }

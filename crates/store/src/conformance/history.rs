@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Fact, FactKind, MachineId, ScopeId, Status};
+use forewarn_core::{
+    Cause, EventKind, Fact, FactKind, MachineId, OperationResult, Plan, Request, ScopeId, Status, Target,
+};
 
 use super::sample::{self, at, event_id, operation_id};
 use super::{Case, Fixture};
@@ -14,6 +16,7 @@ pub(super) const ALL: &[Case] = &[
     ("each filter selects its rows", each_filter_selects_its_rows),
     ("each filter selects its rows among many", each_filter_selects_its_rows_among_many),
     ("a reader on another thread sees each commit", a_reader_sees_each_commit),
+    ("tickets are found by their words", tickets_are_found_by_their_words),
     ("pages are consecutive", pages_are_consecutive),
     ("a page is limited", a_page_is_limited),
     ("history never goes back in time", history_never_goes_back_in_time),
@@ -249,6 +252,7 @@ fn filters() -> Vec<HistoryQuery> {
         HistoryQuery { target: text("host-c"), ..all() },
         HistoryQuery { target: machine, ..all() },
         HistoryQuery { actor: text("ann"), ..all() },
+        HistoryQuery { ticket: text("no such ticket"), ..all() },
         HistoryQuery { kinds: vec![HistoryKind::Started], ..all() },
         HistoryQuery { kinds, ..all() },
         HistoryQuery { kinds: vec![HistoryKind::HostChanged], since: Some(at(30)), until: Some(at(40)), ..all() },
@@ -269,6 +273,38 @@ fn a_reader_sees_each_commit(fixture: &dyn Fixture) {
         store.commit(revision, &Batch { facts: vec![on(1)], ..Batch::default() }).unwrap();
         assert_eq!(count() as u64, revision + 1);
     }
+}
+
+fn tickets_are_found_by_their_words(fixture: &dyn Fixture) {
+    let mut store = filled(fixture);
+    let plan = |text: &str| Plan {
+        kind: EventKind::Reboot,
+        cause: Cause::HostMaintenance,
+        at: None,
+        notice: None,
+        duration_secs: None,
+        description: Some(text.into()),
+    };
+    let ended = |n: u64, text: &str| {
+        let request = Request::Maintain { target: Target::Machines(vec![MachineId(1)]), plan: plan(text) };
+        let operation = Arc::new(sample::operation(n, request, Some(OperationResult::Succeeded)));
+        Fact { at: at(100), what: FactKind::OperationEnded(operation) }
+    };
+    let facts = vec![ended(60, "CHG-9 DIMM"), ended(61, "Fans (CHG-9), CHG-10"), ended(62, "CHG-99")];
+    store.commit(1, &Batch { facts, ..Batch::default() }).unwrap();
+    let find = |ticket: &str| HistoryQuery { ticket: Some(ticket.into()), ..HistoryQuery::default() };
+    let check = |query: HistoryQuery, expected: &[u64]| {
+        let rows = store.reader().history(&query).unwrap();
+        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), expected, "{query:?}");
+    };
+    check(find("chg-9"), &[33, 34]);
+    check(find("Dimm CHG-9"), &[33]);
+    check(find("CHG"), &[]);
+    check(find(" "), &[]);
+    check(HistoryQuery { newest: true, limit: Some(1), ..find("CHG-9") }, &[34]);
+    check(HistoryQuery { operation: Some(operation_id(60)), ..find("CHG-9") }, &[33]);
+    check(HistoryQuery { operation: Some(operation_id(62)), ..find("CHG-9") }, &[]);
+    check(HistoryQuery { kinds: vec![HistoryKind::Ended], ..find("CHG-9") }, &[]);
 }
 
 fn pages_are_consecutive(fixture: &dyn Fixture) {

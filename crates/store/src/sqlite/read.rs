@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 
 use super::error::read_error;
 use super::{query_one, search};
-use crate::history::{fold, matches};
+use crate::history::{fold, matches, split_words};
 use crate::recent::RecentRows;
 use crate::text::parse_guid;
 use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryKind, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
@@ -133,6 +133,16 @@ pub(super) fn query_through(connection: &Connection, through: u64, limit: u32) -
     connection.prepare_cached(&sql)?.query_map((through, limit), read_row)?.collect()
 }
 
+/// The ends of operations among the rows from `first` to `last`.
+pub(super) fn query_ended_operations(
+    connection: &Connection,
+    (first, last): (u64, u64),
+) -> rusqlite::Result<Vec<HistoryRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM history h WHERE h.number BETWEEN ?1 AND ?2 AND h.kind = ?3");
+    let kind = HistoryKind::OperationEnded.as_str();
+    connection.prepare_cached(&sql)?.query_map(params![first, last, kind], read_row)?.collect()
+}
+
 fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
     let Some((first, last)) = find_bounds(connection, query)? else { return Ok(Vec::new()) };
     let entered = match uses_search_table(query) {
@@ -233,7 +243,11 @@ fn uses_search_table(query: &HistoryQuery) -> bool {
 
 /// Whether a filter is more selective than the kind.
 fn has_leading_filter(query: &HistoryQuery) -> bool {
-    query.event.is_some() || query.operation.is_some() || query.machine.is_some() || query.target.is_some()
+    query.event.is_some()
+        || query.operation.is_some()
+        || query.machine.is_some()
+        || query.target.is_some()
+        || query.ticket.is_some()
 }
 
 /// One statement, or one for each kind if no other filter is more selective. The rows of a machine are found by its ID
@@ -296,6 +310,10 @@ fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64
         conditions.push("m.name = ?".to_string());
         values.push(Value::from(fold(target)));
         ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
+    } else if let Some(ticket) = &query.ticket {
+        conditions.push("w.word = ?".to_string());
+        values.push(Value::from(split_words(ticket).into_iter().next().unwrap_or_default()));
+        ("history_words w CROSS JOIN history h ON h.number = w.number", "w.number")
     } else if let [kind] = kinds {
         conditions.push("k.kind = ?".to_string());
         values.push(Value::from(kind.as_str().to_owned()));
@@ -340,6 +358,12 @@ fn add_parties(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut 
     if let Some(actor) = &query.actor {
         conditions.push("instr(lower(h.actor), ?) > 0".to_string());
         values.push(Value::from(fold(actor)));
+    }
+    if let Some(ticket) = &query.ticket {
+        for word in split_words(ticket) {
+            conditions.push("EXISTS (SELECT 1 FROM history_words t WHERE t.word = ? AND t.number = h.number)".into());
+            values.push(Value::from(word));
+        }
     }
 }
 

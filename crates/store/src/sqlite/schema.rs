@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::read_error;
-use super::{query_one, write};
+use super::{query_one, search, write};
 use crate::StoreError;
 use crate::record::{self, Interner};
 
@@ -110,7 +110,8 @@ CREATE TABLE history_machine_ids (
 ) WITHOUT ROWID;
 ";
 
-/// Added in format 10, in place of indexes, which would be updated with every row.
+/// Added in format 10: search keys in place of indexes, which would be updated with every row, and the words of the tickets and
+/// descriptions of operations that have ended, in lower case.
 const SEARCH_TABLES: &str = "
 CREATE TABLE history_events (
     event  TEXT NOT NULL,
@@ -123,9 +124,15 @@ CREATE TABLE history_kinds (
     number INT  NOT NULL,
     PRIMARY KEY (kind, number)
 ) WITHOUT ROWID;
+
+CREATE TABLE history_words (
+    word   TEXT NOT NULL,
+    number INT  NOT NULL,
+    PRIMARY KEY (word, number)
+) WITHOUT ROWID;
 ";
 
-/// Fills the tables of format 10 in an older store.
+/// Fills the tables of format 10 in an older store. Its words are entered by `search`.
 const FILL_SEARCH_TABLES: &str = "
 INSERT INTO history_events SELECT event, number FROM history WHERE event IS NOT NULL ORDER BY event, number;
 INSERT INTO history_kinds SELECT kind, number FROM history ORDER BY kind, number;
@@ -178,6 +185,7 @@ fn upgrade(connection: &Connection, missing: &[&str]) -> Result<(), StoreError> 
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(read_error)?;
     transaction.execute_batch(&missing.concat()).map_err(read_error)?;
     convert_maintenance(&transaction)?;
+    search::fill_words(&transaction).map_err(read_error)?;
     set_meta(&transaction, "format", &FORMAT.to_string()).map_err(read_error)?;
     transaction.commit().map_err(read_error)
 }

@@ -1,19 +1,28 @@
-//! The search tables of history: which rows belong to an event, an operation, a machine or a kind.
+//! The search tables of history: which rows belong to an event, an operation, a machine, a kind or a word of a ticket.
 //!
 //! Rows are entered in blocks. The keys of single rows are scattered over the tables, so entering each row in its commit would
 //! change a page per key; a sorted block changes each page once. Numbers alone decide which rows are entered: all up to the last
 //! full block. The few rows after that are searched one by one.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, params};
+
+use super::{read, write};
+use crate::history::ticket_words;
 
 /// Rows of a block, by number. A search reads at most this many rows that are not entered yet.
 pub(super) const BLOCK_ROWS: u64 = 1024;
 
 /// All tables with search keys. Each has a column `number`.
-pub(super) const TABLES: [&str; 5] =
-    ["history_events", "history_kinds", "history_operations", "history_machines", "history_machine_ids"];
+pub(super) const TABLES: [&str; 6] = [
+    "history_events",
+    "history_kinds",
+    "history_operations",
+    "history_machines",
+    "history_machine_ids",
+    "history_words",
+];
 
-/// Enter the rows with numbers from ?1 to ?2. A store that was upgraded has some of them already. Like
+/// All but the words: enter the rows with numbers from ?1 to ?2. A store that was upgraded has some of them already. Like
 /// [`fold`](crate::history::fold), SQLite's `lower` only knows ASCII.
 const ENTER: [&str; 5] = [
     "INSERT OR IGNORE INTO history_events (event, number)
@@ -52,6 +61,28 @@ pub(super) fn enter_full_blocks(connection: &Connection, before: u64, newest: u6
     }
     for sql in ENTER {
         connection.prepare_cached(sql)?.execute((first, last))?;
+    }
+    enter_words(connection, first, last)
+}
+
+/// Enters the words of all rows of an older store.
+pub(super) fn fill_words(connection: &Connection) -> Result<()> {
+    for first in (0..=write::read_newest_number(connection)?).step_by(BLOCK_ROWS as usize) {
+        enter_words(connection, first, first + BLOCK_ROWS - 1)?;
+    }
+    Ok(())
+}
+
+fn enter_words(connection: &Connection, first: u64, last: u64) -> Result<()> {
+    let rows = read::query_ended_operations(connection, (first, last))?;
+    let mut entries: Vec<(String, u64)> = Vec::new();
+    for row in &rows {
+        entries.extend(ticket_words(row).into_iter().map(|word| (word, row.number)));
+    }
+    entries.sort();
+    let mut enter = connection.prepare_cached("INSERT OR IGNORE INTO history_words (word, number) VALUES (?1, ?2)")?;
+    for (word, number) in entries {
+        enter.execute(params![word, number])?;
     }
     Ok(())
 }

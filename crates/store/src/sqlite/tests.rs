@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use forewarn_core::{Entity, Host, MachineId, Name, Write};
+use forewarn_core::{
+    Cause, Entity, EventKind, Fact, FactKind, Host, MachineId, Name, OperationResult, Plan, Request, Target, Write,
+};
 use rusqlite::ffi;
 use tempfile::TempDir;
 
@@ -221,6 +223,8 @@ fn every_history_query_uses_an_index() {
         HistoryQuery { actor: Some("ann".into()), after: Some(1), before: Some(9), ..all() },
         HistoryQuery { machine_id, ..all() },
         HistoryQuery { machine_id, kinds: kinds.clone(), ..all() },
+        HistoryQuery { ticket: Some("CHG-9 DIMM".into()), ..all() },
+        HistoryQuery { ticket: Some("CHG-9".into()), kinds: kinds.clone(), ..all() },
         HistoryQuery { kinds, ..all() },
     ] {
         for newest in [false, true] {
@@ -243,15 +247,69 @@ fn check_plan(connection: &Connection, sql: &str) {
     }
 }
 
+/// More rows than a search reads one by one. Row 33 is the end of an operation with the ticket CHG-9.
+fn with_long_history() -> TempDir {
+    let directory = filled();
+    let plan = Plan {
+        kind: EventKind::Reboot,
+        cause: Cause::HostMaintenance,
+        at: None,
+        notice: None,
+        duration_secs: None,
+        description: Some("CHG-9 DIMM".into()),
+    };
+    let request = Request::Maintain { target: Target::Host("host-a".into()), plan };
+    let operation = sample::operation(60, request, Some(OperationResult::Succeeded));
+    let fact = Fact { at: sample::at(100), what: FactKind::OperationEnded(Arc::new(operation)) };
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    store.commit(1, &Batch { facts: vec![fact], ..Batch::default() }).unwrap();
+    for revision in 2..40 {
+        store.commit(revision, &sample::batch()).unwrap();
+    }
+    directory
+}
+
 #[test]
 fn deleting_history_removes_its_index_entries() {
-    let directory = filled();
+    let directory = with_long_history();
     let mut store = SqliteStore::open(directory.path()).unwrap();
-    assert_eq!(store.forget_history(sample::at(1000), 1000).unwrap(), 32);
-    for table in search::TABLES.into_iter().chain(["history"]) {
-        let left: i64 = query_one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap();
-        assert_eq!(left, 0, "{table}");
+    let count = |store: &SqliteStore, table: &str| -> i64 {
+        query_one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap()
+    };
+    for table in search::TABLES {
+        assert!(count(&store, table) > 0, "{table}");
     }
+    while store.forget_history(sample::at(1000), 1000).unwrap() > 0 {}
+    for table in search::TABLES.into_iter().chain(["history"]) {
+        assert_eq!(count(&store, table), 0, "{table}");
+    }
+}
+
+#[test]
+fn an_older_store_gets_its_search_tables() {
+    let directory = with_long_history();
+    let store = SqliteStore::open(directory.path()).unwrap();
+    let search = |store: &SqliteStore| {
+        let all = HistoryQuery::default;
+        [
+            HistoryQuery { ticket: Some("chg-9".into()), ..all() },
+            HistoryQuery { event: Some(sample::event_id(1)), ..all() },
+            HistoryQuery { kinds: vec![HistoryKind::Started], ..all() },
+        ]
+        .map(|query| store.reader().history(&query).unwrap().iter().map(|row| row.number).collect::<Vec<_>>())
+    };
+    let found = search(&store);
+    assert_eq!((found[0].clone(), found[1].len(), found[2].len()), (vec![33], 5 * 39, 39));
+    drop(store);
+    sql(
+        &database(&directory),
+        "DROP TABLE history_words; DROP TABLE history_events; DROP TABLE history_kinds;
+         CREATE INDEX history_at ON history (at_ms);
+         CREATE INDEX history_kind ON history (kind);
+         CREATE INDEX history_event ON history (event) WHERE event IS NOT NULL;
+         UPDATE meta SET value = '9' WHERE key = 'format'",
+    );
+    assert_eq!(search(&SqliteStore::open(directory.path()).unwrap()), found);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Result, params};
 
 use super::error::read_error;
 use super::{query_one, schema, search};
-use crate::history::{rows_of, search_names, search_operations};
+use crate::history::{rows_of, search_names, search_operations, ticket_words};
 use crate::text::iso;
 use crate::{Attachment, Batch, HistoryRow, Owner, StoreError, record};
 
@@ -136,6 +136,7 @@ pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Resul
     let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
     let mut id_gone =
         connection.prepare_cached("DELETE FROM history_machine_ids WHERE machine = ?1 AND number = ?2")?;
+    let mut word_gone = connection.prepare_cached("DELETE FROM history_words WHERE word = ?1 AND number = ?2")?;
     let mut operation_gone =
         connection.prepare_cached("DELETE FROM history_operations WHERE operation = ?1 AND number = ?2")?;
     for row in rows {
@@ -151,6 +152,9 @@ pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Resul
         }
         for machine in &row.machine_ids {
             id_gone.execute(params![machine.0, row.number])?;
+        }
+        for word in ticket_words(row) {
+            word_gone.execute(params![word, row.number])?;
         }
         row_gone.execute([row.number])?;
     }
