@@ -1,5 +1,6 @@
-//! Search over machines, groups, hosts, operations, rollouts, event IDs, vmIds, addresses, tags and tickets; the ID of an operation
-//! or event that has ended is looked up in the history. Without a match, it suggests similar names.
+//! Search over machines, groups, hosts, operations, rollouts, event IDs, vmIds, addresses, tags and tickets. Operations that the region
+//! no longer has are found in the history by the words of their ticket, and like past events by ID. Without a match, it suggests
+//! similar names.
 
 use askama::Template;
 use forewarn_api_types::join_names;
@@ -20,6 +21,10 @@ use forewarn_widgets::activity::ActivityId;
 
 /// Results of each kind, the best ones. A longer text narrows the search.
 const RESULTS_MAX: usize = 20;
+
+/// Rows of the history that are searched for tickets: the steps of a rollout share theirs, and rollouts that the region has are
+/// found without them.
+const PAST_ROWS_MAX: u32 = 200;
 
 /// Fewer characters are part of many IDs by chance.
 const ID_CHARS_MIN: usize = 4;
@@ -65,9 +70,12 @@ struct SearchRow<'a> {
 pub async fn render(context: &PageContext, text: &str) -> PageContent {
     let region = context.region();
     let lowered = text.trim().to_lowercase();
-    let (mut results, notes) = if lowered.is_empty() { (Vec::new(), Vec::new()) } else { find(region, &lowered) };
+    let (mut results, mut notes) = if lowered.is_empty() { (Vec::new(), Vec::new()) } else { find(region, &lowered) };
     if results.is_empty() {
         results = find_past(context, text.trim()).await;
+    }
+    if !lowered.is_empty() {
+        results.extend(find_past_tickets(context, text.trim(), &mut notes).await);
     }
     let rows = results.iter().enumerate().map(|(number, result)| {
         let (id, sort) = (format!("result-{number}"), table::row_key(number));
@@ -131,6 +139,36 @@ async fn find_past(context: &PageContext, text: &str) -> Vec<SearchResult> {
     let href = ActivityId::Operation(id).href();
     let found = rows.first().map(|_| SearchResult { name, href, kind: "Operation, ended".into(), matched });
     found.into_iter().collect()
+}
+
+/// Operations that the region no longer has, by their tickets, the newest first. Those of a rollout that the region has are
+/// steps of a result.
+async fn find_past_tickets(context: &PageContext, text: &str, notes: &mut Vec<String>) -> Vec<SearchResult> {
+    let region = context.region();
+    let limit = Some(PAST_ROWS_MAX);
+    let rows =
+        history::read(context, HistoryQuery { ticket: Some(text.into()), limit, ..HistoryQuery::default() }).await;
+    let past = rows.iter().rev().filter_map(|row| {
+        let id = row.operation.filter(|id| region.operation(*id).is_none())?;
+        let operation = read_past_operation(id, std::slice::from_ref(row))?;
+        let is_step = operation.rollout.is_some_and(|rollout| region.rollout(rollout).is_some());
+        (!is_step).then_some((id, operation))
+    });
+    let results = past.map(|(id, operation)| SearchResult {
+        name: name_operation(region, &operation),
+        href: ActivityId::Operation(id).href(),
+        kind: "Operation, ended".into(),
+        matched: FieldMatch {
+            rank: MatchRank::Contains,
+            field: format!("ticket {}", describe_request(region, &operation).unwrap_or_default()),
+        },
+    });
+    let mut results: Vec<SearchResult> = results.collect();
+    if results.len() > RESULTS_MAX {
+        notes.push(format!("the newest {RESULTS_MAX} operations that have ended"));
+        results.truncate(RESULTS_MAX);
+    }
+    results
 }
 
 /// The best match of these fields. An ID has to begin with the text.

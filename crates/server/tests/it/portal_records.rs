@@ -77,6 +77,31 @@ fn an_operation_of_last_night_keeps_its_title_ticket_and_host() {
 }
 
 #[test]
+fn search_finds_the_tickets_of_past_operations() {
+    let server = hosts();
+    let past = id_of(&maintain(&server, "n-2"));
+    let rollout = json!({ "type": "Reboot", "hosts": ["n-1"], "description": "CHG-9 fans" });
+    let rollout = id_of(&check(&server, "POST /rollouts", rollout, 202, json!({})));
+    advance(&server, 3 * 3600);
+    let current = id_of(&maintain(&server, "n-3"));
+    let browser = Browser::at_once(&server);
+    for text in ["chg-9", "DIMM+CHG-9"] {
+        let page = browser.page(&format!("/search?q={text}"));
+        let row = between(&page, &format!("href=\"/operations/{past}\""), "</tr>");
+        assert_has(&row, &["Reboot of host n-2</a>", "Operation, ended", "ticket CHG-9 DIMM"]);
+    }
+    let page = browser.page("/search?q=chg-9");
+    for href in [format!("/operations/{past}"), format!("/operations/{current}"), format!("/rollouts/{rollout}")] {
+        assert_eq!(page.matches(&format!("href=\"{href}\"")).count(), 1, "{href}: {page}");
+    }
+    // The step of the rollout is not listed beside it.
+    assert!(!page.contains("Reboot of host n-1</a>"), "{page}");
+    assert_has(&browser.page("/search?q=chg"), &["CHG-9 DIMM"]);
+    let partial = browser.page("/search?q=chg");
+    assert!(!partial.contains(&past), "{partial}");
+}
+
+#[test]
 fn history_is_shown_in_pages() {
     let server = hosts();
     for _ in 0..130 {
