@@ -487,6 +487,17 @@ pub struct GroupAvailability {
     pub machines: u32,
     /// The lowest number of machines available at any time.
     pub min_available: u32,
+    /// The number of machines available over time: at the beginning, and at each change after it.
+    #[serde(default)]
+    pub available: Vec<AvailableMachines>,
     /// Whether a handler gets notice.
     pub has_handler: bool,
+}
+
+/// The number of machines of a group that are available from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailableMachines {
+    pub at: Time,
+    pub machines: u32,
 }

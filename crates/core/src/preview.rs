@@ -22,6 +22,9 @@ const COMMANDS_MAX: usize = 200_000;
 /// A rollout without progress for this long would wait forever: each of its windows has opened several times.
 const STALL_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
 
+/// Changes of the availability of a group that a preview records.
+const CHANGES_MAX: usize = 1_000;
+
 /// Assumed duration of an effect that announces none.
 const EFFECT_DEFAULT: Duration = Duration::from_secs(120);
 
@@ -46,6 +49,8 @@ pub struct GroupPreview {
     pub machines: u32,
     /// The lowest number of machines that run without impact at any time.
     pub available_min: u32,
+    /// That number over time: at the beginning, and at each change after it.
+    pub available: Vec<(Timestamp, u32)>,
     /// Whether no handler has read its document, so that it gets no notice.
     pub has_no_handler: bool,
 }
@@ -77,7 +82,7 @@ impl Region {
         };
         let mut lowest = Availability::new(self, &targets);
         for _ in 0..COMMANDS_MAX {
-            lowest.observe(&simulation.region);
+            lowest.observe(&simulation.region, simulation.now);
             if !simulation.can_continue() || simulation.is_stalled() || !simulation.advance() {
                 break;
             }
@@ -255,7 +260,7 @@ impl Simulation {
     }
 }
 
-/// The lowest number of available machines of each group so far.
+/// The number of available machines of each group so far.
 struct Availability {
     groups: BTreeMap<GroupKey, Available>,
 }
@@ -264,6 +269,21 @@ struct Available {
     /// Machines that run without impact. A preview changes no power state, so they are counted once.
     running: u32,
     lowest: u32,
+    changes: Vec<(Timestamp, u32)>,
+}
+
+impl Available {
+    /// Of several numbers at the same time, the last one stays.
+    fn record(&mut self, now: Timestamp, number: u32) {
+        self.lowest = self.lowest.min(number);
+        let has_room = self.changes.len() < CHANGES_MAX;
+        match self.changes.last_mut() {
+            Some((_, last)) if *last == number => {}
+            Some((at, last)) if *at == now => *last = number,
+            Some(_) | None if has_room => self.changes.push((now, number)),
+            Some(_) | None => {}
+        }
+    }
 }
 
 impl Availability {
@@ -273,30 +293,30 @@ impl Availability {
         let count = |key: GroupKey| {
             let machines = describe(region, key).map_or_else(Vec::new, |(_, machines)| machines);
             let running = machines.iter().filter(|machine| machine.power == Power::Running).count() as u32;
-            (key, Available { running, lowest: running })
+            (key, Available { running, lowest: running, changes: Vec::new() })
         };
         Availability { groups: keys.into_iter().map(count).collect() }
     }
 
-    fn observe(&mut self, region: &Region) {
+    fn observe(&mut self, region: &Region, now: Timestamp) {
         let mut affected: BTreeMap<GroupKey, u32> = BTreeMap::new();
         for event in region.wanted_effects() {
             for machine in event.resources.iter().filter_map(|resource| region.machine(resource.machine)) {
                 *affected.entry(GroupKey::of(machine)).or_default() += 1;
             }
         }
-        for (key, affected) in affected {
-            if let Some(group) = self.groups.get_mut(&key) {
-                group.lowest = group.running.saturating_sub(affected).min(group.lowest);
-            }
+        for (key, group) in &mut self.groups {
+            let down = affected.get(key).copied().unwrap_or(0);
+            group.record(now, group.running.saturating_sub(down));
         }
     }
 
     fn into_groups(self, region: &Region) -> Vec<GroupPreview> {
-        let groups = self.groups.into_iter().filter_map(|(key, Available { lowest, .. })| {
+        let groups = self.groups.into_iter().filter_map(|(key, Available { lowest, changes, .. })| {
             let (name, machines) = describe(region, key)?;
             let has_no_handler = machines.iter().all(|machine| !region.is_on(machine.scope));
-            Some(GroupPreview { key, name, machines: machines.len() as u32, available_min: lowest, has_no_handler })
+            let machines = machines.len() as u32;
+            Some(GroupPreview { key, name, machines, available_min: lowest, available: changes, has_no_handler })
         });
         groups.collect()
     }

@@ -2,8 +2,8 @@
 
 use forewarn_api_types as types;
 use forewarn_api_types::{
-    ConflictingOperation, ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, WaitFor,
-    WaitReason, Weekday,
+    AvailableMachines, ConflictingOperation, ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase,
+    RolloutStepPhase, WaitFor, WaitReason, Weekday,
 };
 use forewarn_core as core;
 use forewarn_core::{GroupKey, Region, RolloutState, StepState, StepTarget, Wait};
@@ -112,6 +112,11 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
                 },
                 machines: group.machines,
                 min_available: group.available_min,
+                available: group
+                    .available
+                    .iter()
+                    .map(|(at, machines)| AvailableMachines { at: at.convert(), machines: *machines })
+                    .collect(),
                 has_handler: !group.has_no_handler,
             })
             .collect(),

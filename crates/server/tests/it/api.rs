@@ -675,6 +675,9 @@ fn the_first_step_of_a_rollout_starts_at_the_chosen_time() {
     let plan = plan("2026-03-01T14:00:00Z");
     let preview = check(&server, "POST /rollouts/preview", plan.clone(), 200, json!({"isComplete": true}));
     assert_eq!(preview["steps"][0]["started"], "2026-03-01T13:45:00Z", "{preview}");
+    let available = [("12:00", 1), ("14:00", 0), ("14:02", 1)]
+        .map(|(time, machines)| json!({ "at": format!("2026-03-01T{time}:00Z"), "machines": machines }));
+    assert_eq!(preview["groups"][0]["available"], json!(available), "{preview}");
     let wait = json!({"reason": "Start", "until": "2026-03-01T13:45:00Z"});
     let expected = json!({"state": "Planned", "at": "2026-03-01T14:00:00Z", "waitsFor": wait});
     let rollout = check(&server, "POST /rollouts", plan, 202, expected);
