@@ -55,6 +55,7 @@ mod policy;
 mod refusal;
 mod rollout;
 mod rollout_chart;
+mod rollout_conflicts;
 mod rollout_plan;
 mod rollout_progress;
 mod rollout_steps;

@@ -18,6 +18,7 @@ use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::page_context::PageContext;
 use super::rollout_chart::{Chart, is_meant};
+use super::rollout_conflicts::{self, PlanConflict};
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_previews::rollout_fields::{FIELDS, HERE, field_of, names, parse, render_fields};
@@ -37,6 +38,11 @@ struct RolloutFoot<'a> {
     label: String,
     /// Why it cannot be scheduled; empty if it can.
     blocker: String,
+    conflict: Option<&'a PlanConflict>,
+    /// The label and the address of a plan that may not have the conflict.
+    fix: Option<(String, String)>,
+    /// Consequences that the visitor confirms; empty if no group falls below its floor.
+    confirm: String,
     /// HTML.
     notes: Vec<String>,
     role_needed: String,
@@ -58,13 +64,17 @@ pub async fn render(context: &PageContext, query: &PageQuery, problems: &FieldEr
     let mut aside = Vec::new();
     if let (Some(plan), Some(found)) = (&plan, &preview) {
         let chart = Chart::new(context, plan, found);
+        let conflicts = rollout_conflicts::find(&chart, context.region(), context.now);
+        let in_conflict = rollout_conflicts::machines_by_step(&conflicts);
+        let fix =
+            conflicts.first().and_then(|first| rollout_conflicts::find_fix(&chart, context.region(), query, first));
         let ends = found.ends.map_or_else(String::new, |at| {
             format!(r#"<p class="q">Ends about {}</p>"#, words::time(forewarn_core::Timestamp(at.0)))
         });
         panels.push(
             Panel::new("order", "Order", Vec::new())
-                .with_html_before(ends + &chart.render_order(severity_class(plan.kind)))
-                .with_html_after(html::render(&foot(context, query, plan, found))),
+                .with_html_before(ends + &chart.render_order(severity_class(plan.kind), &in_conflict))
+                .with_html_after(html::render(&RolloutFoot { fix, ..foot(context, query, (plan, found), &conflicts) })),
         );
         aside.push(
             Panel::new("capacity", "Capacity, worst first", Vec::new()).with_html_before(chart.render_capacity()),
@@ -122,8 +132,8 @@ async fn preview(context: &PageContext, plan: &NewRollout, problems: &mut FieldE
 fn foot<'a>(
     context: &'a PageContext,
     query: &PageQuery,
-    plan: &NewRollout,
-    preview: &RolloutPreview,
+    (plan, preview): (&NewRollout, &RolloutPreview),
+    conflicts: &'a [PlanConflict],
 ) -> RolloutFoot<'a> {
     let steps = preview.steps.len();
     let noun = if plan.hosts.is_empty() { "step" } else { "host" };
@@ -140,12 +150,25 @@ fn foot<'a>(
         } else {
             "Not every step is expected to end. Change the plan, or schedule it and resolve the wait later.".into()
         },
+        conflict: conflicts.first(),
+        fix: None,
+        confirm: confirm_floors(conflicts),
         notes: waits.collect(),
         role_needed: if context.visitor.is_allowed(Action::StartRollout) {
             String::new()
         } else {
             words::role_needed(Action::StartRollout.role())
         },
+    }
+}
+
+/// A sentence that names the groups that fall below their floor. HTML.
+fn confirm_floors(conflicts: &[PlanConflict]) -> String {
+    let groups: Vec<String> = conflicts.iter().filter_map(PlanConflict::group).map(words::escape_html).collect();
+    match groups.len() {
+        0 => String::new(),
+        1 => format!("Schedule although {} falls below its floor", groups[0]),
+        count => format!("Schedule although {count} groups fall below their floors"),
     }
 }
 

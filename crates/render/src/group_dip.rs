@@ -169,7 +169,7 @@ fn takes_down(event: &Event) -> bool {
 }
 
 /// When the impact of an event begins and ends. An impact that takes longer than announced has no known end.
-fn impact_of(event: &Event, now: Timestamp) -> (Timestamp, Timestamp) {
+pub fn impact_of(event: &Event, now: Timestamp) -> (Timestamp, Timestamp) {
     let secs = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0);
     let span = secs.map_or(IMPACT_DEFAULT, Duration::from_secs);
     match event.status {

@@ -22,7 +22,7 @@ pub use conflict::find_conflicts;
 pub use convert::Convert;
 pub use event::{failure_reason, render_event, render_past_event};
 pub use group::{render_group, render_scale_set};
-pub use group_dip::{GroupDip, compare_with_floor, describe_losses, find_dips};
+pub use group_dip::{GroupDip, compare_with_floor, describe_losses, find_dips, impact_of};
 pub use host::render_host;
 pub use machine::render_machine;
 pub use not_ready::render_not_ready;

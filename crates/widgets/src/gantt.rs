@@ -61,6 +61,8 @@ pub enum GanttPhase {
     Expected,
     /// A step of a preview.
     Planned,
+    /// A step of a preview during which a group is below its floor, or another operation affects the same machines.
+    Conflict,
 }
 
 pub struct Gantt {
@@ -78,6 +80,7 @@ struct GanttTemplate {
     severity: &'static str,
     more: usize,
     has_phases: bool,
+    has_conflicts: bool,
     /// The line of the current time: begin and end of the chart, position.
     now: Option<(i64, i64, String)>,
 }
@@ -104,6 +107,12 @@ struct GanttLane {
     /// The position of the note.
     note_x: String,
     label: String,
+}
+
+impl GanttLane {
+    fn is_in_conflict(&self) -> bool {
+        self.class == GanttPhase::Conflict.class()
+    }
 }
 
 impl GanttSpan {
@@ -149,6 +158,7 @@ impl GanttPhase {
             GanttPhase::Done => "g-done",
             GanttPhase::Canceled => "g-gone",
             GanttPhase::Expected => "g-expected",
+            GanttPhase::Conflict => "g-conflict",
         }
     }
 
@@ -160,13 +170,14 @@ impl GanttPhase {
             GanttPhase::Canceled => "canceled, ",
             GanttPhase::Expected => "expected, ",
             GanttPhase::Planned => "",
+            GanttPhase::Conflict => "conflict, ",
         }
     }
 
     fn has_ended(self) -> bool {
         match self {
             GanttPhase::Failed | GanttPhase::Done | GanttPhase::Canceled => true,
-            GanttPhase::Running | GanttPhase::Expected | GanttPhase::Planned => false,
+            GanttPhase::Running | GanttPhase::Expected | GanttPhase::Planned | GanttPhase::Conflict => false,
         }
     }
 }
@@ -198,6 +209,7 @@ impl Gantt {
             severity: self.severity,
             more: self.steps.len().saturating_sub(STEPS_MAX),
             has_phases: self.now.is_some(),
+            has_conflicts: self.steps.iter().any(|step| step.phase == GanttPhase::Conflict),
             now,
         })
     }

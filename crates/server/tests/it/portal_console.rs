@@ -174,6 +174,60 @@ fn a_plan_names_conflicts_and_groups_without_a_handler() {
     assert!(page.contains("1 group without a handler") && page.contains("lonely: no notice"), "{page}");
 }
 
+/// `hosts()`, with a host `n-5` that has a machine of its own.
+fn hosts_and_another() -> Server {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "mail", "host": "n-5" }), 201, json!({}));
+    server
+}
+
+#[test]
+fn a_plan_in_which_a_group_falls_below_its_floor_names_the_steps_and_offers_a_fix() {
+    let server = hosts_and_another();
+    check(&server, "POST /machines/db-4/stop", NONE, 200, json!({}));
+    let browser = Browser::at_once(&server);
+    let plan = "/rollouts/plan?hosts=n-1,n-2,n-5&type=Reboot&parallel=2&unavailable=2";
+    let page = browser.page(plan);
+    let foot = between(&page, "class=\"planfoot\"", "</form>");
+    let expected = ["db would have 1 of 4 up at <time", "floor 2.</b>", "n-1 and n-2 are both in wave 1."];
+    assert!(expected.iter().all(|part| foot.contains(part)), "{foot}");
+    assert!(foot.contains("required> Schedule although db falls below its floor"), "{foot}");
+    assert!(foot.contains(">Move n-2 to wave 2</a>"), "{foot}");
+    let lanes: Vec<&str> = page.split("<div class=\"g-lane").skip(1).collect();
+    let in_conflict: Vec<bool> = lanes.iter().map(|lane| lane.starts_with(" g-conflict\"")).collect();
+    assert_eq!(in_conflict, [true, true, false], "{page}");
+    assert!(lanes[1].contains(">db-2</text>") && lanes[1].contains("url(#hatch)"), "{}", lanes[1]);
+    assert_eq!(page.matches("</span> conflict</span>").count(), 1, "the legend: {page}");
+    let capacity = between(&page, "id=\"panel-capacity\"", "</section>");
+    assert_eq!(capacity.matches("class=\"cp-bad\"").count(), 1, "{capacity}");
+
+    let fix = between(&between(&foot, "class=\"button\"", ">Move"), "href=\"", "\"").replace("&#38;", "&");
+    assert!(fix.contains("hosts=n-1%2Cn-5%2Cn-2"), "{fix}");
+    let page = browser.page(&fix);
+    assert!(page.contains("Schedule 3 hosts") && !page.contains("g-conflict"), "{page}");
+    assert!(!page.contains("Schedule although") && !page.contains("cp-bad"), "{page}");
+    // In the wave of another machine of the group, it would be the same.
+    let other = browser.page("/rollouts/plan?hosts=n-1,n-2,n-3&type=Reboot&parallel=2&unavailable=2");
+    assert!(other.contains("n-1 and n-2 are both in wave 1.") && !other.contains(">Move n-2"), "{other}");
+}
+
+#[test]
+fn a_plan_names_machines_that_another_operation_affects_at_the_same_time() {
+    let server = hosts_and_another();
+    let freeze = json!({ "target": { "host": "n-2" }, "type": "Freeze" });
+    let operation = id_of(&check(&server, "POST /maintenance", freeze, 202, json!({})));
+    let browser = Browser::at_once(&server);
+    let page = browser.page("/rollouts/plan?hosts=n-2,n-5&type=Reboot");
+    let foot = between(&page, "class=\"planfoot\"", "</form>");
+    assert!(foot.contains("db-2 also has a Freeze at <time"), "{foot}");
+    assert!(foot.contains(&format!("<a href=\"/operations/{operation}\">Freeze of host n-2</a>")), "{foot}");
+    assert!(foot.contains(">Move n-2 to wave 2</a>") && !foot.contains("Schedule although"), "{foot}");
+    assert_eq!(page.matches("class=\"g-lane g-conflict\"").count(), 1, "{page}");
+    // Without a later wave, there is nothing to offer.
+    let alone = browser.page("/rollouts/plan?hosts=n-2&type=Reboot");
+    assert!(alone.contains("db-2 also has a Freeze") && !alone.contains(">Move n-2"), "{alone}");
+}
+
 #[test]
 fn search_finds_names_tickets_and_ids_and_suggests_corrections() {
     let server = hosts();
