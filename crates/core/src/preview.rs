@@ -263,6 +263,8 @@ impl Simulation {
 /// The number of available machines of each group so far.
 struct Availability {
     groups: BTreeMap<GroupKey, Available>,
+    /// The groups that were affected when they were last observed: only these and the newly affected ones can change.
+    affected: BTreeSet<GroupKey>,
 }
 
 struct Available {
@@ -295,7 +297,7 @@ impl Availability {
             let running = machines.iter().filter(|machine| machine.power == Power::Running).count() as u32;
             (key, Available { running, lowest: running, changes: Vec::new() })
         };
-        Availability { groups: keys.into_iter().map(count).collect() }
+        Availability { groups: keys.iter().copied().map(count).collect(), affected: keys }
     }
 
     fn observe(&mut self, region: &Region, now: Timestamp) {
@@ -305,9 +307,13 @@ impl Availability {
                 *affected.entry(GroupKey::of(machine)).or_default() += 1;
             }
         }
-        for (key, group) in &mut self.groups {
-            let down = affected.get(key).copied().unwrap_or(0);
-            group.record(now, group.running.saturating_sub(down));
+        let recovered = std::mem::take(&mut self.affected);
+        self.affected = affected.keys().copied().collect();
+        for key in recovered.union(&self.affected) {
+            if let Some(group) = self.groups.get_mut(key) {
+                let down = affected.get(key).copied().unwrap_or(0);
+                group.record(now, group.running.saturating_sub(down));
+            }
         }
     }
 
