@@ -83,7 +83,6 @@ use forewarn_wire::document::NameStyle;
 use http::Extensions;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +177,7 @@ pub struct ServiceParts {
 /// Describes the servers of a cluster.
 pub trait ClusterReporter: Send + Sync {
     /// The response to `GET /api/v1/cluster`.
-    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>>;
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ClusterReport> + Send>>;
 }
 
 /// How hosts join.
@@ -238,10 +237,7 @@ impl Service {
 
     /// The servers of the cluster, as `GET /api/v1/cluster` describes them. None: a single server.
     pub async fn report_cluster(&self) -> Option<ClusterReport> {
-        let report = self.0.parts.cluster.clone()?.report().await;
-        serde_json::from_value(report)
-            .inspect_err(|error| tracing::error!(%error, "cannot read the cluster's report"))
-            .ok()
+        Some(self.0.parts.cluster.clone()?.report().await)
     }
 
     pub fn endpoint(&self) -> &Arc<EndpointState> {

@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use forewarn_access::{Access, SessionChange, SessionRecord};
 use forewarn_api as api;
+use forewarn_api_types::ClusterReport;
 use forewarn_core::{EventId, MachineId};
 use forewarn_engine::{ClusterOptions, Engine};
 use forewarn_metadata::{BoxFuture, SourceError};
@@ -20,7 +21,6 @@ use forewarn_portal::Portal;
 use forewarn_store::Replicated;
 use forewarn_webhooks::Webhooks;
 use http::{HeaderMap, Response as HttpResponse};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ClusterConfig, EtcdAccess};
@@ -101,7 +101,7 @@ impl Cluster {
 }
 
 impl api::ClusterReporter for Cluster {
-    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>> {
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ClusterReport> + Send>> {
         match *self {}
     }
 }

@@ -10,7 +10,6 @@ use axum::{Json, Router};
 use forewarn_cluster::Member;
 use http::{Request, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::Cluster;
 
@@ -35,16 +34,7 @@ pub struct NodeReport {
 #[derive(Debug)]
 pub struct ReceivedReport {
     pub report: NodeReport,
-    clock_difference_ms: i64,
-}
-
-impl ReceivedReport {
-    pub fn add_to(&self, node: &mut Value) {
-        node["role"] = json!(self.report.role);
-        node["version"] = json!(self.report.version);
-        node["clockDifferenceMs"] = json!(self.clock_difference_ms);
-        node["ruleDifferences"] = json!(self.report.rule_differences);
-    }
+    pub clock_difference_ms: i64,
 }
 
 pub fn routes() -> Router<Arc<Cluster>> {

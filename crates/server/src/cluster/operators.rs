@@ -10,11 +10,12 @@ use axum::{Extension, Json, Router};
 use forewarn_access::{Principal, remove_host_listener};
 use forewarn_api::error::ErrorCode;
 use forewarn_api::{ApiError, ClusterReporter};
+use forewarn_api_types::{AppliedRules, ClusterNode, ClusterReport, EtcdMember, SteppedDown};
 use forewarn_cluster::{Backend, LogError, Member, MemberList};
 use forewarn_engine::{AuditEntry, Bundle, SubmitError};
 use forewarn_store::{compare_rules, put_rules};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Cluster;
 use super::node_report::ReceivedReport;
@@ -27,12 +28,12 @@ pub fn routes() -> Router<Arc<Cluster>> {
         .route("/api/v1/cluster/nodes/{node}", delete(remove))
 }
 
-async fn show(State(cluster): State<Arc<Cluster>>) -> Json<Value> {
+async fn show(State(cluster): State<Arc<Cluster>>) -> Json<ClusterReport> {
     Json(cluster.report().await)
 }
 
 impl ClusterReporter for Cluster {
-    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Value> + Send>> {
+    fn report(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ClusterReport> + Send>> {
         Box::pin(async move {
             let (roster, problem) = match self.with_log(|log| log.roster()).await {
                 Ok(roster) => (self.remember_roster(roster), None),
@@ -63,7 +64,7 @@ impl Cluster {
         roster_problem: Option<&LogError>,
         sightings: &[Result<ReceivedReport, String>],
         backends: &[Backend],
-    ) -> Value {
+    ) -> ClusterReport {
         let status = self.monitor.status();
         let revision = self.engine.snapshot().revision;
         let leader = status.leader.as_ref().map(|leader| leader.node.clone());
@@ -76,61 +77,61 @@ impl Cluster {
         let newest = members.iter().zip(sightings).map(applied).chain([revision]).max().unwrap_or(0);
         let nodes = members.iter().zip(sightings).map(|(member, sighting)| {
             let revision = applied((member, sighting));
-            let mut node = json!({
-                "name": member.name,
-                "address": member.address,
-                "isLeader": Some(&member.name) == leader.as_ref(),
-                "revision": revision,
-                "behind": newest.saturating_sub(revision),
-                "format": member.format,
-            });
-            match sighting {
-                Ok(sighting) => sighting.add_to(&mut node),
-                Err(problem) => node["problem"] = json!(problem),
+            let received = sighting.as_ref().ok();
+            ClusterNode {
+                name: member.name.clone(),
+                address: member.address.clone(),
+                is_leader: Some(&member.name) == leader.as_ref(),
+                revision,
+                behind: newest.saturating_sub(revision),
+                format: member.format,
+                role: received.map(|received| received.report.role.clone()),
+                version: received.map(|received| received.report.version.clone()),
+                clock_difference_ms: received.map(|received| received.clock_difference_ms),
+                problem: sighting.as_ref().err().cloned(),
+                rule_differences: received.map_or_else(Vec::new, |received| received.report.rule_differences.clone()),
             }
-            node
         });
-        json!({
-            "region": self.region,
-            "node": self.node,
-            "role": status.role.as_str(),
-            "leader": leader,
-            "term": status.term,
-            "revision": revision,
-            "beatAgeMs": self.monitor.beat_age().map(|age| age.as_millis() as u64),
-            "problem": problem,
-            "nodes": nodes.collect::<Vec<_>>(),
-            "logBytes": roster.log_bytes,
-            "etcd": backends.iter().map(describe_backend).collect::<Vec<_>>(),
-        })
+        ClusterReport {
+            region: self.region.clone(),
+            node: self.node.clone(),
+            role: status.role.as_str().to_owned(),
+            nodes: nodes.collect(),
+            leader,
+            term: status.term,
+            revision,
+            beat_age_ms: self.monitor.beat_age().map(|age| age.as_millis() as u64),
+            problem,
+            log_bytes: roster.log_bytes,
+            etcd: backends.iter().map(describe_backend).collect(),
+        }
     }
 }
 
-fn describe_backend(backend: &Backend) -> Value {
-    match &backend.status {
-        Ok(status) => json!({
-            "endpoint": backend.endpoint,
-            "isHealthy": status.errors.is_empty(),
-            "version": status.version,
-            "bytes": status.bytes,
-            "isLeader": status.is_leader,
-            "errors": status.errors,
-        }),
-        Err(problem) => json!({ "endpoint": backend.endpoint, "isHealthy": false, "errors": [problem] }),
+fn describe_backend(backend: &Backend) -> EtcdMember {
+    let status = backend.status.as_ref();
+    let errors = status.map_or_else(|problem| vec![problem.clone()], |status| status.errors.clone());
+    EtcdMember {
+        endpoint: backend.endpoint.clone(),
+        is_healthy: errors.is_empty(),
+        version: status.ok().map(|status| status.version.clone()),
+        bytes: status.ok().map(|status| status.bytes),
+        is_leader: status.is_ok_and(|status| status.is_leader),
+        errors,
     }
 }
 
 /// Forwarded to the leader like every change.
-async fn step_down(State(cluster): State<Arc<Cluster>>) -> Result<Json<Value>, ApiError> {
+async fn step_down(State(cluster): State<Arc<Cluster>>) -> Result<Json<SteppedDown>, ApiError> {
     cluster.engine.step_down()?;
-    Ok(Json(json!({ "node": cluster.node })))
+    Ok(Json(SteppedDown { node: cluster.node.clone() }))
 }
 
 /// Gives the region the rules in the configuration of the leader.
 async fn apply_rules(
     State(cluster): State<Arc<Cluster>>,
     Extension(principal): Extension<Principal>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<AppliedRules>, ApiError> {
     let rules = cluster.monitor.configured_rules();
     let changed = compare_rules(cluster.engine.snapshot().region.settings(), rules);
     if !changed.is_empty() {
@@ -144,7 +145,7 @@ async fn apply_rules(
         let attach = Box::new(move |_: &[forewarn_core::Answer]| vec![attachment]);
         cluster.engine.submit_all(Bundle { commands: Vec::new(), audit: Some(asked), attach }).await?;
     }
-    Ok(Json(json!({ "node": cluster.node, "changed": changed })))
+    Ok(Json(AppliedRules { node: cluster.node.clone(), changed }))
 }
 
 async fn remove(State(cluster): State<Arc<Cluster>>, Path(node): Path<String>) -> Result<StatusCode, ApiError> {
