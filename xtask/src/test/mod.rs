@@ -49,6 +49,9 @@ pub fn run(strictness: Strictness) -> Result<ExitCode> {
     Ok(report::print(&results, started.elapsed(), strictness))
 }
 
+/// Checks the program without the feature `cluster`, which no other part builds.
+const WITHOUT_CLUSTER: [&str; 4] = ["check", "--package", "forewarn-cli", "--no-default-features"];
+
 /// All parts, in the order in which each lane takes them.
 fn parts(strictness: Strictness) -> Result<Vec<Part>> {
     let mut parts = vec![
@@ -58,6 +61,7 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
         Part::xtask("programs", Lane::Cpu, minutes(40), &["build-programs"])?,
         Part::xtask("build-tests", Lane::Cpu, minutes(40), &["build-tests"])?,
         Part::xtask("tests", Lane::Cpu, minutes(30), &["run-tests"])?.after(&["setup", "build-tests"]),
+        Part::cargo("no-cluster", Lane::Cpu, minutes(15), &WITHOUT_CLUSTER),
         Part::xtask("setup", Lane::Waiting, minutes(20), &["setup"])?.even_if_skipped(),
         Part::xtask("bench", Lane::Waiting, minutes(10), &["bench", "--smoke"])?.after(&["programs", "build-tests"]),
         Part::xtask("kill", Lane::Waiting, minutes(10), &["run-tests", "kill"])?.after(&["build-tests"]),
