@@ -14,7 +14,7 @@ use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
 use forewarn_test_support::{Guest, Hosts, is_long};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::kill_matrix::{Effect, Matrix, Victim, has_entries};
+use crate::kill_matrix::{Effect, LIBVIRT_ALONE, Matrix, Victim, has_entries};
 use crate::machine_bench::{ABORT_BEFORE, Bench, MANAGEMENT, wait_for_approval, wait_for_empty, wait_until};
 use crate::machines::{boot, connect, state};
 use crate::support::FOREWARN;
@@ -238,7 +238,7 @@ async fn identified_and_driven(hosts: Hosts) {
     let seen_by_two = two.lines();
     assert!(!seen_by_two.iter().any(|line| line.contains("Reboot")), "guest two is not guest one: {seen_by_two:?}");
 
-    let mut matrix = Matrix::new(&mut bench, &one, &[]);
+    let mut matrix = Matrix::new(&mut bench, &one, &LIBVIRT_ALONE);
     matrix.survive_step("maintenance start --vm one --type Freeze --duration 1s", "resume", Effect::Continues).await;
     matrix.survive_step("vm restart one", "record-done", Effect::Reboots).await;
     if is_long() {
@@ -274,16 +274,15 @@ async fn kill_matrix(bench: &mut AgentBench) {
     let options = "--host host1 --spot --eviction-policy Deallocate --memory 128";
     let create = format!("vm create orphan --vm-id {} {options}", guest.uuid);
     bench.server.run(&create);
-    let mut matrix = Matrix::new(bench, &guest, &["start", "record-outcome", "clear"]);
+    let mut matrix = Matrix::new(bench, &guest, &LIBVIRT_ALONE);
     // The other host has no agent, so the machine restarts in place, from power off.
-    matrix.survive_common(&["start"]).await;
+    matrix.survive_common().await;
     let is_gone = async || state(&hosts, 1, &guest).await.is_none();
     let create_again = async |server: &Bench| {
         boot(&hosts, &guest).await;
         server.run(&create);
     };
-    let deletion = ["record-begun", "destroy", "undefine", "record-outcome", "clear"];
-    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    matrix.survive_deletions(is_gone, create_again).await;
     let cells = matrix.cells;
     bench.server.run("vm delete orphan --yes");
     println!("libvirt: {cells} kills of the agent, one effect each");

@@ -1,5 +1,6 @@
 //! The crash matrix of servers and host agents: every action on a real machine, with the process that drives it killed
-//! before each step of its order. Only in long runs (`XTASK_LONG=1`), except for single steps.
+//! before each step of its order. The steps of all drivers are here; the tests choose the victims. With guests, only single
+//! steps except in long runs (`XTASK_LONG=1`).
 //!
 //! The guest has no handler, so that requests begin at once. It boots once, and then as often as the actions make it: a
 //! snapshot would only save the first boot, because a new boot ID needs a boot.
@@ -15,6 +16,65 @@ const HOLD: [&str; 7] = ["record-begun", "suspend", "record-held", "record-done"
 
 /// The steps that shut a machine down.
 const DOWN: [&str; 5] = ["record-begun", "shutdown", "record-down", "record-outcome", "clear"];
+
+/// The steps that depend on the driver.
+pub struct DriverSteps {
+    pub start: &'static [&'static str],
+    /// The steps of a Redeploy after the machine is down.
+    pub redeploy: &'static [&'static str],
+    /// The steps of a drain that moves the machine.
+    pub migration: &'static [&'static str],
+    pub deletion: &'static [&'static str],
+}
+
+pub const LIBVIRT: DriverSteps = DriverSteps {
+    start: &["start", "record-outcome", "clear"],
+    redeploy: &["move-definition", "start"],
+    migration: &["record-begun", "migrate", "record-outcome", "clear"],
+    deletion: &["record-begun", "destroy", "undefine", "record-outcome", "clear"],
+};
+
+/// libvirt without another host: the machine restarts in place, from power off.
+pub const LIBVIRT_ALONE: DriverSteps = DriverSteps { redeploy: &["start"], migration: &[], ..LIBVIRT };
+
+pub const QEMU: DriverSteps = DriverSteps {
+    start: &["start", "await-start", "record-outcome", "clear"],
+    redeploy: &["start", "await-start"],
+    migration: &[],
+    deletion: &["record-begun", "destroy", "record-down", "cleanup", "delete-disks", "record-outcome", "clear"],
+};
+
+/// A machine whose boots are counted.
+pub trait Machine {
+    fn name(&self) -> &str;
+
+    /// One for each boot.
+    fn boot_ids(&self) -> Vec<String>;
+
+    /// Waits until the machine has booted this often, and returns its boot ID.
+    async fn wait_for_boot(&self, boots: usize) -> String;
+
+    /// Waits until the machine has run on.
+    async fn wait_for_beat(&self);
+}
+
+impl Machine for Guest {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn boot_ids(&self) -> Vec<String> {
+        Guest::boot_ids(self)
+    }
+
+    async fn wait_for_boot(&self, boots: usize) -> String {
+        Guest::wait_for_boot(self, boots).await
+    }
+
+    async fn wait_for_beat(&self) {
+        Guest::wait_for_beat(self).await;
+    }
+}
 
 /// The effect of an action on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,26 +142,25 @@ pub fn has_entries(journal: &Path) -> bool {
 }
 
 /// A machine on which the actions are performed.
-pub struct Matrix<'m, V> {
+pub struct Matrix<'m, V, M> {
     pub victim: &'m mut V,
-    pub guest: &'m Guest,
+    pub guest: &'m M,
     pub boots: usize,
     pub cells: usize,
     /// How often the machine was started by an order.
     starts: usize,
-    /// The steps of a start.
-    start_steps: &'static [&'static str],
+    steps: &'static DriverSteps,
 }
 
-impl<'m, V: Victim> Matrix<'m, V> {
-    pub fn new(victim: &'m mut V, guest: &'m Guest, start_steps: &'static [&'static str]) -> Matrix<'m, V> {
+impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
+    pub fn new(victim: &'m mut V, guest: &'m M, steps: &'static DriverSteps) -> Matrix<'m, V, M> {
         let boots = guest.boot_ids().len();
-        Matrix { victim, guest, boots, cells: 0, starts: 0, start_steps }
+        Matrix { victim, guest, boots, cells: 0, starts: 0, steps }
     }
 
-    /// The rows that all drivers share. `redeploy`: the steps of a Redeploy after the machine is down.
-    pub async fn survive_common(&mut self, redeploy: &[&str]) {
-        let name = self.guest.name.clone();
+    /// The rows of actions that leave the machine where it is, or move it while it is off.
+    pub async fn survive_common(&mut self) {
+        let (name, redeploy) = (self.guest.name().to_owned(), self.steps.redeploy);
         let freeze = format!("maintenance start --vm {name} --type Freeze --duration 1s");
         self.survive(&freeze, &[&HOLD[..], &["wait"]].concat(), Effect::Continues).await;
         self.survive(&format!("vm restart {name}"), &[&HOLD[..], &["reset"]].concat(), Effect::Reboots).await;
@@ -117,9 +176,9 @@ impl<'m, V: Victim> Matrix<'m, V> {
         for step in steps {
             self.survive_step(words, step, effect).await;
             if matches!(effect, Effect::Stops(_)) {
-                let step = self.start_steps[self.starts % self.start_steps.len()];
+                let step = self.steps.start[self.starts % self.steps.start.len()];
                 self.starts += 1;
-                self.survive_step(&format!("vm start {}", self.guest.name), step, Effect::Reboots).await;
+                self.survive_step(&format!("vm start {}", self.guest.name()), step, Effect::Reboots).await;
             }
         }
     }
@@ -133,15 +192,24 @@ impl<'m, V: Victim> Matrix<'m, V> {
         println!("{cell}: boot id {before} -> {after}");
     }
 
+    /// Drains the host of the machine once for each step of a migration, and expects it on another host in the same boot.
+    pub async fn survive_migrations(&mut self) {
+        let name = self.guest.name().to_owned();
+        for step in self.steps.migration {
+            let bench = self.victim.bench();
+            let host = bench.show(&format!("vm show {name}"))["host"].as_str().unwrap().to_owned();
+            self.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
+            let bench = self.victim.bench();
+            wait_until("the drain", || bench.show(&format!("host show {host}"))["state"] == "Drained");
+            assert_ne!(bench.show(&format!("vm show {name}"))["host"], host.as_str());
+            bench.run(&format!("host undrain {host}"));
+        }
+    }
+
     /// Deletes the machine once for each step, and expects that it is gone, also for `is_gone`. Then it is to be created again.
-    pub async fn survive_deletions(
-        &mut self,
-        steps: &[&str],
-        is_gone: impl AsyncFn() -> bool,
-        create: impl AsyncFn(&Bench),
-    ) {
-        let name = self.guest.name.clone();
-        for step in steps {
+    pub async fn survive_deletions(&mut self, is_gone: impl AsyncFn() -> bool, create: impl AsyncFn(&Bench)) {
+        let name = self.guest.name().to_owned();
+        for step in self.steps.deletion {
             let before = self.guest.wait_for_boot(self.boots).await;
             self.interrupt(&format!("vm delete {name} --yes"), step);
             wait_until("the end of the machine", || {
@@ -168,7 +236,7 @@ impl<'m, V: Victim> Matrix<'m, V> {
     }
 
     async fn expect(&mut self, effect: Effect, cell: &str) -> String {
-        let name = self.guest.name.clone();
+        let name = self.guest.name().to_owned();
         let bench = self.victim.bench();
         wait_until(&format!("the end of {cell}"), || {
             let shown = bench.show(&format!("vm show {name}"));

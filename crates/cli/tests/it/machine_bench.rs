@@ -1,15 +1,16 @@
-//! A server with a driver of real machines, for acceptance runs with guests that poll the metadata address and approve.
+//! A server with a driver of real machines, for acceptance runs with guests that poll the metadata address and approve, and a
+//! server with host agents on the loopback interface.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use forewarn_test_support::{Guest, cloud_command};
+use forewarn_test_support::{Guest, cloud_command, free_port};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::FOREWARN;
+use crate::support::{FOREWARN, clean_command};
 
 pub const MANAGEMENT: &str = "127.0.0.1:8170";
 
@@ -20,12 +21,41 @@ const STATE_MAX: Duration = Duration::from_secs(7 * 60);
 /// Names the step of an order before which a server or a host agent ends.
 pub const ABORT_BEFORE: &str = "FOREWARN_TEST_ABORT_BEFORE";
 
-/// A server for real machines, in the namespace of the cloud.
+/// A server for real machines.
 pub struct Bench {
     data: TempDir,
+    network: Network,
     /// The arguments that choose the driver and the listeners.
     arguments: Vec<String>,
     server: Option<Child>,
+}
+
+/// The network in which the server and its commands run.
+enum Network {
+    /// The namespace of the cloud.
+    Cloud,
+    /// The loopback interface, with this address of the management API.
+    Loopback { management: String },
+}
+
+impl Network {
+    fn management(&self) -> &str {
+        match self {
+            Network::Cloud => MANAGEMENT,
+            Network::Loopback { management } => management,
+        }
+    }
+
+    fn forewarn(&self) -> Command {
+        match self {
+            Network::Cloud => {
+                let mut command = cloud_command("timeout");
+                command.arg(STATE_MAX.as_secs().to_string()).arg(FOREWARN);
+                command
+            }
+            Network::Loopback { .. } => clean_command(),
+        }
+    }
 }
 
 impl Bench {
@@ -35,10 +65,23 @@ impl Bench {
     }
 
     pub fn start(arguments: &[&str]) -> Bench {
+        Bench::start_in(Network::Cloud, arguments)
+    }
+
+    /// A server on the loopback interface.
+    pub fn on_loopback(arguments: &[&str]) -> Bench {
+        Bench::start_in(Network::Loopback { management: format!("127.0.0.1:{}", free_port()) }, arguments)
+    }
+
+    fn start_in(network: Network, arguments: &[&str]) -> Bench {
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        let mut bench = Bench { data: TempDir::new().unwrap(), arguments, server: None };
+        let mut bench = Bench { data: TempDir::new().unwrap(), network, arguments, server: None };
         bench.start_server();
         bench
+    }
+
+    pub fn management(&self) -> &str {
+        self.network.management()
     }
 
     pub fn start_server(&mut self) {
@@ -51,9 +94,12 @@ impl Bench {
     }
 
     fn start_server_with(&mut self, variables: &[(&str, &str)]) {
-        let mut command = cloud_command(FOREWARN);
+        let mut command = match &self.network {
+            Network::Cloud => cloud_command(FOREWARN),
+            Network::Loopback { .. } => clean_command(),
+        };
         command.arg("serve").arg("--data").arg(self.path("data")).args(&self.arguments);
-        command.args(["--management", MANAGEMENT, "--management-tls", "off", "--no-auth"]);
+        command.args(["--management", self.management(), "--management-tls", "off", "--no-auth"]);
         command.envs(variables.iter().copied());
         self.server = Some(self.spawn(&mut command, "server.log"));
         wait_until("the server", || self.command("health").output().unwrap().status.success());
@@ -90,9 +136,9 @@ impl Bench {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = cloud_command("timeout");
-        command.env("FOREWARN_SERVER", format!("http://{MANAGEMENT}")).env("HOME", "/nonexistent");
-        command.arg(STATE_MAX.as_secs().to_string()).arg(FOREWARN).args(words.split_whitespace());
+        let mut command = self.network.forewarn();
+        command.env("FOREWARN_SERVER", format!("http://{}", self.management())).env("HOME", "/nonexistent");
+        command.args(words.split_whitespace());
         command
     }
 

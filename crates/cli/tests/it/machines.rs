@@ -9,7 +9,7 @@ use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, ErrorCode, 
 use forewarn_test_support::{Guest, Hosts, is_long};
 use serde_json::Value;
 
-use crate::kill_matrix::{Effect, Matrix};
+use crate::kill_matrix::{LIBVIRT, Matrix};
 use crate::machine_bench::{
     Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_for_held_request, wait_until,
 };
@@ -70,23 +70,16 @@ async fn kill_matrix(hosts: &Hosts) {
         format!("vm create killed --vm-id {} --host {host} {options}", guest.uuid)
     };
     bench.run(&create("host1"));
-    let mut matrix = Matrix::new(&mut bench, &guest, &["start", "record-outcome", "clear"]);
+    let mut matrix = Matrix::new(&mut bench, &guest, &LIBVIRT);
     // A Redeploy moves the machine to the other host, and the next one back.
-    matrix.survive_common(&["move-definition", "start"]).await;
-    for step in ["record-begun", "migrate", "record-outcome", "clear"] {
-        let host = matrix.victim.show("vm show killed")["host"].as_str().unwrap().to_owned();
-        matrix.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
-        wait_until("the drain", || matrix.victim.show(&format!("host show {host}"))["state"] == "Drained");
-        assert_ne!(matrix.victim.show("vm show killed")["host"], host.as_str());
-        matrix.victim.run(&format!("host undrain {host}"));
-    }
-    let deletion = ["record-begun", "destroy", "undefine", "record-outcome", "clear"];
+    matrix.survive_common().await;
+    matrix.survive_migrations().await;
     let is_gone = async || (state(hosts, 1, &guest).await, state(hosts, 2, &guest).await) == (None, None);
     let create_again = async |bench: &Bench| {
         boot(hosts, &guest).await;
         bench.run(&create("host1"));
     };
-    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    matrix.survive_deletions(is_gone, create_again).await;
     let cells = matrix.cells;
     bench.run("vm delete killed --yes");
     println!("libvirt: {cells} kills of the server, one effect each");

@@ -1,11 +1,13 @@
 //! Tests of the `forewarn` program as users run it.
 
+mod agent_matrix;
 mod check;
 mod cli;
 mod cluster;
 mod completions;
 mod doctor;
 mod dry_run;
+mod fake_qemu;
 mod fleet;
 mod host_agent;
 mod kill;

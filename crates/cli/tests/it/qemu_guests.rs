@@ -6,7 +6,7 @@
 use forewarn_test_support::{QemuGuest, QemuHost, is_long};
 use serde_json::Value;
 
-use crate::kill_matrix::Matrix;
+use crate::kill_matrix::{Matrix, QEMU};
 use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
 
 #[test]
@@ -32,17 +32,16 @@ async fn kill_matrix(host: &QemuHost) {
     let create =
         format!("vm create killed --vm-id {} --host host1 --spot --eviction-policy Deallocate", guest.guest.uuid);
     bench.run(&create);
-    let mut matrix = Matrix::new(&mut bench, &guest.guest, &["start", "await-start", "record-outcome", "clear"]);
+    let mut matrix = Matrix::new(&mut bench, &guest.guest, &QEMU);
     // Without another host, the machine restarts in place, from power off.
-    matrix.survive_common(&["start", "await-start"]).await;
-    let deletion = ["record-begun", "destroy", "record-down", "cleanup", "delete-disks", "record-outcome", "clear"];
+    matrix.survive_common().await;
     let is_gone = async || guest.status() == "off" && !host.path("killed.img").exists();
     let create_again = async |bench: &Bench| {
         std::fs::write(host.path("killed.img"), "").unwrap();
         guest.start();
         bench.run(&create);
     };
-    matrix.survive_deletions(&deletion, is_gone, create_again).await;
+    matrix.survive_deletions(is_gone, create_again).await;
     let cells = matrix.cells;
     println!("qemu: {cells} kills of the server, one effect each");
 }
