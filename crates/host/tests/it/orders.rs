@@ -171,6 +171,65 @@ async fn a_drained_machine_moves_with_its_document_and_its_held_request_is_answe
     eventually("node1 is drained", || fleet.region().host("node1").unwrap().state == HostState::Drained).await;
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    /// The order to move the machine is in progress.
+    Moving,
+    /// The machine has left its host, which has not reported it yet.
+    Left,
+    /// The machine has left its host, and its new host has no order for it yet.
+    Arriving,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_moves_once_although_agents_restart_in_the_middle() {
+    for moment in [Moment::Moving, Moment::Left, Moment::Arriving] {
+        let (fleet, mut one, driver, machine) = start(SLOW).await;
+        let other = Arc::new(SimulatedMachines::new(Duration::ZERO));
+        let mut two = fleet.driven_host("node2", Some(other.clone())).await;
+        two.connected().await;
+        eventually("node2 is confirmed", || fleet.region().host("node2").unwrap().contact != Contact::None).await;
+        drain(&fleet, 1).await;
+        let is_announced = |document: &serde_json::Value| document["Events"][0]["EventType"] == "Freeze";
+        let shown = one.shows("web1", "the move is announced", is_announced).await;
+        let incarnation = shown.json()["DocumentIncarnation"].as_u64().unwrap();
+        let event = fleet.region().events_of(machine).next().unwrap().id;
+        assert_eq!(one.approve("web1", event).await.status, 200);
+        eventually("the order is in the journal", || !driver.unfinished().unwrap().is_empty()).await;
+        match moment {
+            Moment::Moving => {}
+            Moment::Left => {
+                one.proxy.cut();
+                eventually("the machine has left", || driver.effects().len() == 1).await;
+            }
+            Moment::Arriving => {
+                two.proxy.cut();
+                two.disconnected().await;
+                let arriving = || fleet.region().machine(machine).unwrap().arriving().is_some();
+                eventually("the machine is on its way", arriving).await;
+                assert!(is_started(&fleet, event), "its new host has not reported it");
+                two.stop().await;
+                two.proxy.heal();
+                two.run().await;
+            }
+        }
+        one.stop().await;
+        one.proxy.heal();
+        one.run().await;
+        let host = || fleet.region().machine(machine).unwrap().host.clone();
+        eventually("the machine is on node2", || host().as_deref() == Some("node2")).await;
+        eventually("the event ends", || is_completed(&fleet, event)).await;
+        assert_eq!((driver.effects().len(), other.effects().len()), (1, 1), "{moment:?}: one move, one arrival");
+        let moved = two.shows("web1", "node2 serves the machine", |document| document["Events"] == json!([])).await;
+        assert!(moved.json()["DocumentIncarnation"].as_u64().unwrap() > incarnation, "{moment:?}: it went backward");
+        eventually("node1 is drained", || fleet.region().host("node1").unwrap().state == HostState::Drained).await;
+        eventually("the journals are empty", || {
+            driver.unfinished().unwrap().is_empty() && other.unfinished().unwrap().is_empty()
+        })
+        .await;
+    }
+}
+
 /// Drains node1.
 async fn drain(fleet: &Fleet, parallel: u32) {
     let plan = DrainPlan {
