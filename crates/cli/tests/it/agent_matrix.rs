@@ -288,3 +288,21 @@ fn orders_of_an_agent_survive_the_death_of_qemu() {
         assert_eq!(bench.bench.last_outcome(), "failed");
     });
 }
+
+#[test]
+fn an_agent_that_was_killed_abandons_its_order_if_the_host_was_fenced_and_activated_meanwhile() {
+    run(async || {
+        let qemu = FakeQemu::start();
+        let mut bench = AgentBench::start(&qemu);
+        bench.server.try_run("maintenance start --vm web1 --type Freeze --duration 600s");
+        wait_until("the freeze", || bench.order().is_some_and(|order| order["stage"] == "held"));
+        bench.kill_agent();
+        bench.server.run("host fail host1 --fenced");
+        bench.server.run("host activate host1");
+        assert!(qemu.is_paused(), "the agent was cut off, and the host was not off");
+        bench.start_agent(&[]);
+        wait_until("the end of the order", || !bench.has_orders());
+        assert!(!qemu.is_paused() && qemu.is_on());
+        assert_eq!((qemu.boot_ids().len(), bench.last_outcome()), (1, "failed".into()));
+    });
+}
