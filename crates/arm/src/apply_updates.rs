@@ -36,7 +36,7 @@ struct UpdateProgress {
     status: &'static str,
     created: Timestamp,
     ended: Option<Timestamp>,
-    /// Whether the rollout or operation is still in progress. It can be when the machine has completed its step.
+    /// Whether the rollout or operation is still in progress, even if the machine has completed its step.
     is_live: bool,
 }
 
@@ -271,7 +271,7 @@ fn rollout_progress(rollout: &Rollout) -> UpdateProgress {
     UpdateProgress { status, created: rollout.created, ended, is_live: rollout.is_live() }
 }
 
-/// How far a rollout is with one of its machines. Without a step for it, the state of the rollout tells.
+/// The progress of one machine in a rollout. If no step covers the machine, it is that of the rollout.
 fn machine_progress(region: &Region, rollout: &Rollout, machine: &Machine) -> UpdateProgress {
     let of_rollout = rollout_progress(rollout);
     let Some(step) = rollout.steps.iter().rev().find(|step| is_step_of(step, machine)) else { return of_rollout };

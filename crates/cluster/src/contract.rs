@@ -84,8 +84,8 @@ pub struct Member {
     pub applied: u64,
     /// The newest payload format that it reads.
     pub format: u32,
-    /// The newest format that it reads of contents of payloads, which another format may wrap. A server of an earlier version
-    /// does not state it: then that of its payloads.
+    /// The newest format of payload contents that the member can read; the payload format may wrap these contents. If a server
+    /// of an earlier version does not report it, this is its payload format.
     pub content_format: u32,
     pub address: String,
 }

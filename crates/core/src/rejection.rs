@@ -316,8 +316,8 @@ impl fmt::Display for Rejection {
             OtherEpoch { host, epoch, current } => {
                 write!(
                     f,
-                    "The order is of epoch {epoch} of host '{host}', which is now in epoch {current}: it ended when the host was \
-                     fenced. Report only on current orders."
+                    "The order belongs to epoch {epoch}, but host '{host}' is now in epoch {current}: the order was abandoned when the \
+                     host was fenced. Report only on current orders."
                 )
             }
             UnplannedMove { machine, to } => {

@@ -73,8 +73,8 @@ pub const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 /// How long rollouts are kept after their end.
 pub const ROLLOUT_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Maximum number of rollouts that have not ended. Each is looked at when capacity becomes free, which takes about 5 µs. The updates
-/// of a single machine are a rollout, and hundreds of them can wait for the same night.
+/// Maximum number of rollouts that have not ended. Each is checked when capacity becomes free, which takes about 5 µs. Updating
+/// a single machine is a rollout of its own, and hundreds of them can wait for the same night.
 pub const ROLLOUTS_MAX: usize = 1_000;
 
 /// Maximum number of steps of a rollout. A step is a host, or an update domain of a group.

@@ -224,7 +224,10 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::OtherEpoch { epoch, current } => {
-                write!(f, "the order has epoch {epoch}, but the host is in epoch {current}: it was fenced in between")
+                write!(
+                    f,
+                    "the order belongs to epoch {epoch}, but this host is now in epoch {current}: the host was fenced in the meantime"
+                )
             }
             Refusal::Busy(id) => write!(f, "order {id} has not ended: abort it or wait"),
             Refusal::Journal(error) => write!(f, "cannot write the journal: {error}"),

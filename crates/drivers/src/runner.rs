@@ -12,8 +12,8 @@
 //! have been fenced, and its machines started elsewhere. Such an order waits for the book. If the book does not have it, or the
 //! host is still fenced, it is abandoned: no machine is started.
 //!
-//! A host that was fenced and activated again while it had no contact has another epoch afterwards. It abandons the orders of
-//! the epochs before, also those in progress, before it does anything else.
+//! A host that was fenced and activated again while it was disconnected is in a new epoch. Before it does anything else, it
+//! abandons all orders of earlier epochs, including those in progress.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

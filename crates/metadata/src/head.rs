@@ -20,7 +20,7 @@ pub type PlainHeaders<'r> = [Header<'r>; PLAIN_HEADERS_MAX];
 
 pub const NO_HEADERS: PlainHeaders<'_> = [EMPTY_HEADER; PLAIN_HEADERS_MAX];
 
-/// hyper's part: they say how a body is sent, or what becomes of the connection.
+/// Headers that hyper handles: they change how the body is sent or what protocol the connection uses.
 const NOT_PLAIN: [HeaderName; 3] = [TRANSFER_ENCODING, EXPECT, UPGRADE];
 
 /// A plain request, as it stands in the input.
@@ -118,7 +118,7 @@ fn is_whole_body(method: &Method, headers: &[Header<'_>], body: &[u8]) -> bool {
     }
 }
 
-/// A length without a sign, which only Rust would accept.
+/// Parses a length. A leading `+`, which Rust's `parse` would accept, is not allowed.
 fn parse_length(value: &[u8]) -> Option<usize> {
     let digits = value.iter().all(u8::is_ascii_digit).then_some(value)?;
     std::str::from_utf8(digits).ok()?.parse().ok()

@@ -167,8 +167,8 @@ fn confirm_floors(conflicts: &[PlanConflict]) -> String {
     let groups: Vec<String> = conflicts.iter().filter_map(PlanConflict::group).map(words::escape_html).collect();
     match groups.len() {
         0 => String::new(),
-        1 => format!("Schedule although {} falls below its floor", groups[0]),
-        count => format!("Schedule although {count} groups fall below their floors"),
+        1 => format!("Schedule even though {} falls below its floor", groups[0]),
+        count => format!("Schedule even though {count} groups fall below their floors"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The parts of the web console that know no page: labels, links, tables, form fields, charts, panels, and events by cause. They
-//! render types of the rules and of the API, and know neither visitor nor engine.
+//! The page-independent parts of the web console: labels, links, tables, form fields, charts, panels, and events by cause. They
+//! render types of the rules and of the API, and depend on neither the signed-in user nor the engine.
 //!
 //! ```text
 //!  page ─▶ panel ─▶ fragment ─▶ html

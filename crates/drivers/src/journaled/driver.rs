@@ -38,7 +38,7 @@ struct Running {
 impl Running {
     fn abandon(&self) {
         if self.is_migration {
-            // libvirtd would go on with the migration, so it is ended and not only forgotten.
+            // libvirtd would continue the migration, so abort it instead of only abandoning the order.
             self.signals.abort.cancel();
         } else {
             self.signals.abandon.cancel();
@@ -279,7 +279,7 @@ impl<H: Hypervisor> MachineDriver for JournaledDriver<H> {
             Ok(Some(known)) if known == epoch => Ok(()),
             Ok(_) | Err(_) => self.journal.set_epoch(epoch),
         };
-        // Also if the disk is full: then they would go on only after a restart.
+        // Abandon them even if the disk is full: in that case, they would resume only after a restart.
         let is_stale = |running: &&Running| running.epoch.is_some_and(|own| own != epoch);
         all.values().filter(is_stale).for_each(Running::abandon);
         written.map_err(Refusal::Journal)

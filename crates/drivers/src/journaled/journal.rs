@@ -77,7 +77,7 @@ impl Journal {
             Some(_) | None => {
                 let text = json!({"boot": boot, "offsetMs": clock.offset_ms}).to_string();
                 if let Err(error) = journal.replace(&journal.dir.join(CLOCK), text.as_bytes()) {
-                    tracing::warn!(%error, "cannot record the clock of the journal; if the clock is set, deadlines change at a restart");
+                    tracing::warn!(%error, "cannot store the clock of the journal; if the system clock is changed, deadlines shift when the driver restarts");
                 }
             }
         }

@@ -89,7 +89,7 @@ async fn held_requests_are_answered_with_the_same_bytes() {
     world.ask(&format!("GET /vm/web{EVENTS}")).await;
     let request = format!("GET /vm/web{EVENTS}&wait=300\nIf-None-Match: 1");
     let (mut plain, mut other) = (world.connect().await, world.connect().await);
-    // The empty lines of a body are not taken for the heads of requests, with which nothing would be held.
+    // Empty lines in a body do not count as further requests; if they did, the next request would not be held.
     let approval = format!("POST /vm/web{EVENTS}\n\n{{\"StartRequests\":[\n\n\n]}}");
     assert_eq!(ask_on(&mut plain, &approval).await.status, 200);
     assert_eq!(ask_on(&mut other, &for_hyper(&approval)).await.status, 200);

@@ -191,7 +191,7 @@ fn a_plan_in_which_a_group_falls_below_its_floor_names_the_steps_and_offers_a_fi
     let foot = between(&page, "class=\"planfoot\"", "</form>");
     let expected = ["db would have 1 of 4 up at <time", "floor 2.</b>", "n-1 and n-2 are both in wave 1."];
     assert!(expected.iter().all(|part| foot.contains(part)), "{foot}");
-    assert!(foot.contains("required> Schedule although db falls below its floor"), "{foot}");
+    assert!(foot.contains("required> Schedule even though db falls below its floor"), "{foot}");
     assert!(foot.contains(">Move n-2 to wave 2</a>"), "{foot}");
     let lanes: Vec<&str> = page.split("<div class=\"g-lane").skip(1).collect();
     let in_conflict: Vec<bool> = lanes.iter().map(|lane| lane.starts_with(" g-conflict\"")).collect();
@@ -205,7 +205,7 @@ fn a_plan_in_which_a_group_falls_below_its_floor_names_the_steps_and_offers_a_fi
     assert!(fix.contains("hosts=n-1%2Cn-5%2Cn-2"), "{fix}");
     let page = browser.page(&fix);
     assert!(page.contains("Schedule 3 hosts") && !page.contains("g-conflict"), "{page}");
-    assert!(!page.contains("Schedule although") && !page.contains("cp-bad"), "{page}");
+    assert!(!page.contains("Schedule even though") && !page.contains("cp-bad"), "{page}");
     // In the wave of another machine of the group, it would be the same.
     let other = browser.page("/rollouts/plan?hosts=n-1,n-2,n-3&type=Reboot&parallel=2&unavailable=2");
     assert!(other.contains("n-1 and n-2 are both in wave 1.") && !other.contains(">Move n-2"), "{other}");
@@ -221,7 +221,7 @@ fn a_plan_names_machines_that_another_operation_affects_at_the_same_time() {
     let foot = between(&page, "class=\"planfoot\"", "</form>");
     assert!(foot.contains("db-2 also has a Freeze at <time"), "{foot}");
     assert!(foot.contains(&format!("<a href=\"/operations/{operation}\">Freeze of host n-2</a>")), "{foot}");
-    assert!(foot.contains(">Move n-2 to wave 2</a>") && !foot.contains("Schedule although"), "{foot}");
+    assert!(foot.contains(">Move n-2 to wave 2</a>") && !foot.contains("Schedule even though"), "{foot}");
     assert_eq!(page.matches("class=\"g-lane g-conflict\"").count(), 1, "{page}");
     // Without a later wave, there is nothing to offer.
     let alone = browser.page("/rollouts/plan?hosts=n-2&type=Reboot");
