@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 use forewarn_core::Guid;
 use tokio_util::sync::CancellationToken;
 
-use super::holds::PauseTracker;
 use super::job::{self, Hypervisor, Job, POLL_INTERVAL};
 use super::journal::{Entry, Journal};
+use super::pause_tracker::PauseTracker;
 use super::step::Step;
 use crate::clock::Clock;
 use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};

@@ -9,10 +9,10 @@ use std::time::Duration;
 use forewarn_core::{Guid, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::holds::{PauseGuard, PauseTracker};
 use super::journal::{Entry, Journal};
+use super::pause_tracker::{PauseGuard, PauseTracker};
 use super::step::{Stage, Step, StepHook};
-use super::{cycle, hold};
+use super::{pause, power_cycle};
 use crate::order::{Action, Eviction, HostAddress, Outcome, RebootMode};
 
 /// Interval between two looks at the state of a machine. Looking cannot miss anything, unlike events across a lost
@@ -196,14 +196,14 @@ async fn perform_action<H: Hypervisor>(job: &mut Job<'_, H>) -> StepResult<Outco
         return Err(StepError::Failed(ABANDONED.into()));
     }
     match job.entry.order.action.clone() {
-        Action::Freeze { duration } => hold::freeze(job, duration).await,
-        Action::Reboot(RebootMode::Hard) => hold::reset(job).await,
-        Action::Reboot(RebootMode::Graceful) => cycle::reboot(job).await,
+        Action::Freeze { duration } => pause::freeze(job, duration).await,
+        Action::Reboot(RebootMode::Hard) => pause::reset(job).await,
+        Action::Reboot(RebootMode::Graceful) => power_cycle::reboot(job).await,
         Action::Redeploy { to } => H::redeploy(job, &to).await,
-        Action::Start => cycle::start(job).await,
-        Action::Stop => cycle::stop(job).await,
+        Action::Start => power_cycle::start(job).await,
+        Action::Stop => power_cycle::stop(job).await,
         Action::Migrate { to } => H::migrate(job, &to).await,
-        Action::Evict(Eviction::Deallocate) => cycle::deallocate(job).await,
+        Action::Evict(Eviction::Deallocate) => power_cycle::deallocate(job).await,
         Action::Evict(Eviction::Delete) => H::evict(job).await,
         Action::Terminate => H::terminate(job).await,
         Action::Withdraw => Err(StepError::Failed("withdrawn".into())),

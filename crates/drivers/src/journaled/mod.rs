@@ -14,12 +14,12 @@
 //! If the hypervisor stops answering, the driver connects again and continues in the same way. A machine is never left
 //! paused: an order that fails while it holds a machine resumes it, and so does a stop of this program.
 
-pub(crate) mod cycle;
 mod driver;
-mod hold;
-mod holds;
 mod job;
 pub(crate) mod journal;
+mod pause;
+mod pause_tracker;
+pub(crate) mod power_cycle;
 mod step;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use forewarn_libvirt::{MigrateFlags, Migration};
 
 use super::driver::LibvirtMachines;
-use crate::journaled::cycle::{Grace, Needs, shut_down};
+use crate::journaled::power_cycle::{Grace, Needs, shut_down};
 use crate::journaled::{Job, LocatedMachine, Stage, Step, StepResult};
 use crate::order::{HostAddress, Outcome};
 

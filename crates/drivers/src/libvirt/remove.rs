@@ -5,7 +5,7 @@ use forewarn_libvirt::{Connection, Domain, ErrorCode, UndefineFlags, XmlFlags};
 use super::disks::own_disks;
 use super::driver::LibvirtMachines;
 use super::migrate::LibvirtResult;
-use crate::journaled::cycle::{Grace, Needs, destroy, shut_down};
+use crate::journaled::power_cycle::{Grace, Needs, destroy, shut_down};
 use crate::journaled::{Job, LocatedMachine, Stage, Step};
 use crate::order::Outcome;
 

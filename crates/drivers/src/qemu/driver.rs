@@ -14,8 +14,8 @@ use super::qmp::{Qmp, QmpError};
 use super::watch::QemuWatch;
 use crate::clock::now;
 use crate::inventory::{MachineWatch, WatchedDriver};
-use crate::journaled::cycle::{Grace, Needs, destroy, shut_down};
 use crate::journaled::journal::Entry;
+use crate::journaled::power_cycle::{Grace, Needs, destroy, shut_down};
 use crate::journaled::{
     Hypervisor, Job, JournaledDriver, LocatedMachine, MachineState, POLL_INTERVAL, Stage, StageRecord, Step, StepError,
     StepHook, inconsistent,

@@ -23,7 +23,7 @@ pub struct PauseTracker {
 }
 
 impl PauseTracker {
-    /// `clock`: the clock on which holds end.
+    /// `clock`: the clock on which pauses end.
     pub fn new(clock: Clock) -> PauseTracker {
         PauseTracker { clock, orders: TaskTracker::new(), ending: CancellationToken::new() }
     }
@@ -33,7 +33,7 @@ impl PauseTracker {
         self.orders.token()
     }
 
-    /// Ends all holds, and returns once there are none.
+    /// Ends all pauses, and returns once there are none.
     pub async fn release(&self) {
         self.ending.cancel();
         self.orders.close();
@@ -45,12 +45,12 @@ impl PauseTracker {
         self.ending.is_cancelled()
     }
 
-    /// Whether a hold until this time can end by itself although this program stops.
+    /// Whether a pause until this time can end by itself although this program stops.
     pub fn is_short(&self, until: Timestamp) -> bool {
         until.since(self.clock.now()) <= REST_MAX
     }
 
-    /// Returns when a hold until this time has to end early. Never, if it ends soon enough by itself.
+    /// Returns when a pause until this time has to end early. Never, if it ends soon enough by itself.
     pub async fn ending(&self, until: Timestamp) {
         self.ending.cancelled().await;
         if self.is_short(until) {
