@@ -67,8 +67,10 @@ for patch in "$root/crates/$crate/planted"/*.patch; do
     fi
     [ "$found" = yes ] || survivors=$((survivors + 1))
     printf '| %-32s | %-8s | %-4s | %s |\n' "$name" "$found" "$seed" "$by"
-    rm -rf "crates/$crate/src"
-    cp -R "$root/crates/$crate/src" "crates/$crate/src"
+    for part in src tests; do
+        rm -rf "crates/$crate/$part"
+        cp -R "$root/crates/$crate/$part" "crates/$crate/$part"
+    done
 done
 [ "$survivors" -eq 0 ] || echo "$survivors bugs were not found"
 exit $((survivors > 0))
