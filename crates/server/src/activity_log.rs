@@ -59,7 +59,9 @@ where
 
 fn log(row: &HistoryRow) {
     let Some(message) = message(row) else { return };
-    let id = row.event.map(|id| id.to_string()).or_else(|| row.operation.map(|id| id.to_string()));
+    // Events as in documents and on the command line, where their IDs are in capitals.
+    let event = row.event.map(|id| id.to_string().to_uppercase());
+    let id = event.or_else(|| row.operation.map(|id| id.to_string()));
     let id = id.unwrap_or_default();
     let machines = row.machines.join(",");
     match &row.actor {

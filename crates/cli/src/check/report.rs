@@ -22,10 +22,20 @@ pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
         }
         Ok(())
     })?;
-    match (output, not_observed(verdicts)) {
-        (Output::Table, Some(text)) => output::wrap(&text, "").iter().try_for_each(|line| output::print_line(line)),
-        _ => Ok(()),
+    if output != Output::Table {
+        return Ok(());
     }
+    let closing = not_observed(verdicts).into_iter().chain(all_passed(verdicts));
+    closing.flat_map(|text| output::wrap(&text, "")).try_for_each(|line| output::print_line(&line))
+}
+
+/// None: a case failed, which the error says.
+fn all_passed(verdicts: &[Verdict]) -> Option<String> {
+    let passed = verdicts.iter().all(Verdict::passed);
+    passed.then(|| match verdicts.len() {
+        1 => "1 case passed.".to_owned(),
+        count => format!("{count} cases passed."),
+    })
 }
 
 /// Aspects that no case could observe, each once.

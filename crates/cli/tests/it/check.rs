@@ -110,7 +110,7 @@ fn without_marks_the_report_lists_what_could_not_be_observed() {
         "--only user-reboot",
         "",
         0,
-        &["Not observed: preparation before approval; restoring after the end. Use --mark"],
+        &["Not observed: preparation before approval; restoring after the end. Use --mark", "1 case passed."],
     );
 }
 

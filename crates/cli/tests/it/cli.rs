@@ -611,6 +611,7 @@ fn the_server_logs_events_approvals_and_operations() {
         assert!(log.read_line(&mut line).unwrap() > 0, "the log ended before {message:?}");
         if line.contains(message) {
             assert!(line.contains("INFO") && line.contains("web_0") || line.contains("operation"), "{line}");
+            assert!(line.contains("602D9444-D2CD-49C7-8624-8643E7171297") || line.contains("operation"), "{line}");
             expected.next();
         }
     }
