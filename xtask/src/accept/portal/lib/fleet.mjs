@@ -88,7 +88,7 @@ export async function night(server, longName) {
     operations: "/operations",
     operation: `/operations/${operation.id}`,
     rollout: `/rollouts/${rollout.id}`,
-    "plan-rollout": "/rollouts/plan?hosts=r01-n01,r01-n02,r01-n04,r01-n05&parallel=2&pause=20m&description=CHG-20188+Microcode",
+    planner: "/rollouts/plan?hosts=r01-n01,r01-n02,r01-n04,r01-n05&parallel=2&pause=20m&description=CHG-20188+Microcode",
     groups: "/groups",
     group: `/groups/${group}`,
     hosts: "/hosts",
