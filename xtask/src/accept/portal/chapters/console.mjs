@@ -258,3 +258,24 @@ export async function aReaderSeesEverythingAndIsOfferedNoActions() {
   });
   await server.end();
 }
+
+// The actions of a machine are beside its name, or below it where there is no room, and never cover it.
+export async function actionsStandBesideTheNameOfAMachine() {
+  const { server } = await console_();
+  const { vmId } = await server.api("GET", `/machines/${LONG}`);
+  const { context, page } = await signedIn(server);
+  for (const width of [1440, 1200, 1000, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(`${server.management}/machines/${vmId}`);
+    await live(page);
+    for (const isOpen of [false, true]) {
+      if (isOpen) await page.locator("#do-more > summary").click();
+      const [name, actions] = await page.$$eval("h1, #panel-actions", (found) => found.map((element) => element.getBoundingClientRect().toJSON()));
+      const at = `at ${width}, ${isOpen ? "open" : "closed"}: ${JSON.stringify([name, actions])}`;
+      if (width > 1180) assert.ok(actions.top < name.bottom && name.right <= actions.left && actions.right <= width, at);
+      else assert.ok(name.bottom <= actions.top, at);
+    }
+  }
+  await context.close();
+  await server.end();
+}
