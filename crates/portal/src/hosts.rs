@@ -8,7 +8,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api_types::{Fencing, count_of};
+use forewarn_api_types::{Fencing, count_of, join_names};
 use forewarn_core::{GroupKey, Host, Name, Region, RolloutStep, StepState, StepTarget};
 use forewarn_widgets::field::{self, Field, FieldErrors};
 use forewarn_widgets::fragment::Fragment;
@@ -177,12 +177,13 @@ fn describe_fleet(region: &Region) -> String {
         count_of(region.machines().filter(|machine| machine.host.is_some()).count(), "machine"),
         count_of(pools.len(), "pool"),
     ];
-    for rollout in region.live_rollouts() {
-        facts.push(format!(
-            r#"rollout in progress: <a href="{}">{}</a>"#,
-            ActivityId::Rollout(rollout.id).href(),
-            words::escape_html(name_rollout(region, rollout))
-        ));
+    let rollouts = region.live_rollouts().map(|rollout| {
+        let (href, name) = (ActivityId::Rollout(rollout.id).href(), words::escape_html(name_rollout(region, rollout)));
+        format!(r#"<a href="{href}">{name}</a>"#)
+    });
+    let rollouts: Vec<String> = rollouts.collect();
+    if !rollouts.is_empty() {
+        facts.push(format!("{} in progress: {}", count_of(rollouts.len(), "rollout"), join_names(rollouts)));
     }
     let facts: Vec<String> = facts.into_iter().map(|fact| format!("<span>{fact}</span>")).collect();
     format!(r#"<p class="head-facts">{}</p>"#, facts.join(" "))
