@@ -19,6 +19,9 @@ const STEPS_OPEN_MAX: usize = 30;
 /// Distances between two ticks, in minutes.
 const TICK_MINUTES: [i64; 9] = [5, 10, 15, 30, 60, 120, 240, 720, 1440];
 
+/// Characters of a note that are drawn. Longer ones would be cut off at the edge of the chart.
+const NOTE_MAX: usize = 30;
+
 /// Labels are at least this far from the left edge, in percent.
 const LABEL_EDGE: f64 = 3.0;
 
@@ -283,7 +286,7 @@ impl Gantt {
                 .map(|times| (self.span.bar(times.notice, times.impact), self.span.bar(times.impact, times.end))),
             note_x: self.place_note(step),
             label: if step.note.is_empty() { label } else { format!("{label}; {}", step.note) },
-            note: step.note.clone(),
+            note: shorten_note(&step.note),
         }
     }
 
@@ -295,6 +298,26 @@ impl Gantt {
             format!(r#"x="{to:.2}%" dx="6""#)
         } else {
             format!(r#"x="{from:.2}%" dx="-6" text-anchor="end""#)
+        }
+    }
+}
+
+fn shorten_note(note: &str) -> String {
+    match note.char_indices().nth(NOTE_MAX) {
+        Some(_) => note.chars().take(NOTE_MAX - 1).chain(['…']).collect(),
+        None => note.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_notes_are_shortened() {
+        for (length, expected) in [(NOTE_MAX, "é".repeat(NOTE_MAX)), (NOTE_MAX + 1, "é".repeat(NOTE_MAX - 1) + "…")]
+        {
+            assert_eq!(shorten_note(&"é".repeat(length)), expected);
         }
     }
 }
