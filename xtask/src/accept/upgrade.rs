@@ -22,13 +22,11 @@ pub fn run(revision: &str) -> Result<()> {
     test_programs::run_only(test_programs::UPGRADE, &[("PATH", path.as_ref()), ("XTASK_OLD_FOREWARN", old.as_os_str())])
 }
 
-/// Builds the servers in this work tree. The target directory is the usual one, so that dependencies are built once.
+/// Builds the servers in this work tree. The target directory is one of its own: in a shared one, Cargo would take the crates of one
+/// commit for those of the other.
 fn build(tree: &Path) -> Result<PathBuf> {
+    let target = sh::target().join("upgrade");
     let mut cargo = sh::cargo(&["build", "--package", "forewarn-cli", "--bin", "forewarn"]).within(tree);
-    cargo.env("CARGO_TARGET_DIR", sh::target()).run()?;
-    let dir = sh::target().join("upgrade");
-    std::fs::create_dir_all(&dir)?;
-    let old = dir.join("forewarn");
-    std::fs::copy(sh::target().join("debug/forewarn"), &old)?;
-    Ok(old)
+    cargo.env("CARGO_TARGET_DIR", &target).run()?;
+    Ok(target.join("debug/forewarn"))
 }
