@@ -33,8 +33,8 @@ pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
 fn all_passed(verdicts: &[Verdict]) -> Option<String> {
     let passed = verdicts.iter().all(Verdict::passed);
     passed.then(|| match verdicts.len() {
-        1 => "1 case passed.".to_owned(),
-        count => format!("{count} cases passed."),
+        1 => "The case passed.".to_owned(),
+        count => format!("All {count} cases passed."),
     })
 }
 

@@ -51,7 +51,12 @@ fn a_good_handler_passes_and_the_report_says_what_it_did() {
         &format!("{MARKS} --only user-reboot --only someone-else --only server-error --only canceled-maintenance"),
         "",
         0,
-        &["left another machine's Reboot alone", "kept polling after faulty responses", "noticed the end and restored"],
+        &[
+            "left another machine's Reboot alone",
+            "kept polling after faulty responses",
+            "noticed the end and restored",
+            "All 4 cases passed.",
+        ],
     );
     let cases: Vec<_> = out
         .lines()
@@ -61,8 +66,8 @@ fn a_good_handler_passes_and_the_report_says_what_it_did() {
         .collect();
     assert_eq!(
         cases,
-        ["user-reboot", "canceled-maintenance", "someone-else", "server-error"],
-        "in the order of the report"
+        ["user-reboot", "canceled-maintenance", "someone-else", "server-error", "All"],
+        "in the order of the report, and the summary"
     );
     assert!(
         out.contains("prepared before approving") && out.contains("noticed the cancellation and restored"),
@@ -110,7 +115,7 @@ fn without_marks_the_report_lists_what_could_not_be_observed() {
         "--only user-reboot",
         "",
         0,
-        &["Not observed: preparation before approval; restoring after the end. Use --mark", "1 case passed."],
+        &["Not observed: preparation before approval; restoring after the end. Use --mark", "The case passed."],
     );
 }
 
