@@ -196,7 +196,7 @@ export async function aConflictIsSolvedInTheNextWave() {
   assert.equal(await page.locator(".cp-bad").count(), 1, "the chart of one group falls below its floor");
 
   // Without the confirmation, the browser sends nothing.
-  const confirmed = page.getByLabel("Schedule although kafka falls below its floor");
+  const confirmed = page.getByLabel("Schedule even though kafka falls below its floor");
   await button(page, "Schedule 6 hosts").click();
   assert.ok(await confirmed.evaluate((box) => box.validity.valueMissing));
   assert.deepEqual((await server.api("GET", "/rollouts")).value, []);
@@ -219,7 +219,7 @@ export async function aConfirmedConflictIsScheduled() {
   const server = await withStoppedMachine();
   const { context, page } = await signedIn(server);
   await page.goto(server.management + CONFLICT);
-  await page.getByLabel("Schedule although kafka falls below its floor").check();
+  await page.getByLabel("Schedule even though kafka falls below its floor").check();
   await button(page, "Schedule 6 hosts").click();
   await page.waitForURL(/rollouts\/[0-9a-f-]{36}$/);
   assert.equal((await server.api("GET", "/rollouts")).value.length, 1);
