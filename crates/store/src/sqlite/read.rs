@@ -145,19 +145,20 @@ pub(super) fn query_ended_operations(
 
 fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
     let Some((first, last)) = find_bounds(connection, query)? else { return Ok(Vec::new()) };
-    let entered = match uses_search_table(query) {
-        true => search::last_entered(read_newest(connection)?),
-        false => last,
-    };
     let mut rows = Vec::new();
-    for select in build_selects(query, (first, last.min(entered))) {
-        let found = connection
-            .prepare_cached(&select.sql)?
-            .query_map(params_from_iter(select.values), read_row)?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        rows.extend(found);
+    if uses_search_table(query) {
+        let entered = search::last_entered(read_newest(connection)?);
+        let not_entered = (first.max(entered + 1), last);
+        if query.newest {
+            rows.extend(query_not_entered(connection, query, not_entered)?);
+        }
+        query_entered(connection, query, (first, last.min(entered)), &mut rows)?;
+        if !query.newest && rows.len() < query.page_size() {
+            rows.extend(query_not_entered(connection, query, not_entered)?);
+        }
+    } else {
+        rows.extend(run(connection, &build_unfiltered(query, (first, last)))?);
     }
-    rows.extend(query_not_entered(connection, query, (first.max(entered + 1), last))?);
     rows.sort_by_key(|row| row.number);
     let limit = query.page_size();
     if query.newest {
@@ -166,6 +167,30 @@ fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Res
         rows.truncate(limit);
     }
     Ok(rows)
+}
+
+/// Adds matching rows of the search tables, block by block, until there are enough.
+fn query_entered(
+    connection: &Connection,
+    query: &HistoryQuery,
+    (first, last): (u64, u64),
+    rows: &mut Vec<HistoryRow>,
+) -> rusqlite::Result<()> {
+    let mut selects = build_selects(query, (first, last));
+    let mut blocks = search::blocks_of((first.max(read_oldest(connection)?), last));
+    while rows.len() < query.page_size()
+        && let Some(block) = if query.newest { blocks.next_back() } else { blocks.next() }
+    {
+        for select in &mut selects {
+            select.values[BLOCK] = Value::from(block as i64);
+            rows.extend(run(connection, select)?);
+        }
+    }
+    Ok(())
+}
+
+fn run(connection: &Connection, select: &Select) -> rusqlite::Result<Vec<HistoryRow>> {
+    connection.prepare_cached(&select.sql)?.query_map(params_from_iter(&select.values), read_row)?.collect()
 }
 
 /// The matching rows that no search table has yet.
@@ -195,6 +220,12 @@ fn bound(number: u64) -> i64 {
 fn read_newest(connection: &Connection) -> rusqlite::Result<u64> {
     let newest = query_one::<u64>(connection, "SELECT number FROM history ORDER BY number DESC LIMIT 1", [])?;
     Ok(newest.unwrap_or(0))
+}
+
+/// The number of the oldest row that is still there.
+fn read_oldest(connection: &Connection) -> rusqlite::Result<u64> {
+    let oldest = query_one::<u64>(connection, "SELECT number FROM history ORDER BY number LIMIT 1", [])?;
+    Ok(oldest.unwrap_or(0))
 }
 
 /// The range of row numbers that can match the query. None: no row can match.
@@ -236,18 +267,36 @@ struct Select {
     values: Vec<Value>,
 }
 
-/// Whether a filter chooses a search table. Otherwise the rows are read in order.
-fn uses_search_table(query: &HistoryQuery) -> bool {
-    has_leading_filter(query) || query.machine_id.is_some() || !query.kinds.is_empty()
+/// The index of the block among the values of a statement that reads a search table.
+const BLOCK: usize = 0;
+
+/// The search table that a filter chooses, with the column and the value to look for.
+struct Search {
+    table: &'static str,
+    column: &'static str,
+    value: Value,
 }
 
-/// Whether a filter is more selective than the kind.
-fn has_leading_filter(query: &HistoryQuery) -> bool {
-    query.event.is_some()
-        || query.operation.is_some()
-        || query.machine.is_some()
-        || query.target.is_some()
-        || query.ticket.is_some()
+/// Whether a filter chooses a search table. Otherwise the rows are read in order.
+fn uses_search_table(query: &HistoryQuery) -> bool {
+    leading_filter(query).is_some() || query.machine_id.is_some() || !query.kinds.is_empty()
+}
+
+/// The most selective filter, if one is more selective than the kind.
+fn leading_filter(query: &HistoryQuery) -> Option<Search> {
+    // The names of a row include its target.
+    let name = query.machine.as_ref().or(query.target.as_ref());
+    let (table, column, value) = if let Some(event) = query.event {
+        ("history_events", "event", event.to_string())
+    } else if let Some(operation) = query.operation {
+        ("history_operations", "operation", operation.to_string())
+    } else if let Some(name) = name {
+        ("history_machines", "name", fold(name))
+    } else {
+        let ticket = query.ticket.as_ref()?;
+        ("history_words", "word", split_words(ticket).into_iter().next().unwrap_or_default())
+    };
+    Some(Search { table, column, value: Value::from(value) })
 }
 
 /// One statement, or one for each kind if no other filter is more selective. The rows of a machine are found by its ID
@@ -256,90 +305,94 @@ fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     let is_by_machine = query.event.is_none() && query.operation.is_none();
     if let Some(id) = query.machine_id.filter(|_| is_by_machine) {
         let by_id = build_select_by_id(query, id, bounds);
-        let by_name = query.machine.as_ref().map(|_| build_select(query, &query.kinds, bounds));
-        return std::iter::once(by_id).chain(by_name).collect();
+        let by_name = leading_filter(query).filter(|_| query.machine.is_some());
+        return std::iter::once(by_id).chain(by_name.map(|search| build_select(query, search, bounds))).collect();
+    }
+    if let Some(search) = leading_filter(query) {
+        return vec![build_select(query, search, bounds)];
     }
     let mut kinds = query.kinds.clone();
     kinds.sort();
     kinds.dedup();
-    if has_leading_filter(query) || kinds.is_empty() {
-        vec![build_select(query, &kinds, bounds)]
-    } else {
-        kinds.chunks(1).map(|kind| build_select(query, kind, bounds)).collect()
-    }
+    kinds.into_iter().map(|kind| build_select_by_kind(query, kind, bounds)).collect()
 }
 
-fn build_select_by_id(query: &HistoryQuery, id: MachineId, (first, last): (u64, u64)) -> Select {
-    let mut values = vec![Value::from(id.0 as i64)];
-    values.extend([first, last].map(|number| Value::from(bound(number))));
-    let mut conditions = vec!["i.machine = ?".to_string(), "i.number BETWEEN ? AND ?".to_string()];
+fn build_select_by_id(query: &HistoryQuery, id: MachineId, bounds: (u64, u64)) -> Select {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
     if !query.kinds.is_empty() {
         conditions.push(format!("i.kind IN ({})", vec!["?"; query.kinds.len()].join(", ")));
         values.extend(query.kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
     }
     add_parties(query, &mut conditions, &mut values);
     add_scopes(query, &mut conditions, &mut values);
-    values.push(Value::from(query.page_size() as i64));
-    let order = if query.newest { "DESC" } else { "ASC" };
-    let from = "history_machine_ids i CROSS JOIN history h ON h.number = i.number";
-    let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT {COLUMNS} FROM {from} WHERE {conditions} ORDER BY i.number {order} LIMIT ?");
-    Select { sql, values }
+    let search = Search { table: "history_machine_ids", column: "machine", value: Value::from(id.0 as i64) };
+    finish_select(query, search, bounds, conditions, values)
 }
 
-fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64, u64)) -> Select {
-    let mut values = Vec::new();
-    let mut conditions = Vec::new();
-    let (from, number) = if let Some(event) = query.event {
-        conditions.push("e.event = ?".to_string());
-        values.push(Value::from(event.to_string()));
-        ("history_events e CROSS JOIN history h ON h.number = e.number", "e.number")
-    } else if let Some(operation) = query.operation {
-        conditions.push("o.operation = ?".to_string());
-        values.push(Value::from(operation.to_string()));
-        ("history_operations o CROSS JOIN history h ON h.number = o.number", "o.number")
-    } else if let Some(machine) = &query.machine {
-        conditions.push("m.name = ?".to_string());
-        values.push(Value::from(fold(machine)));
-        if query.machine_id.is_some() {
-            conditions.push("h.machine_ids IS NULL".to_string());
-        }
-        ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
-    } else if let Some(target) = &query.target {
-        // The names of a row include its target.
-        conditions.push("m.name = ?".to_string());
-        values.push(Value::from(fold(target)));
-        ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
-    } else if let Some(ticket) = &query.ticket {
-        conditions.push("w.word = ?".to_string());
-        values.push(Value::from(split_words(ticket).into_iter().next().unwrap_or_default()));
-        ("history_words w CROSS JOIN history h ON h.number = w.number", "w.number")
-    } else if let [kind] = kinds {
-        conditions.push("k.kind = ?".to_string());
-        values.push(Value::from(kind.as_str().to_owned()));
-        ("history_kinds k CROSS JOIN history h ON h.number = k.number", "k.number")
-    } else {
-        ("history h", "h.number")
-    };
-    conditions.push(format!("{number} BETWEEN ? AND ?"));
-    values.extend([first, last].map(|number| Value::from(bound(number))));
+fn build_select_by_kind(query: &HistoryQuery, kind: HistoryKind, bounds: (u64, u64)) -> Select {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
     add_filters(query, &mut conditions, &mut values);
-    if has_leading_filter(query) && !kinds.is_empty() {
-        conditions.push(format!("h.kind IN ({})", vec!["?"; kinds.len()].join(", ")));
-        values.extend(kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
+    let search = Search { table: "history_kinds", column: "kind", value: Value::from(kind.as_str().to_owned()) };
+    finish_select(query, search, bounds, conditions, values)
+}
+
+fn build_select(query: &HistoryQuery, search: Search, bounds: (u64, u64)) -> Select {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    if search.column == "name" && query.machine.is_some() && query.machine_id.is_some() {
+        conditions.push("h.machine_ids IS NULL".to_string());
     }
+    add_filters(query, &mut conditions, &mut values);
+    if !query.kinds.is_empty() {
+        conditions.push(format!("h.kind IN ({})", vec!["?"; query.kinds.len()].join(", ")));
+        values.extend(query.kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
+    }
+    finish_select(query, search, bounds, conditions, values)
+}
+
+/// Reads one block of a search table, in order, with these conditions in addition.
+fn finish_select(
+    query: &HistoryQuery,
+    search: Search,
+    (first, last): (u64, u64),
+    conditions: Vec<String>,
+    values: Vec<Value>,
+) -> Select {
+    let Search { table, column, value } = search;
+    let conditions: String = conditions.iter().map(|condition| format!(" AND {condition}")).collect();
+    let order = order_of(query);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {table} i CROSS JOIN history h ON h.number = i.number
+          WHERE i.block = ? AND i.{column} = ? AND i.number BETWEEN ? AND ?{conditions}
+          ORDER BY i.number {order} LIMIT ?"
+    );
+    let mut all = vec![Value::Null, value];
+    all.extend([first, last].map(|number| Value::from(bound(number))));
+    all.extend(values);
+    all.push(Value::from(query.page_size() as i64));
+    Select { sql, values: all }
+}
+
+/// Reads rows in order.
+fn build_unfiltered(query: &HistoryQuery, (first, last): (u64, u64)) -> Select {
+    let mut conditions = vec!["h.number BETWEEN ? AND ?".to_string()];
+    let mut values: Vec<Value> = [first, last].map(|number| Value::from(bound(number))).into();
+    add_filters(query, &mut conditions, &mut values);
     values.push(Value::from(query.page_size() as i64));
-    let order = if query.newest { "DESC" } else { "ASC" };
-    let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT {COLUMNS} FROM {from} WHERE {conditions} ORDER BY {number} {order} LIMIT ?");
-    Select { sql, values }
+    let (conditions, order) = (conditions.join(" AND "), order_of(query));
+    Select {
+        sql: format!("SELECT {COLUMNS} FROM history h WHERE {conditions} ORDER BY h.number {order} LIMIT ?"),
+        values,
+    }
+}
+
+fn order_of(query: &HistoryQuery) -> &'static str {
+    if query.newest { "DESC" } else { "ASC" }
 }
 
 /// Adds the filters that did not choose the index.
 fn add_filters(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
     if let (Some(_), Some(operation)) = (query.event, query.operation) {
-        let found = "SELECT 1 FROM history_operations o WHERE o.operation = ? AND o.number = h.number";
-        conditions.push(format!("EXISTS ({found})"));
+        conditions.push(has_key("history_operations", "operation"));
         values.push(Value::from(operation.to_string()));
     }
     if query.event.is_some() || query.operation.is_some() {
@@ -361,18 +414,18 @@ fn add_parties(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut 
     }
     if let Some(ticket) = &query.ticket {
         for word in split_words(ticket) {
-            conditions.push("EXISTS (SELECT 1 FROM history_words t WHERE t.word = ? AND t.number = h.number)".into());
+            conditions.push(has_key("history_words", "word"));
             values.push(Value::from(word));
         }
     }
 }
 
 fn add_machine(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
-    let by_name = "EXISTS (SELECT 1 FROM history_machines m WHERE m.name = ? AND m.number = h.number)";
-    let by_id = "EXISTS (SELECT 1 FROM history_machine_ids i WHERE i.machine = ? AND i.number = h.number)";
+    let by_name = has_key("history_machines", "name");
+    let by_id = has_key("history_machine_ids", "machine");
     match (&query.machine, query.machine_id) {
         (Some(name), None) => {
-            conditions.push(by_name.to_string());
+            conditions.push(by_name);
             values.push(Value::from(fold(name)));
         }
         (Some(name), Some(id)) => {
@@ -380,11 +433,17 @@ fn add_machine(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut 
             values.extend([Value::from(id.0 as i64), Value::from(fold(name))]);
         }
         (None, Some(id)) => {
-            conditions.push(by_id.to_string());
+            conditions.push(by_id);
             values.push(Value::from(id.0 as i64));
         }
         (None, None) => {}
     }
+}
+
+/// Whether the row `h` has a key.
+fn has_key(table: &str, column: &str) -> String {
+    let block = search::block_of_row();
+    format!("EXISTS (SELECT 1 FROM {table} t WHERE t.block = {block} AND t.{column} = ? AND t.number = h.number)")
 }
 
 fn add_scopes(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
@@ -438,5 +497,7 @@ fn invalid_value(column: usize, table: &str, text: &str) -> rusqlite::Error {
 /// The statements of a query, for tests of their query plans.
 #[cfg(test)]
 pub(super) fn statements(query: &HistoryQuery) -> Vec<String> {
-    build_selects(query, (0, 1)).into_iter().map(|select| select.sql).collect()
+    let selects =
+        if uses_search_table(query) { build_selects(query, (0, 1)) } else { vec![build_unfiltered(query, (0, 1))] };
+    selects.into_iter().map(|select| select.sql).collect()
 }

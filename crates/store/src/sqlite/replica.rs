@@ -107,7 +107,7 @@ fn write_changes(connection: &Connection, changes: &[Change]) -> rusqlite::Resul
             write::insert_history_row(connection, Some(row.number), row)?;
         }
         if let (Some(first), Some(last)) = (change.rows.first(), change.rows.last()) {
-            search::enter_full_blocks(connection, first.number - 1, last.number)?;
+            search::enter_full_blocks(connection, first.number.saturating_sub(1), last.number)?;
         }
         if let Some(through) = change.forget_through {
             forget_through(connection, through)?;

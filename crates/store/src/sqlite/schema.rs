@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::record::{self, Interner};
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 10;
+pub(super) const FORMAT: u32 = 11;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -42,19 +42,6 @@ CREATE TABLE history (
     outcome   TEXT,
     detail    TEXT NOT NULL
 );
-
--- Search keys of history: names in lower case, and every operation of a row. See `search.rs`.
-CREATE TABLE history_machines (
-    name   TEXT NOT NULL,
-    number INT  NOT NULL,
-    PRIMARY KEY (name, number)
-) WITHOUT ROWID;
-
-CREATE TABLE history_operations (
-    operation TEXT NOT NULL,
-    number    INT  NOT NULL,
-    PRIMARY KEY (operation, number)
-) WITHOUT ROWID;
 
 -- For inspection with sqlite3.
 CREATE VIEW machines AS
@@ -97,59 +84,19 @@ CREATE TABLE attachments (
 ) WITHOUT ROWID;
 ";
 
-/// Added in format 4: the machines of a row by ID. `kind` is repeated here so that a search for rare rows of a busy
-/// machine reads only this table.
-const MACHINE_IDS: &str = "
-ALTER TABLE history ADD COLUMN machine_ids TEXT;
-
-CREATE TABLE history_machine_ids (
-    machine INT  NOT NULL,
-    number  INT  NOT NULL,
-    kind    TEXT NOT NULL,
-    PRIMARY KEY (machine, number)
-) WITHOUT ROWID;
-";
-
-/// Added in format 10: search keys in place of indexes, which would be updated with every row, and the words of the tickets and
-/// descriptions of operations that have ended, in lower case.
-const SEARCH_TABLES: &str = "
-CREATE TABLE history_events (
-    event  TEXT NOT NULL,
-    number INT  NOT NULL,
-    PRIMARY KEY (event, number)
-) WITHOUT ROWID;
-
-CREATE TABLE history_kinds (
-    kind   TEXT NOT NULL,
-    number INT  NOT NULL,
-    PRIMARY KEY (kind, number)
-) WITHOUT ROWID;
-
-CREATE TABLE history_words (
-    word   TEXT NOT NULL,
-    number INT  NOT NULL,
-    PRIMARY KEY (word, number)
-) WITHOUT ROWID;
-";
-
-/// Fills the tables of format 10 in an older store. Its words are entered by `search`.
-const FILL_SEARCH_TABLES: &str = "
-INSERT INTO history_events SELECT event, number FROM history WHERE event IS NOT NULL ORDER BY event, number;
-INSERT INTO history_kinds SELECT kind, number FROM history ORDER BY kind, number;
-DROP INDEX history_at;
-DROP INDEX history_kind;
-DROP INDEX history_event;
-";
+/// Added in format 4: the machines of a row by ID.
+const MACHINE_IDS: &str = "ALTER TABLE history ADD COLUMN machine_ids TEXT;";
 
 /// Creates the tables of an empty store, atomically.
 pub(super) fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS} {MACHINE_IDS} {SEARCH_TABLES}
+        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS} {MACHINE_IDS} {}
          PRAGMA application_id = {APPLICATION_ID};
          INSERT INTO meta (key, value) VALUES ('format', '{FORMAT}'), ('revision', '0');
-         COMMIT;"
+         COMMIT;",
+        search::CREATE
     ))
 }
 
@@ -167,10 +114,10 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     let format = read_meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
-        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
-        // Formats 3 to 6 and 8 to 10 allow records with more content. Older records are still valid.
-        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS, SEARCH_TABLES, FILL_SEARCH_TABLES]),
-        Ok(4..=9) => upgrade(connection, &[SEARCH_TABLES, FILL_SEARCH_TABLES]),
+        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]),
+        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]),
+        // These formats allow records with more content, or have other search tables. Older records are still valid.
+        Ok(4..=10) => upgrade(connection, &[]),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."
@@ -184,8 +131,10 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
 fn upgrade(connection: &Connection, missing: &[&str]) -> Result<(), StoreError> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(read_error)?;
     transaction.execute_batch(&missing.concat()).map_err(read_error)?;
+    transaction.execute_batch(&[search::DROP_OLDER, search::CREATE].concat()).map_err(read_error)?;
     convert_maintenance(&transaction)?;
-    search::fill_words(&transaction).map_err(read_error)?;
+    let newest = write::read_newest_number(&transaction).map_err(read_error)?;
+    search::enter_full_blocks(&transaction, 0, newest).map_err(read_error)?;
     set_meta(&transaction, "format", &FORMAT.to_string()).map_err(read_error)?;
     transaction.commit().map_err(read_error)
 }

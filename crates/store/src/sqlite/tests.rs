@@ -44,8 +44,8 @@ fn damaged_files_are_reported() {
             fs::rename(path, path.with_extension("db-wal")).unwrap()
         }),
         ("was not created by Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
-        ("its format is 11, but this program reads formats up to 10", |path| {
-            sql(path, "UPDATE meta SET value = 11 WHERE key = 'format'")
+        ("its format is 12, but this program reads formats up to 11", |path| {
+            sql(path, "UPDATE meta SET value = 12 WHERE key = 'format'")
         }),
         ("the format of forewarn.db is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
         ("the revision in forewarn.db is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),
@@ -301,15 +301,62 @@ fn an_older_store_gets_its_search_tables() {
     let found = search(&store);
     assert_eq!((found[0].clone(), found[1].len(), found[2].len()), (vec![33], 5 * 39, 39));
     drop(store);
-    sql(
-        &database(&directory),
-        "DROP TABLE history_words; DROP TABLE history_events; DROP TABLE history_kinds;
-         CREATE INDEX history_at ON history (at_ms);
-         CREATE INDEX history_kind ON history (kind);
-         CREATE INDEX history_event ON history (event) WHERE event IS NOT NULL;
-         UPDATE meta SET value = '9' WHERE key = 'format'",
-    );
-    assert_eq!(search(&SqliteStore::open(directory.path()).unwrap()), found);
+    let of_format_9 = "DROP TABLE history_words; DROP TABLE history_events; DROP TABLE history_kinds;
+                       CREATE INDEX history_at ON history (at_ms);
+                       CREATE INDEX history_kind ON history (kind);
+                       CREATE INDEX history_event ON history (event) WHERE event IS NOT NULL;
+                       UPDATE meta SET value = '9' WHERE key = 'format'";
+    let of_format_10 = "DROP TABLE history_events;
+                        CREATE TABLE history_events (event TEXT, number INT, PRIMARY KEY (event, number)) WITHOUT ROWID;
+                        INSERT INTO history_events SELECT event, number FROM history WHERE event IS NOT NULL;
+                        UPDATE meta SET value = '10' WHERE key = 'format'";
+    for older in [of_format_9, of_format_10] {
+        sql(&database(&directory), older);
+        assert_eq!(search(&SqliteStore::open(directory.path()).unwrap()), found);
+    }
+}
+
+/// The history of both stores fills three blocks and a part of a fourth.
+#[test]
+fn a_search_over_several_blocks_finds_what_a_search_in_memory_finds() {
+    let directory = filled();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    let mut memory = MemoryStore::new();
+    memory.commit(0, &sample::batch()).unwrap();
+    for revision in 1..110 {
+        store.commit(revision, &sample::batch()).unwrap();
+        memory.commit(revision, &sample::batch()).unwrap();
+    }
+    let newest = query_one::<u64>(&store.connection, "SELECT max(number) FROM history", []).unwrap().unwrap();
+    assert!(newest > 3 * 1024 && !newest.is_multiple_of(1024), "{newest}");
+    store.forget_recent_rows();
+    let all = HistoryQuery::default;
+    let machine = Some("machine-1".to_string());
+    let filters = [
+        all(),
+        HistoryQuery { event: Some(sample::event_id(1)), ..all() },
+        HistoryQuery { operation: Some(sample::operation_id(1)), kinds: vec![HistoryKind::Ended], ..all() },
+        HistoryQuery { machine: machine.clone(), machine_id: Some(MachineId(1)), ..all() },
+        HistoryQuery { event: Some(sample::event_id(1)), machine, ..all() },
+        HistoryQuery { target: Some("host-a".into()), ..all() },
+        HistoryQuery { kinds: vec![HistoryKind::Started, HistoryKind::Ended], ..all() },
+    ];
+    let bounds =
+        [(None, None), (Some(1000), Some(2060)), (Some(1023), Some(1026)), (Some(3000), None), (None, Some(1025))];
+    let limits = [None, Some(1), Some(70)];
+    let check = |query: &HistoryQuery| {
+        let [found, expected] = [store.reader(), memory.reader()].map(|reader| reader.history(query).unwrap());
+        assert!(found == expected, "{query:?} finds {} rows instead of {}", found.len(), expected.len());
+    };
+    for (after, before) in bounds {
+        for limit in limits {
+            for filter in filters.clone() {
+                let query = HistoryQuery { after, before, limit, ..filter };
+                check(&query);
+                check(&HistoryQuery { newest: true, ..query });
+            }
+        }
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Times
         row.number = insert_history_row(connection, None, row)?;
     }
     if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-        search::enter_full_blocks(connection, first.number - 1, last.number)?;
+        search::enter_full_blocks(connection, first.number.saturating_sub(1), last.number)?;
     }
     Ok(rows)
 }
@@ -130,31 +130,33 @@ pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: 
 
 /// Deletes rows together with their index entries.
 pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Result<()> {
+    let prepare = |table: &str, column: &str| {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE block = ?1 AND number = ?2 AND {column} = ?3"))
+    };
     let mut row_gone = connection.prepare_cached("DELETE FROM history WHERE number = ?1")?;
-    let mut event_gone = connection.prepare_cached("DELETE FROM history_events WHERE event = ?1 AND number = ?2")?;
-    let mut kind_gone = connection.prepare_cached("DELETE FROM history_kinds WHERE kind = ?1 AND number = ?2")?;
-    let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
-    let mut id_gone =
-        connection.prepare_cached("DELETE FROM history_machine_ids WHERE machine = ?1 AND number = ?2")?;
-    let mut word_gone = connection.prepare_cached("DELETE FROM history_words WHERE word = ?1 AND number = ?2")?;
-    let mut operation_gone =
-        connection.prepare_cached("DELETE FROM history_operations WHERE operation = ?1 AND number = ?2")?;
+    let mut event_gone = prepare("history_events", "event")?;
+    let mut kind_gone = prepare("history_kinds", "kind")?;
+    let mut name_gone = prepare("history_machines", "name")?;
+    let mut id_gone = prepare("history_machine_ids", "machine")?;
+    let mut word_gone = prepare("history_words", "word")?;
+    let mut operation_gone = prepare("history_operations", "operation")?;
     for row in rows {
+        let block = search::block_of(row.number);
         if let Some(event) = row.event {
-            event_gone.execute(params![event.to_string(), row.number])?;
+            event_gone.execute(params![block, row.number, event.to_string()])?;
         }
-        kind_gone.execute(params![row.kind, row.number])?;
+        kind_gone.execute(params![block, row.number, row.kind])?;
         for name in search_names(row) {
-            name_gone.execute(params![name, row.number])?;
+            name_gone.execute(params![block, row.number, name])?;
         }
         for operation in search_operations(row) {
-            operation_gone.execute(params![operation.to_string(), row.number])?;
+            operation_gone.execute(params![block, row.number, operation.to_string()])?;
         }
         for machine in &row.machine_ids {
-            id_gone.execute(params![machine.0, row.number])?;
+            id_gone.execute(params![block, row.number, machine.0])?;
         }
         for word in ticket_words(row) {
-            word_gone.execute(params![word, row.number])?;
+            word_gone.execute(params![block, row.number, word])?;
         }
         row_gone.execute([row.number])?;
     }

@@ -10,7 +10,7 @@ use forewarn_core::{Command, Guid, MachineId, Power, Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v10";
+const CURRENT: &str = "v11";
 
 #[test]
 fn this_version_writes_its_fixtures() {
@@ -24,9 +24,7 @@ fn this_version_writes_its_fixtures() {
 
 #[test]
 fn a_directory_of_v1_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v1").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v1");
     check_older("v1", 12, &mut store);
     assert_eq!(store.reader().all_attachments(None).unwrap(), []);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
@@ -42,9 +40,7 @@ fn an_archive_of_v1_is_imported() {
 
 #[test]
 fn a_directory_of_v2_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v2").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v2");
     check_older("v2", 12, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -58,9 +54,7 @@ fn an_archive_of_v2_is_imported() {
 
 #[test]
 fn a_directory_of_v3_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v3").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v3");
     check_older("v3", 14, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -74,9 +68,7 @@ fn an_archive_of_v3_is_imported() {
 
 #[test]
 fn a_directory_of_v4_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v4").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v4");
     check_older("v4", 15, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -90,9 +82,7 @@ fn an_archive_of_v4_is_imported() {
 
 #[test]
 fn a_directory_of_v5_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v5").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v5");
     check_older("v5", 15, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -106,9 +96,7 @@ fn an_archive_of_v5_is_imported() {
 
 #[test]
 fn a_directory_of_v6_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v6").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v6");
     check_older("v6", 15, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -122,9 +110,7 @@ fn an_archive_of_v6_is_imported() {
 
 #[test]
 fn a_directory_of_v7_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v7").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v7");
     check_unchanged("v7", &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -138,9 +124,7 @@ fn an_archive_of_v7_is_imported() {
 
 #[test]
 fn a_directory_of_v8_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v8").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v8");
     check_unchanged("v8", &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -154,9 +138,7 @@ fn an_archive_of_v8_is_imported() {
 
 #[test]
 fn a_directory_of_v9_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v9").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    let mut store = SqliteStore::open(copy.path()).unwrap();
+    let (_directory, mut store) = open_copy("v9");
     check_unchanged("v9", &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -170,15 +152,28 @@ fn an_archive_of_v9_is_imported() {
 
 #[test]
 fn a_directory_of_v10_opens() {
-    let copy = tempfile::tempdir().unwrap();
-    fs::copy(fixture("v10").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+    let (_directory, mut store) = open_copy("v10");
+    check_unchanged("v10", &mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
 #[test]
 fn an_archive_of_v10_is_imported() {
     let mut store = MemoryStore::new();
     import("v10", &mut store);
+    check_unchanged("v10", &mut store);
+}
+
+#[test]
+fn a_directory_of_v11_opens() {
+    let (_directory, mut store) = open_copy("v11");
+    check_current(&mut store);
+}
+
+#[test]
+fn an_archive_of_v11_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v11", &mut store);
     check_current(&mut store);
 }
 
@@ -264,6 +259,14 @@ fn check_state(store: &mut dyn Store, operations: usize) {
     assert_eq!(loaded.revision, 1);
     let region = Region::load(Settings::default(), loaded.entities).unwrap();
     assert_eq!((region.machines().len(), region.events().count(), region.operations().count()), (6, 9, operations));
+}
+
+/// Opens a copy of the data directory of this version.
+fn open_copy(version: &str) -> (tempfile::TempDir, SqliteStore) {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture(version).join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    let store = SqliteStore::open(copy.path()).unwrap();
+    (copy, store)
 }
 
 fn import(version: &str, store: &mut dyn Store) {
