@@ -2,10 +2,10 @@
 
 use forewarn_api_client::Api;
 use forewarn_api_client::failure::Failure;
+use forewarn_config::data_directory;
 use forewarn_connect::ServerOptions;
 
 use crate::args::Connection;
-use crate::config::data_directory;
 
 pub fn connect(connection: &Connection) -> Result<Api, Failure> {
     Api::new(&ServerOptions {

@@ -2,7 +2,7 @@
 //! data directory of a stopped server.
 //!
 //! ```text
-//!  args (parsed) ─▶ commands ─┬─▶ serve ──▶ config ──▶ forewarn-server
+//!  args (parsed) ─▶ commands ─┬─▶ serve ──▶ forewarn-config ──▶ forewarn-server
 //!                             ├─▶ run ────▶ a program in a private network, and a server next to it
 //!                             ├─▶ client ──HTTP──▶ the management API of a server
 //!                             └─▶ token, export, import: files
@@ -13,12 +13,10 @@ mod check;
 mod client;
 mod commands;
 mod completion;
-mod config;
 mod connect;
 mod interrupt;
 mod name_lookup;
 mod output;
-mod parse;
 mod run;
 mod serve;
 mod watch;

@@ -4,14 +4,13 @@ use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use forewarn_config::{self as config, Choices, LogFormat, ResolvedConfig, ServeArgs, Sources};
 use forewarn_loopback::LinkLocal;
 use forewarn_server::{BoundAddress, Config, Running, StoreChoice};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::ServeArgs;
-use crate::config::{self, Choices, LogFormat, ResolvedConfig, Sources};
 use crate::failure::Failure;
 use crate::output;
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use forewarn_api_types::FaultMethod;
-
-use crate::parse;
+use forewarn_config::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum FaultCommand {

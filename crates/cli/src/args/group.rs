@@ -1,10 +1,10 @@
 //! Arguments of `forewarn availability-set` and `forewarn cloud-service`.
 
 use clap::Subcommand;
+use forewarn_config::parse;
 
 use super::properties::PolicyArgs;
 use super::{DeletionArgs, GroupFilter, ResourceName};
-use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum GroupCommand {

@@ -2,10 +2,10 @@
 
 use clap::builder::PossibleValuesParser;
 use forewarn_api_client::moment::{self, Moment};
+use forewarn_config::parse;
 use forewarn_store::HistoryKind;
 
 use super::Connection;
-use crate::parse;
 
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {

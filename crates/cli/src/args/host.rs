@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use forewarn_config::parse;
 
 use super::HostName;
 use super::vm::FailureArgs;
-use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {

@@ -3,9 +3,9 @@
 use clap::Subcommand;
 use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::{MaintenanceCause, MaintenanceType};
+use forewarn_config::parse;
 
 use super::OperationArgs;
-use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum MaintenanceCommand {

@@ -26,7 +26,6 @@ mod properties;
 mod rollout;
 mod run;
 mod scenario;
-mod serve;
 mod sign_in;
 mod topics;
 mod vm;
@@ -36,6 +35,7 @@ mod webhook;
 use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use forewarn_config::ServeArgs;
 
 pub use check::CheckArgs;
 pub use clock::ClockCommand;
@@ -59,7 +59,6 @@ pub use properties::{DetailArgs, PolicyArgs, TerminateChange};
 pub use rollout::{RetryArgs, RolloutArgs, RolloutCommand, RolloutId};
 pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
-pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
 pub use topics::{EXIT_CODES, find_topic};
 pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, UpdateVmArgs, VmCommand, VmOperationArgs};

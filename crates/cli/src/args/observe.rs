@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::EventType;
+use forewarn_config::parse;
 
 use super::ResourceName;
-use crate::parse;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct WaitArgs {

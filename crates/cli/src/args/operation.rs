@@ -2,8 +2,7 @@
 
 use clap::Subcommand;
 use forewarn_api_types::{OperationKind, OperationPhase};
-
-use crate::parse;
+use forewarn_config::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {

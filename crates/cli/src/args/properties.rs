@@ -1,6 +1,6 @@
 //! Options that machines and scale sets have in common.
 
-use crate::parse;
+use forewarn_config::parse;
 
 /// Instance metadata and tags.
 #[derive(Debug, clap::Args)]

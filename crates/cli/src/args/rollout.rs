@@ -3,8 +3,7 @@
 use clap::Subcommand;
 use forewarn_api_client::moment::{self, Moment};
 use forewarn_api_types::{MaintenanceWindow, RolloutType};
-
-use crate::parse;
+use forewarn_config::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {

@@ -4,11 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
-
-use super::serve::{flag_argument, read_flag};
-use crate::config::{RawSetting, RawValue, SETTINGS, Setting};
-use crate::parse;
 use forewarn_api_types::EventType;
+use forewarn_config::{RawSetting, RawValue, SETTINGS, Setting, flag_argument, parse, read_flag};
 
 /// Flags of `serve` that also apply to a temporary server.
 const SERVER_FLAGS: &[&str] = &[

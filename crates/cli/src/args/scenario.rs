@@ -1,8 +1,7 @@
 //! Arguments of `forewarn scenario`.
 
 use clap::Subcommand;
-
-use crate::parse;
+use forewarn_config::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {

@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use forewarn_access::Role;
 use forewarn_api_types::{FailureType, MachineEvictionPolicy, MachinePriority};
+use forewarn_config::parse;
 
 use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
 use super::{DeletionArgs, GroupFilter, OperationArgs, ResourceName};
-use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {

@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 use forewarn_api_types::{MachineEvictionPolicy, MachinePriority, OrchestrationMode, UpgradePolicy};
+use forewarn_config::parse;
 
 use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
 use super::{DeletionArgs, GroupFilter, OperationArgs, ResourceName};
-use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmssCommand {

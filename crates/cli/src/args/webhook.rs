@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use forewarn_api_types::{EventStage, EventType, WebhookTopic};
-
-use crate::parse;
+use forewarn_config::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {

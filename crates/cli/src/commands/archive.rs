@@ -6,12 +6,12 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use forewarn_config::data_directory;
 use forewarn_store::archive::{self, Summary};
 use forewarn_store::{SqliteStore, StoreError};
 
 use super::backup::copy_database;
 use crate::args::ArchiveArgs;
-use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
 

@@ -17,12 +17,12 @@ use std::process::Command;
 
 use forewarn_access::{Role, client_in};
 use forewarn_api::SUBSCRIPTION_DEFAULT;
+use forewarn_config::data_directory;
 use forewarn_connect::fingerprint;
 use serde_json::{Value, json};
 
 use crate::args::{AzArgs, CaCommand};
 use crate::client::{Api, Call};
-use crate::config::data_directory;
 use crate::connect::connect;
 use crate::failure::Failure;
 use crate::output;

@@ -9,13 +9,13 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forewarn_config::data_directory;
 use forewarn_store::{SqliteStore, Store as _};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::geteuid;
 
 use super::archive::{DATABASE, store_failure};
 use crate::args::BackupArgs;
-use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use forewarn_api_types::{
     Address, Details, EventId, Ip, Nullable, Policy, ResourceName, Tags, TerminateNotification, Text,
 };
+use forewarn_config::parse::Image;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::args::{DetailArgs, PolicyArgs, TerminateChange};
 use crate::failure::Failure;
-use crate::parse::Image;
 
 /// Reads a value that the API writes as a string, such as an ID or an address.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forewarn_api_types::count_of;
+use forewarn_config::{self as config, Choices};
 use forewarn_connect::{Trust, parse_servers};
 use forewarn_host::doctor::{Facts, Verdict, examine};
 use forewarn_host::{
@@ -13,7 +14,6 @@ use forewarn_server::{MarkMask, RebootMode};
 
 use super::login::find_authority;
 use crate::args::{Connection, HostJoinArgs, HostRunArgs, LoginArgs};
-use crate::config::{self, Choices};
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color};
 use crate::serve::log_to_stderr;

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use forewarn_api_types::{FaultKind, PollingSummary, RequestEntry, Requests};
+use forewarn_config::parse::format_span;
 use serde_json::Value;
 
 use crate::args::{Output, RequestsArgs};
@@ -11,7 +12,6 @@ use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, ApiValue, Cell, Color, TableRow, escape};
-use crate::parse::format_span;
 
 /// Polling interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

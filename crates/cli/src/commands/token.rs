@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use forewarn_access::{AUDIENCE, SIGNING_KEY_FILE, SignIn, Subject, TOKEN_FILE, rotate_token};
+use forewarn_config::data_directory;
 
 use crate::args::{IssueArgs, TokenCommand};
-use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
 

@@ -6,6 +6,7 @@ use forewarn_api_types::{
     DeleteInstances, InstanceSelection, ModelChange, NewScaleSet, Nullable, ScaleSet, ScaleSetChange, ScaleSetChanged,
     Upgrade, UpgradePolicy,
 };
+use forewarn_config::parse::Limit;
 use serde_json::Value;
 
 use super::bodies::{
@@ -22,7 +23,6 @@ use crate::client::{self, Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
-use crate::parse::Limit;
 
 pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failure> {
     match command {

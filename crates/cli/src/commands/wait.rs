@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use forewarn_api_types::{Event, WaitAnswer};
+use forewarn_config::parse::format_span;
 use serde_json::Value;
 
 use crate::args::{Output, WaitArgs, WaitStatus};
@@ -12,7 +13,6 @@ use crate::decode::decode;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, StatusLine};
-use crate::parse::format_span;
 
 /// Limit of one request. The next one continues where it stopped, so that nothing is missed.
 const ONE_REQUEST: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@ use forewarn_api_types::{
     EmptyBody, GivenUpMessage, Machine, NewWebhook, Nullable, Page, Resend, Resent, Webhook, WebhookChange,
     WebhookSecret, WebhookTest, WebhookUrl,
 };
+use forewarn_config::parse::format_span;
 use serde_json::Value;
 
 use super::bodies::{name, require_change};
@@ -15,7 +16,6 @@ use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
 use crate::failure::{Failure, strip_os_codes};
 use crate::output::{self, Cell, Color, TableRow};
-use crate::parse::format_span;
 
 pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Failure> {
     match command {

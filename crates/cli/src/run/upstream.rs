@@ -6,6 +6,7 @@ use forewarn_api_types::{
     ActionOptions, EventType, Listener, Listeners, Machine, MachineChange, MachinePriority, MaintenanceTarget,
     MaintenanceType, NewMachine, NewMaintenance, Nullable, ResourceName, TerminateNotification,
 };
+use forewarn_config::{self as config, Origin, RawSetting, RawValue, Sources};
 use forewarn_server::{BoundAddress, Config, Running};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -14,7 +15,6 @@ use super::companion::CompanionReady;
 use super::relay::Upstream;
 use crate::args::{Connection, Output, RunOptions};
 use crate::client::{Api, Call};
-use crate::config::{self, Origin, RawSetting, RawValue, Sources};
 use crate::connect::connect;
 use crate::decode::decode;
 use crate::failure::Failure;

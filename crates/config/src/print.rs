@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use toml::Value;
 
-use super::{Choices, SETTINGS};
+use crate::choices::Choices;
+use crate::settings::SETTINGS;
 
 pub fn print(choices: &Choices) -> String {
     let shown: Vec<(&str, Value)> =

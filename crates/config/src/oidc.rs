@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use forewarn_access::secret_file;
 use forewarn_server::{OidcConfig, OidcSecret, RoleRule};
 
-use super::ConfigError;
+use crate::error::ConfigError;
 
 /// Size of a client secret; providers use up to about 100 bytes.
 const SECRET_BYTES_MAX: u64 = 4096;

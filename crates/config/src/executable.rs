@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::{env, fs};
 
-use super::ConfigError;
+use crate::error::ConfigError;
 
 /// A name without `/` is looked up in PATH.
 pub fn check(program: &Path) -> Result<(), ConfigError> {

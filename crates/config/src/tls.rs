@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use forewarn_access::tls::certificate_name;
 use forewarn_server::{Certificate, ManagementTls};
 
-use super::ConfigError;
+use crate::error::ConfigError;
 use crate::parse::socket;
 
 const OFF: &str = "off";

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 
-use crate::config::{Choices, Origin, RawSetting, RawValue, SETTINGS, Setting, Shape};
+use crate::choices::Choices;
+use crate::raw::{Origin, RawSetting, RawValue};
+use crate::settings::{SETTINGS, Setting, Shape};
 
 #[derive(Clone, Debug, Default)]
 pub struct ServeArgs {
@@ -36,7 +38,7 @@ impl clap::Args for ServeArgs {
     }
 }
 
-pub(super) fn flag_argument(setting: &'static Setting) -> Arg {
+pub fn flag_argument(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
         // `-1` is a value that is out of range, not a flag.
@@ -72,7 +74,7 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-pub(super) fn read_flag(setting: &Setting, matches: &ArgMatches) -> Option<RawSetting> {
+pub fn read_flag(setting: &Setting, matches: &ArgMatches) -> Option<RawSetting> {
     let values = matches.get_many::<String>(setting.flag)?;
     Some(RawSetting {
         key: setting.key.into(),

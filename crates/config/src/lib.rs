@@ -4,31 +4,38 @@
 //! ```text
 //!  file ─┐
 //!  env  ─┼─▶ RawSetting (key, origin, text) ─▶ Choices (one value per setting) ─▶ Config (of the server)
-//!  flags ┘               raw                        choices, settings
+//!  flags ┘               raw                        choices, settings          to_config
 //! ```
+//!
+//! This crate starts nothing. Its parsers also serve the other commands.
 
 mod choices;
+mod error;
 mod executable;
+mod flags;
 mod listener;
 mod oidc;
+pub mod parse;
 mod print;
 mod raw;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod to_config;
 
 use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 pub use choices::{Choices, LogFormat, data_directory};
+pub use error::ConfigError;
+pub use flags::{ServeArgs, flag_argument, read_flag};
 pub use listener::parse_listeners;
 pub use print::print;
 pub use raw::{Origin, RawSetting, RawValue};
 pub use settings::{SETTINGS, Setting, Shape};
 
-use crate::failure::Failure;
-use choices::ValueError;
+use error::ValueError;
 
 /// Name of the configuration file in the data directory.
 pub const FILE_NAME: &str = "forewarn.toml";
@@ -38,24 +45,6 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Variables of other commands, which are not settings.
 const OTHER_VARIABLES: &[&str] = &["FOREWARN_CONFIG", "FOREWARN_SERVER", "FOREWARN_TOKEN"];
-
-/// A message: what is wrong with the configuration, and what to do.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ConfigError(pub String);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Failure {
-        Failure::Usage(error.0)
-    }
-}
 
 /// The sources of the configuration.
 pub struct Sources {

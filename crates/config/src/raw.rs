@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ConfigError;
+use crate::error::ConfigError;
 
 /// One setting from one source.
 #[derive(Clone, Debug)]

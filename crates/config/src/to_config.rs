@@ -1,124 +1,26 @@
-//! The value of every setting, and the server configuration that they add up to.
+//! The server configuration that the settings add up to, and the contradictions between settings.
 
 use std::collections::HashSet;
-use std::env;
 use std::ops::Add;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use forewarn_server::{
-    Auth, ClockSetting, ClusterConfig, CommandDriver, Config, DriverChoice, EtcdAccess, Impacts, LibvirtChoice,
-    ListenAddress, ManagementTls, QemuChoice, StoreChoice,
+    Auth, ClockSetting, ClusterConfig, CommandDriver, Config, DriverChoice, LibvirtChoice, ListenAddress,
+    ManagementTls, QemuChoice, StoreChoice,
 };
 
-use super::oidc::OidcChoices;
-use super::{ConfigError, executable, settings, tls};
-
-/// All settings with their values. The defaults are those of the server.
-#[derive(Clone, Debug)]
-pub struct Choices {
-    pub data: Option<PathBuf>,
-    pub memory: bool,
-    pub no_auth: bool,
-    pub link_local: bool,
-    pub tls_certificate: Option<PathBuf>,
-    pub tls_key: Option<PathBuf>,
-    pub tls_names: Vec<String>,
-    pub oidc: OidcChoices,
-    pub clock: ClockMode,
-    pub clock_start: Option<jiff::Timestamp>,
-    pub cluster: Option<String>,
-    pub node: Option<String>,
-    pub advertise: Option<String>,
-    pub cluster_key: Option<PathBuf>,
-    pub etcd: EtcdAccess,
-    pub driver: Option<DriverMode>,
-    pub driver_command: Option<PathBuf>,
-    pub driver_arguments: Vec<String>,
-    pub driver_command_timeout: Duration,
-    pub libvirt: LibvirtChoice,
-    pub driver_host: Option<String>,
-    pub libvirt_peers: Option<PathBuf>,
-    pub driver_machines: Option<PathBuf>,
-    pub impacts: Impacts,
-    pub log: LogFormat,
-    pub log_level: String,
-    /// Keys that were set by flags, so that messages name the flag.
-    pub set_by_flag: Vec<String>,
-    /// Settings that the server configuration holds as they are.
-    pub config: Config,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockMode {
-    Real,
-    Manual,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverMode {
-    Simulated,
-    Command,
-    Libvirt,
-    Qemu,
-    Agents,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-impl Default for Choices {
-    fn default() -> Self {
-        Choices {
-            data: None,
-            memory: false,
-            no_auth: false,
-            link_local: false,
-            tls_certificate: None,
-            tls_key: None,
-            tls_names: Vec::new(),
-            oidc: OidcChoices::default(),
-            clock: ClockMode::Real,
-            clock_start: None,
-            cluster: None,
-            node: None,
-            advertise: None,
-            cluster_key: None,
-            etcd: EtcdAccess::default(),
-            driver: None,
-            driver_command: None,
-            driver_arguments: Vec::new(),
-            driver_command_timeout: Duration::from_secs(10 * 60),
-            libvirt: LibvirtChoice::default(),
-            driver_host: None,
-            libvirt_peers: None,
-            driver_machines: None,
-            impacts: Impacts::default(),
-            log: LogFormat::Text,
-            log_level: "info".into(),
-            set_by_flag: Vec::new(),
-            config: Config { management_tls: tls::default(), ..Config::default() },
-        }
-    }
-}
+use crate::choices::{Choices, ClockMode, DriverMode, data_directory};
+use crate::error::ConfigError;
+use crate::{executable, listener, settings, tls};
 
 impl Choices {
-    /// The driver, which defaults to `command` if a driver command is set.
-    pub fn driver_mode(&self) -> DriverMode {
-        let implied = if self.driver_command.is_some() { DriverMode::Command } else { DriverMode::Simulated };
-        self.driver.unwrap_or(implied)
-    }
-
     /// Builds the server configuration; fails if settings contradict each other.
     pub fn to_config(&self) -> Result<Config, ConfigError> {
         self.check_auth()?;
         self.check_addresses()?;
         self.check_pool()?;
         let mut config = self.config.clone();
-        config.metadata.extend(self.link_local.then(super::listener::link_local));
+        config.metadata.extend(self.link_local.then(listener::link_local));
         config.store = self.store_choice()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
         // A server on any free port runs next to others, so it must not take the default HTTPS port.
@@ -179,7 +81,7 @@ impl Choices {
             return Err(ConfigError(format!("two listeners use the address {address}: give each its own address")));
         }
         for listener in &self.config.metadata {
-            let text = super::listener::address_text(&listener.address);
+            let text = listener::address_text(&listener.address);
             let any_port = matches!(&listener.address, ListenAddress::Tcp(address) if address.port() == 0);
             if !any_port && !seen.insert(text.clone()) {
                 return Err(ConfigError(format!("two listeners use the address {text}: give each its own address")));
@@ -290,55 +192,4 @@ fn to_rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) 
     let since_zero = Duration::try_from(time.as_duration());
     let since_zero = since_zero.map_err(|_| ConfigError("clock_start must be after 1970".into()))?;
     Ok(T::default() + since_zero)
-}
-
-/// The given data directory, or the default one of this user.
-pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    named
-        .or_else(|| Some(absolute("XDG_DATA_HOME")?.join("forewarn")))
-        .or_else(|| Some(absolute("HOME")?.join(".local/share/forewarn")))
-        .ok_or_else(|| ConfigError("HOME is not set: choose a data directory with --data".into()))
-}
-
-/// Why a value is invalid. The caller adds the origin.
-#[derive(Debug)]
-pub enum ValueError {
-    /// Description of a valid value.
-    Expected(String),
-    /// The same for a field of a table.
-    Field { name: String, text: String, line: usize, expected: String },
-    /// The table has no such field.
-    Unknown { name: String, line: usize, known: &'static str },
-}
-
-impl ValueError {
-    pub fn expected(expected: impl Into<String>) -> ValueError {
-        ValueError::Expected(expected.into())
-    }
-
-    pub fn unknown(name: &str, known: &'static str, line: usize) -> ValueError {
-        ValueError::Unknown { name: name.into(), line, known }
-    }
-
-    pub fn in_field(self, name: &str, text: &str, line: usize) -> ValueError {
-        match self {
-            ValueError::Expected(expected) => {
-                ValueError::Field { name: name.into(), text: text.into(), line, expected }
-            }
-            other => other,
-        }
-    }
-}
-
-impl From<String> for ValueError {
-    fn from(expected: String) -> ValueError {
-        ValueError::Expected(expected)
-    }
-}
-
-impl From<&str> for ValueError {
-    fn from(expected: &str) -> ValueError {
-        ValueError::Expected(expected.into())
-    }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use forewarn_loopback::METADATA;
 use forewarn_server::{ListenAddress, MetadataListener};
 
-use super::choices::ValueError;
-use super::raw::{Field, RawValue};
+use crate::error::ValueError;
 use crate::parse;
+use crate::raw::{Field, RawValue};
 
 /// One listener per machine of a large host, with headroom; each is a socket and a task.
 pub const LISTENERS_MAX: usize = 4096;

@@ -2,10 +2,16 @@
 
 use std::fs;
 
-use clap::Parser as _;
+use clap::Parser;
 
 use super::*;
-use crate::args::{Args, Command};
+
+/// `forewarn` with its flags of `serve`.
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
 
 /// Compares one setting, as `--print-config` shows it, or the error message.
 fn check(file: &str, environment: &[(&str, &str)], flags: &str, key: &str, expected: &str) {
@@ -17,12 +23,11 @@ fn check(file: &str, environment: &[(&str, &str)], flags: &str, key: &str, expec
 }
 
 fn outcome(file: Option<PathBuf>, environment: &[(&str, &str)], flags: &str, key: &str) -> String {
-    let typed = ["forewarn", "serve"].into_iter().chain(flags.split_whitespace());
-    let args = match Args::try_parse_from(typed) {
-        Ok(args) => args,
+    let typed = ["forewarn"].into_iter().chain(flags.split_whitespace());
+    let serve = match CommandLine::try_parse_from(typed) {
+        Ok(line) => line.serve,
         Err(error) => return error.to_string().lines().next().unwrap().into(),
     };
-    let Command::Serve(serve) = args.command else { unreachable!() };
     let environment = environment.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
     match read(&Sources { file, environment, flags: serve.flags }) {
         Err(wrong) => wrong.0,
@@ -316,8 +321,8 @@ fn the_file_in_the_data_directory_is_read_and_cannot_set_the_data_directory() {
 fn the_printed_configuration_can_be_read_back() {
     let flags = "--memory --clock manual --clock-start 2026-01-01T00:00:00Z --driver-command /bin/x --driver-argument=-v \
                  --metadata 127.0.0.1:1,machine=a,prefix=off --metadata unix:/x";
-    let typed = ["forewarn", "serve"].into_iter().chain(flags.split_whitespace());
-    let Command::Serve(serve) = Args::parse_from(typed).command else { unreachable!() };
+    let typed = ["forewarn"].into_iter().chain(flags.split_whitespace());
+    let serve = CommandLine::parse_from(typed).serve;
     let first = print(&read(&Sources { file: None, environment: vec![], flags: serve.flags }).unwrap().choices);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("again.toml");
@@ -335,7 +340,7 @@ fn the_documentation_lists_every_setting_with_its_default() {
         format!("| `{}` | `--{}` | `{}` | {default} | {help} |\n", setting.key, setting.flag, setting.variable())
     };
     let expected: String = SETTINGS.iter().map(row).collect();
-    let document = include_str!("../../../../docs/configuration.md");
+    let document = include_str!("../../../docs/configuration.md");
     let rows = document.split_once("|---|---|---|---|---|\n").map(|(_, rest)| rest).unwrap_or_default();
     let found = rows.split_once("\n\n").map_or(rows, |(table, _)| table);
     assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md must be\n{expected}");

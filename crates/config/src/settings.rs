@@ -7,10 +7,11 @@ use std::time::Duration;
 use forewarn_server::{GuestsBy, RebootMode};
 use toml::Value;
 
-use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
-use super::raw::RawValue;
-use super::{listener, oidc, tls};
+use crate::choices::{Choices, ClockMode, DriverMode, LogFormat};
+use crate::error::ValueError;
 use crate::parse::{format_span, name, number, one_of, parse_span, socket, time, yes_or_no};
+use crate::raw::RawValue;
+use crate::{listener, oidc, tls};
 
 pub struct Setting {
     /// Key in the file; a dot separates table and key.
