@@ -11,7 +11,7 @@ use crate::hosts::HostDomain;
 /// Paths on the listener for hosts.
 pub mod paths {
     pub const STREAM: &str = "/link/v1/stream";
-    pub const BEAT: &str = "/link/v1/beat";
+    pub const HEARTBEAT: &str = "/link/v1/beat";
     pub const SEEN: &str = "/link/v1/seen";
     pub const TURN_ON: &str = "/link/v1/turn-on";
     pub const APPROVE: &str = "/link/v1/approve";
@@ -74,7 +74,7 @@ pub struct RecordKey {
 /// The agent is alive and its copy has this revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beat {
+pub struct HostHeartbeat {
     pub instance: String,
     pub revision: u64,
 }

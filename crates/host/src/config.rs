@@ -34,8 +34,8 @@ pub struct HostConfig {
 /// Intervals of the link. Tests shorten them.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Between beats. The server gives a host up after ten seconds.
-    pub beat: Duration,
+    /// Between heartbeats. The server gives a host up after ten seconds.
+    pub heartbeat: Duration,
     /// Between reports of machines that asked for their documents.
     pub seen: Duration,
     /// The longest pause between attempts to connect.
@@ -44,6 +44,10 @@ pub struct Timing {
 
 impl Default for Timing {
     fn default() -> Self {
-        Timing { beat: Duration::from_millis(2500), seen: Duration::from_secs(30), pause_max: Duration::from_secs(5) }
+        Timing {
+            heartbeat: Duration::from_millis(2500),
+            seen: Duration::from_secs(30),
+            pause_max: Duration::from_secs(5),
+        }
     }
 }

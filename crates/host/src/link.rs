@@ -1,9 +1,9 @@
 //! The link to a server: one HTTP/2 connection over mutual TLS.
 //!
 //! ```text
-//!  connect ─▶ open the stream ─▶ copy ─▶ disk ─▶ visible ─▶ beat with its revision
+//!  connect ─▶ open the stream ─▶ copy ─▶ disk ─▶ visible ─▶ heartbeat with its revision
 //!     ▲                           └── changes, orders ──┐         └─ every few seconds, and after each change
-//!     └── next server ◀── the stream ends, beats fail ◀─┘
+//!     └── next server ◀── the stream ends, heartbeats fail ◀─┘
 //! ```
 //!
 //! While the servers of a cluster have no leader, the stream stays open, but there is no contact: guests see the age of the copy,
@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use forewarn_access::random_guid;
 use forewarn_access::tls::now;
 use forewarn_api_types::host_link::{
-    Beat, HeartbeatResponse, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
+    HeartbeatResponse, HostHeartbeat, LinkRefusal, OpenStream, SeenMachines, StreamLine, USER_AGENT_PREFIX, paths,
 };
 use forewarn_core::Timestamp;
 use http::{Request, header};
@@ -52,7 +52,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The pause before a beat that no leader could take is sent again.
+/// The pause before a heartbeat that no leader could take is sent again.
 const BEAT_RETRY: Duration = Duration::from_millis(200);
 
 /// A server without a leader for this long is left for another one. A takeover takes about 1.5 s.
@@ -133,7 +133,7 @@ impl Link {
         renewed.mark_unchanged();
         tokio::select! {
             ended = self.follow(&mut lines) => ended.map(|()| Ended::Closed),
-            ended = self.beat(connection.clone(), instance) => ended.map(|()| Ended::Closed),
+            ended = self.send_heartbeats(connection.clone(), instance) => ended.map(|()| Ended::Closed),
             ended = self.report_seen(connection) => ended.map(|()| Ended::Closed),
             _ = renewed.changed() => Ok(Ended::Renewed),
         }
@@ -191,12 +191,12 @@ impl Link {
         Ok(())
     }
 
-    /// Beats until one fails: after each change of the copy, and regularly.
-    async fn beat(&self, connection: Connection, instance: &str) -> anyhow::Result<()> {
+    /// Sends heartbeats until one fails: after each change of the copy, and regularly.
+    async fn send_heartbeats(&self, connection: Connection, instance: &str) -> anyhow::Result<()> {
         let mut leaderless: Option<Instant> = None;
         loop {
-            let beat = Beat { instance: instance.to_owned(), revision: self.status.copy().revision() };
-            match post::<HeartbeatResponse>(connection.clone(), paths::BEAT, &beat).await {
+            let heartbeat = HostHeartbeat { instance: instance.to_owned(), revision: self.status.copy().revision() };
+            match post::<HeartbeatResponse>(connection.clone(), paths::HEARTBEAT, &heartbeat).await {
                 Ok(HeartbeatResponse { now_ms, servers }) => {
                     self.status.record_contact(Timestamp(now_ms));
                     if self.status.contacts() == 1 {
@@ -224,8 +224,8 @@ impl Link {
                 tracing::warn!(%error, "cannot record the time of the last contact");
             }
             tokio::select! {
-                () = self.status.beat.notified() => {}
-                () = sleep(self.timing.beat) => {}
+                () = self.status.heartbeat.notified() => {}
+                () = sleep(self.timing.heartbeat) => {}
             }
         }
     }

@@ -31,8 +31,8 @@ pub struct Status {
     pub orders_ended: Family<OutcomeLabel, Counter>,
     /// Machines whose requests are still to be reported.
     seen: Mutex<HashSet<MachineId>>,
-    /// The copy has changed: the next beat is due.
-    pub beat: Notify,
+    /// The copy has changed: the next heartbeat is due.
+    pub heartbeat: Notify,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -74,7 +74,7 @@ impl Status {
             leaving: Mutex::default(),
             orders_ended: Family::default(),
             seen: Mutex::default(),
-            beat: Notify::new(),
+            heartbeat: Notify::new(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Status {
         self.serving.store(copy.is_serving(), Ordering::Relaxed);
         self.replace(copy);
         self.content.send_modify(|count| *count += 1);
-        self.beat.notify_one();
+        self.heartbeat.notify_one();
     }
 
     /// Makes a copy with the same content and a later revision visible.
@@ -148,7 +148,7 @@ impl Status {
         u64::try_from(since / 1000).unwrap_or(0)
     }
 
-    /// The number of answered beats.
+    /// The number of answered heartbeats.
     pub fn contacts(&self) -> u64 {
         self.link.contacts.load(Ordering::Relaxed)
     }

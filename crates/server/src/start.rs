@@ -184,8 +184,8 @@ impl<'s> Startup<'s> {
     /// Serves host agents, and gives up those that are silent.
     fn serve_agents(&self, hosts: Option<Hosts>) -> anyhow::Result<AgentSide> {
         let Running { engine, stop, tasks, .. } = self.running;
-        let beats = Arc::new(AgentMonitor::new(engine.clone(), self.config.host_silence_max));
-        let (monitor, monitor_stop) = (beats.clone(), stop.clone());
+        let agents = Arc::new(AgentMonitor::new(engine.clone(), self.config.host_silence_max));
+        let (monitor, monitor_stop) = (agents.clone(), stop.clone());
         tasks.spawn(async move { monitor.run(monitor_stop).await });
         let Some((Hosts { access, listener }, bound)) = hosts.zip(self.running.hosts) else {
             return Ok(AgentSide { enrollment: None, links: None });
@@ -200,7 +200,7 @@ impl<'s> Startup<'s> {
         let links = Arc::new(Links {
             engine: engine.clone(),
             access,
-            beats,
+            agents,
             contacts: self.agents.clone(),
             servers,
             cluster: self.cluster.clone(),

@@ -112,13 +112,13 @@ async fn certificates_of_another_authority_are_refused_on_both_sides() {
     let dir = tempfile::tempdir().unwrap();
     let foreign = other.join("node1", dir.path()).await.unwrap();
     let server = fleet.server.hosts.unwrap().to_string();
-    let beat = TurnOn { machine: 1 };
-    let refused = call(&Identity { server: server.clone(), ..foreign.clone() }, paths::TURN_ON, &beat).await;
+    let turn_on = TurnOn { machine: 1 };
+    let refused = call(&Identity { server: server.clone(), ..foreign.clone() }, paths::TURN_ON, &turn_on).await;
     assert!(refused.is_err(), "the agent does not trust the server: {refused:?}");
     let dir = tempfile::tempdir().unwrap();
     let own = fleet.join("node1", dir.path()).await.unwrap();
     let gullible = Identity { server, authority: own.authority, ..foreign };
-    let refused = call(&gullible, paths::TURN_ON, &beat).await;
+    let refused = call(&gullible, paths::TURN_ON, &turn_on).await;
     assert!(refused.is_err(), "the server does not trust the agent: {refused:?}");
 }
 

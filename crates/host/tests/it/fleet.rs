@@ -224,7 +224,7 @@ pub fn config(dir: &Path) -> HostConfig {
         preview_version: false,
         rate_limit: None,
         timing: Timing {
-            beat: Duration::from_millis(100),
+            heartbeat: Duration::from_millis(100),
             seen: Duration::from_millis(100),
             pause_max: Duration::from_millis(200),
         },

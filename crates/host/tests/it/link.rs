@@ -147,7 +147,7 @@ async fn an_idle_agent_causes_no_commits() {
     eventually("the host is confirmed", || host.agent().status.contacts() > contacts + 2).await;
     let revision = fleet.region().meta().revision;
     let contacts = host.agent().status.contacts();
-    eventually("more beats", || host.agent().status.contacts() > contacts + 5).await;
+    eventually("more heartbeats", || host.agent().status.contacts() > contacts + 5).await;
     assert_eq!(fleet.region().meta().revision, revision);
 }
 

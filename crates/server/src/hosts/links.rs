@@ -10,8 +10,8 @@ use forewarn_core::{HostState, Machine, MachineId, Name, Snapshot};
 use forewarn_engine::Engine;
 use tokio::sync::Notify;
 
-use super::beats::{AgentMonitor, Claim};
 use super::guests::GuestServices;
+use super::heartbeats::{AgentMonitor, Claim};
 use super::part::HostEntities;
 use super::routes::Peer;
 use super::servers::ServerList;
@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 pub struct Links {
     pub engine: Engine,
     pub access: Arc<HostAccess>,
-    pub beats: Arc<AgentMonitor>,
+    pub agents: Arc<AgentMonitor>,
     pub contacts: AgentContacts,
     pub servers: Arc<ServerList>,
     /// Carries out requests of agents while another server leads. None: a single server.

@@ -21,7 +21,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 
-use super::beats::Claim;
+use super::heartbeats::Claim;
 use super::links::Links;
 use super::routes::{BODY_BYTES_MAX, DOMAINS_BYTES_MAX, Peer, Refused, admit};
 use crate::cluster::{LeaderRequest, LeaderResponse};
@@ -78,8 +78,8 @@ async fn forward(links: &Links, path: &str, peer: &Peer, body: Bytes) -> Option<
         LeaderResponse::Unknown => return Some(refuse(LinkRefusal::OutcomeUnknown)),
     };
     let revision = answer.headers().get(REVISION).and_then(|value| value.to_str().ok()?.parse().ok());
-    // The answer to a beat refers to nothing in the copy.
-    if let Some(revision) = revision.filter(|_| answer.status().is_success() && path != paths::BEAT) {
+    // The answer to a heartbeat refers to nothing in the copy.
+    if let Some(revision) = revision.filter(|_| answer.status().is_success() && path != paths::HEARTBEAT) {
         cluster.wait_for_copy(revision).await;
         if let Some(host) = links.access.host_of(&peer.fingerprint) {
             links.request_revision(&host.into(), revision);
@@ -124,7 +124,7 @@ pub async fn release(links: &Links, host: &Name, claim: &Claim, peer: &Peer) {
     let is_forwarded =
         !links.engine.accepts_commands() && forward(links, RELEASE, peer, to_body(claim)).await.is_some();
     if !is_forwarded {
-        links.beats.release(host, claim);
+        links.agents.release(host, claim);
     }
 }
 

@@ -12,8 +12,8 @@ use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
 use forewarn_api_types::host_link::{
-    Beat, CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken,
-    HeartbeatResponse, IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn,
+    CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken, HeartbeatResponse,
+    HostHeartbeat, IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn,
     USER_AGENT_PREFIX, paths,
 };
 use forewarn_core::{ApprovalScope, Approver, Command, Guid, MachineId, Name, Rejection};
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::beats::Claim;
+use super::heartbeats::Claim;
 use super::links::{Links, new_claim};
 use super::relay::{self, CLAIM, PEER_PREFIX, RELEASE};
 use super::servers::{self, LISTENER};
@@ -73,7 +73,7 @@ pub fn peer_routes<S: Clone + Send + Sync + 'static>(links: Arc<Links>) -> Route
 
 fn requests() -> Router<Arc<Links>> {
     Router::new()
-        .route(paths::BEAT, post(beat))
+        .route(paths::HEARTBEAT, post(record_heartbeat))
         .route(paths::SEEN, post(record_seen))
         .route(paths::TURN_ON, post(turn_on))
         .route(paths::APPROVE, post(approve))
@@ -125,7 +125,7 @@ fn agent_version(headers: &HeaderMap) -> Option<String> {
 /// Admits an agent: as the leader, or as a single server.
 pub async fn admit(links: &Links, host: &Name, claim: &Claim, peer: &Peer) -> Result<(), Refused> {
     let stored = links.access.instance_of(host);
-    links.beats.admit(host, claim, peer.address, stored.as_deref()).map_err(Refused)?;
+    links.agents.admit(host, claim, peer.address, stored.as_deref()).map_err(Refused)?;
     if links.cluster.is_some()
         && let Some(attachment) = links.access.record_instance(host, &claim.instance)
     {
@@ -146,21 +146,21 @@ async fn take_claim(
 }
 
 async fn take_release(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Value> {
-    links.beats.release(&host, &parse(&body)?);
+    links.agents.release(&host, &parse(&body)?);
     Ok(Json(json!({})))
 }
 
-async fn beat(
+async fn record_heartbeat(
     State(links): State<Arc<Links>>,
     Caller(host): Caller,
     Extension(peer): Extension<Peer>,
     body: Bytes,
 ) -> Answer<HeartbeatResponse> {
-    let Beat { instance, revision } = parse(&body)?;
+    let HostHeartbeat { instance, revision } = parse(&body)?;
     let stored = links.access.instance_of(&host);
-    links.beats.record_heartbeat(&host, &instance, peer.address, stored.as_deref()).map_err(Refused)?;
+    links.agents.record_heartbeat(&host, &instance, peer.address, stored.as_deref()).map_err(Refused)?;
     links.contacts.note_heartbeat(&host, revision, links.engine.now());
-    links.beats.confirm(&host, revision).await.map_err(refuse)?;
+    links.agents.confirm(&host, revision).await.map_err(refuse)?;
     Ok(Json(HeartbeatResponse { now_ms: links.engine.now().0, servers: links.servers.addresses() }))
 }
 

@@ -1,6 +1,6 @@
-//! Contact with host agents: which agent is connected as which host, and how beats become `ConfirmHost` and silence `LoseHost`.
+//! Contact with host agents: which agent is connected as which host, and how heartbeats become `ConfirmHost` and silence `LoseHost`.
 //!
-//! Most beats change nothing that a rule reads, so they are not commands: a host is confirmed when it was not in contact, or
+//! Most heartbeats change nothing that a rule reads, so they are not commands: a host is confirmed when it was not in contact, or
 //! when an event waits for it. In a cluster, only the leader counts: followers forward to it what their agents send. A new leader
 //! does not give hosts up for a silence before it led, because agents were in contact with another server then.
 
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 pub struct AgentMonitor {
     engine: Engine,
-    /// A host without a beat for this long is unreachable.
+    /// A host without a heartbeat for this long is unreachable.
     silence_max: Duration,
     state: Mutex<State>,
 }
@@ -36,7 +36,7 @@ struct Agent {
     stream: Option<String>,
     is_open: bool,
     admitted: Instant,
-    /// The last beat of this agent, or of the one before it. A stream alone does not count: an agent that cannot store its
+    /// The last heartbeat of this agent, or of the one before it. A stream alone does not count: an agent that cannot store its
     /// copy opens one after the other.
     heard: Option<Instant>,
 }
@@ -95,7 +95,7 @@ impl AgentMonitor {
         }
     }
 
-    /// Checks that a beat comes from the agent that was admitted, and takes note of it.
+    /// Checks that a heartbeat comes from the agent that was admitted, and takes note of it.
     pub fn record_heartbeat(
         &self,
         host: &Name,
@@ -151,7 +151,7 @@ impl AgentMonitor {
         self.engine.accepts_commands().then(|| self.engine.snapshot().region.meta().term)
     }
 
-    /// Hosts in contact without a recent beat. After a start or a takeover, agents have as long to come back as otherwise.
+    /// Hosts in contact without a recent heartbeat. After a start or a takeover, agents have as long to come back as otherwise.
     fn silent_hosts(&self) -> Vec<Name> {
         let now = Instant::now();
         let state = self.observe(now);
@@ -211,7 +211,7 @@ fn is_silent(last: Option<Instant>, leading_since: Option<Instant>, now: Instant
     now.saturating_duration_since(heard) >= silence_max
 }
 
-/// Whether a beat matters to the rules: the host was not in contact, or an event on it waits for this copy.
+/// Whether a heartbeat matters to the rules: the host was not in contact, or an event on it waits for this copy.
 fn wants_confirmation(region: &Region, host: &Name, revision: u64) -> bool {
     let Some(found) = region.host(host) else { return false };
     match found.contact {
