@@ -7,7 +7,7 @@ use forewarn_store::Change;
 
 pub fn check_log_record(input: &[u8]) {
     let _ = encoding::decode_leader(input);
-    let _ = encoding::decode_beat(input);
+    let _ = encoding::decode_heartbeat(input);
     let _ = encoding::decode_member("n1", input);
     let _ = encoding::decode_position(input);
     let Ok(record) = encoding::decode_record(input) else { return };

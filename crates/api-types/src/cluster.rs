@@ -15,7 +15,7 @@ pub struct ClusterReport {
     /// Revision of the copy of the server that answers.
     pub revision: u64,
     /// Age of the last heartbeat of the leader.
-    pub beat_age_ms: Option<u64>,
+    pub heartbeat_age_ms: Option<u64>,
     /// Why etcd cannot be used.
     pub problem: Option<String>,
     pub nodes: Vec<ClusterNode>,

@@ -71,7 +71,7 @@ pub async fn get_ready(actions: Actions, Params(NoQuery {}): Params<NoQuery>) ->
     let engine = actions.engine();
     let (ready, report) = match engine.cluster() {
         None => report_single(engine.is_healthy()),
-        Some(cluster) => report_node(&cluster.status(), cluster.beat_age(), engine.snapshot().revision),
+        Some(cluster) => report_node(&cluster.status(), cluster.heartbeat_age(), engine.snapshot().revision),
     };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, axum::Json(report)).into_response()
@@ -81,8 +81,8 @@ fn report_single(is_healthy: bool) -> (bool, Value) {
     (is_healthy, json!({ "status": if is_healthy { "ok" } else { "failing" }, "role": "single" }))
 }
 
-fn report_node(status: &ClusterStatus, beat_age: Option<Duration>, revision: u64) -> (bool, Value) {
-    let is_current = beat_age.is_some_and(|age| age <= BEAT_AGE_MAX);
+fn report_node(status: &ClusterStatus, heartbeat_age: Option<Duration>, revision: u64) -> (bool, Value) {
+    let is_current = heartbeat_age.is_some_and(|age| age <= BEAT_AGE_MAX);
     let (ready, word) = match status.role {
         ClusterRole::CatchingUp => (false, "catching-up"),
         ClusterRole::Leader | ClusterRole::Follower if !is_current => (false, "stale"),

@@ -23,10 +23,15 @@ pub trait Log: Send {
     /// Appends a record if the token is current and the head is the expected one.
     fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<AppendResult, LogError>;
 
-    /// Writes a beat if the token is current and the last beat has this version: a late beat must not replace a newer one.
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError>;
+    /// Writes a heartbeat if the token is current and the last heartbeat has this version: a late heartbeat must not replace a newer one.
+    fn write_heartbeat(
+        &mut self,
+        token: Token,
+        after_version: u64,
+        heartbeat: &Heartbeat,
+    ) -> Result<HeartbeatResult, LogError>;
 
-    /// Takes the leadership if neither leader nor beat has changed since the sighting.
+    /// Takes the leadership if neither leader nor heartbeat has changed since the sighting.
     fn take_over(&mut self, seen: ObservedVersions, leader: &Leader) -> Result<TakeoverResult, LogError>;
 
     /// Ends a leadership, if the token is current, so that another server can take over without waiting.
@@ -69,7 +74,7 @@ pub struct Leader {
 
 /// A heartbeat of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The region's time.
     pub time_ms: i64,
     /// The last revision that the leader has applied.
@@ -95,9 +100,9 @@ pub struct Member {
 pub struct View {
     /// None: the leader resigned, or there never was one.
     pub leader: Option<(Token, Leader)>,
-    pub beat: Option<Beat>,
-    /// Changes with every beat.
-    pub beat_version: u64,
+    pub heartbeat: Option<Heartbeat>,
+    /// Changes with every heartbeat.
+    pub heartbeat_version: u64,
     /// None: the region does not exist.
     pub head: Option<Position>,
 }
@@ -108,15 +113,18 @@ impl View {
     }
 
     pub fn sighting(&self) -> ObservedVersions {
-        ObservedVersions { leader_version: self.token().map_or(0, |token| token.0), beat_version: self.beat_version }
+        ObservedVersions {
+            leader_version: self.token().map_or(0, |token| token.0),
+            heartbeat_version: self.heartbeat_version,
+        }
     }
 }
 
-/// The versions of leader and beat that a server has seen; 0 for a missing leader.
+/// The versions of leader and heartbeat that a server has seen; 0 for a missing leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedVersions {
     pub leader_version: u64,
-    pub beat_version: u64,
+    pub heartbeat_version: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,14 +180,14 @@ pub struct Conflict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BeatResult {
+pub enum HeartbeatResult {
     Done {
-        /// The version of the new beat.
+        /// The version of the new heartbeat.
         version: u64,
-        /// The head at the time of the beat.
+        /// The head at the time of the heartbeat.
         head: Option<Position>,
     },
-    /// The last beat has another version: an earlier one of this leader was written although its answer was lost.
+    /// The last heartbeat has another version: an earlier one of this leader was written although its answer was lost.
     Overtaken { version: u64 },
     /// Another token is current.
     Deposed,

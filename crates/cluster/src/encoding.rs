@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::contract::{Beat, Leader, Member};
+use crate::contract::{Heartbeat, Leader, Member};
 use crate::hex;
 use crate::record::{Hash, Nonce, Position, Record, RecordKind};
 
@@ -127,14 +127,14 @@ pub fn decode_leader(bytes: &[u8]) -> Result<Leader, DecodeError> {
     Ok(Leader { node: fields.text("node")?, address: fields.text("address")?, nonce })
 }
 
-pub fn encode_beat(beat: &Beat) -> String {
-    json!({ "time_ms": beat.time_ms, "revision": beat.revision }).to_string()
+pub fn encode_heartbeat(heartbeat: &Heartbeat) -> String {
+    json!({ "time_ms": heartbeat.time_ms, "revision": heartbeat.revision }).to_string()
 }
 
-pub fn decode_beat(bytes: &[u8]) -> Result<Beat, DecodeError> {
-    let fields = Fields::parse("beat", bytes)?;
+pub fn decode_heartbeat(bytes: &[u8]) -> Result<Heartbeat, DecodeError> {
+    let fields = Fields::parse("heartbeat", bytes)?;
     let time_ms = fields.value["time_ms"].as_i64().ok_or_else(|| fields.invalid("time_ms"))?;
-    Ok(Beat { time_ms, revision: fields.number("revision")? })
+    Ok(Heartbeat { time_ms, revision: fields.number("revision")? })
 }
 
 pub fn encode_member(member: &Member) -> String {
@@ -233,10 +233,10 @@ mod tests {
         let leader =
             Leader { node: "a".into(), address: "https://a:1".into(), nonce: Nonce { session: u64::MAX, counter: 1 } };
         assert_eq!(decode_leader(encode_leader(&leader).as_bytes()), Ok(leader));
-        let beat = Beat { time_ms: -5, revision: 9 };
-        assert_eq!(decode_beat(encode_beat(&beat).as_bytes()), Ok(beat));
+        let heartbeat = Heartbeat { time_ms: -5, revision: 9 };
+        assert_eq!(decode_heartbeat(encode_heartbeat(&heartbeat).as_bytes()), Ok(heartbeat));
         let member = Member { name: "b".into(), applied: 4, format: 1, content_format: 2, address: "x".into() };
         assert_eq!(decode_member("b", encode_member(&member).as_bytes()), Ok(member));
-        assert!(decode_leader(b"{}").is_err() && decode_beat(b"nonsense").is_err());
+        assert!(decode_leader(b"{}").is_err() && decode_heartbeat(b"nonsense").is_err());
     }
 }

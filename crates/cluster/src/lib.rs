@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   engine ──payload──▶ Writer ──append──▶ Log (etcd) ──follow──▶ Follower ──entry──▶ Replica (a server's own copy)
-//!                          │ beats            ▲ take over                │
+//!                          │ heartbeats            ▲ take over                │
 //!                          └── Machine ───────┴──────── Machine ─────────┘
 //! ```
 //!
@@ -27,8 +27,8 @@ mod seal;
 mod server;
 
 pub use contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
-    MemberList, ObservedVersions, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Conflict, Created, Heartbeat, HeartbeatResult, Leader, Log, LogError,
+    LogPage, Member, MemberList, ObservedVersions, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
 };
 #[cfg(feature = "etcd")]
 pub use etcd::{AddressError, EtcdLog, EtcdOptions, EtcdTls, EtcdUser};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::contract::{
-    AppendResult, Beat, BeatResult, Leader, Log, LogError, LogPage, Member, MemberList, ObservedVersions,
+    AppendResult, Heartbeat, HeartbeatResult, Leader, Log, LogError, LogPage, Member, MemberList, ObservedVersions,
     TakeoverResult, Token, TruncateResult,
 };
 use crate::record::{Position, Record};
@@ -12,7 +12,7 @@ use crate::record::{Position, Record};
 pub enum Request {
     Follow { from: u64, wait: Duration },
     Append { token: Token, expected: Position, record: Record },
-    Beat { token: Token, after_version: u64, beat: Beat },
+    Heartbeat { token: Token, after_version: u64, heartbeat: Heartbeat },
     TakeOver { seen: ObservedVersions, leader: Leader },
     Resign { token: Token },
     Report { member: Member },
@@ -24,7 +24,7 @@ pub enum Request {
 pub enum Response {
     LogPage(LogPage),
     Appended(AppendResult),
-    Beaten(BeatResult),
+    HeartbeatWritten(HeartbeatResult),
     TakenOver(TakeoverResult),
     Resigned,
     Reported,
@@ -37,8 +37,8 @@ impl Request {
         match self {
             Request::Follow { from, wait } => log.follow(*from, *wait).map(Response::LogPage),
             Request::Append { token, expected, record } => log.append(*token, expected, record).map(Response::Appended),
-            Request::Beat { token, after_version, beat } => {
-                log.beat(*token, *after_version, beat).map(Response::Beaten)
+            Request::Heartbeat { token, after_version, heartbeat } => {
+                log.write_heartbeat(*token, *after_version, heartbeat).map(Response::HeartbeatWritten)
             }
             Request::TakeOver { seen, leader } => log.take_over(*seen, leader).map(Response::TakenOver),
             Request::Resign { token } => log.resign(*token).map(|()| Response::Resigned),
@@ -53,7 +53,7 @@ impl Request {
         match self {
             Request::Follow { .. } | Request::MemberList => true,
             Request::Append { .. }
-            | Request::Beat { .. }
+            | Request::Heartbeat { .. }
             | Request::TakeOver { .. }
             | Request::Resign { .. }
             | Request::Report { .. }

@@ -1,7 +1,7 @@
 //! The shell around the state machine: a server's log, clock and copy, driven by the thread that commits.
 //!
 //! A server is a [`Follower`] until [`Follower::follow`] returns [`Following::Lead`], then a [`Writer`] until a call of
-//! its own returns a loss. Both use the caller's thread. In particular, beats are sent by [`Writer::run_due_tasks`] and
+//! its own returns a loss. Both use the caller's thread. In particular, heartbeats are sent by [`Writer::run_due_tasks`] and
 //! [`Writer::commit`], never by a thread of their own: if the caller hangs, another server takes over.
 
 use std::time::Duration;
@@ -196,7 +196,7 @@ impl Follower {
         self.0.log_error.as_ref()
     }
 
-    /// How current the copy is; none before the first beat was seen.
+    /// How current the copy is; none before the first heartbeat was seen.
     pub fn freshness(&self) -> Option<Freshness> {
         self.0.machine.freshness(self.0.clock.now())
     }
@@ -217,7 +217,7 @@ impl Follower {
 }
 
 impl Writer {
-    /// Commits a payload: writes it to the log, then applies it to the copy. Also sends beats that are due.
+    /// Commits a payload: writes it to the log, then applies it to the copy. Also sends heartbeats that are due.
     pub fn commit(&mut self, replica: &mut dyn Replica, payload: Vec<u8>) -> Outcome {
         if let Err(loss) = self.run_due_tasks(replica) {
             self.0.machine.put_back(Delivery::Lost(loss));
@@ -240,7 +240,7 @@ impl Writer {
         }
     }
 
-    /// Does everything that is due: beats, progress, truncation. Returns when to call it next, or why this server no
+    /// Does everything that is due: heartbeats, progress, truncation. Returns when to call it next, or why this server no
     /// longer leads. Then call [`Writer::follow`].
     pub fn run_due_tasks(&mut self, replica: &mut dyn Replica) -> Result<Moment, LeadershipLoss> {
         loop {
@@ -269,9 +269,9 @@ impl Writer {
         self.0.machine.may_act(self.0.clock.now())
     }
 
-    /// The time since the last successful beat was sent; none before the first one.
-    pub fn beat_age(&self) -> Option<Duration> {
-        self.0.machine.beat_age(self.0.clock.now())
+    /// The time since the last successful heartbeat was sent; none before the first one.
+    pub fn heartbeat_age(&self) -> Option<Duration> {
+        self.0.machine.heartbeat_age(self.0.clock.now())
     }
 
     /// Reports whether this leader is in contact with most servers.

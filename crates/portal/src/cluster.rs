@@ -95,7 +95,7 @@ fn report_this_server(context: &PageContext) -> ClusterReport {
         leader: status.and_then(|status| Some(status.leader.as_ref()?.node.clone())),
         term: status.map_or(0, |status| status.term),
         revision: context.snapshot.revision,
-        beat_age_ms: None,
+        heartbeat_age_ms: None,
         problem: status.and_then(|status| status.problem.clone()).or(Some("etcd does not answer".into())),
         nodes: Vec::new(),
         log_bytes: 0,

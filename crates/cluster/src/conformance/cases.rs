@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::sample::{append, append_many, beat, lead, leader, member, noise, record};
+use super::sample::{append, append_many, heartbeat, lead, leader, member, noise, record};
 use super::{Case, TestServer};
 use crate::contract::{
-    AppendResult, Beat, BeatResult, Conflict, Created, Log, LogError, ObservedVersions, READ_ENTRIES_MAX,
+    AppendResult, Conflict, Created, Heartbeat, HeartbeatResult, Log, LogError, ObservedVersions, READ_ENTRIES_MAX,
     TakeoverResult, Token, TruncateResult,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
@@ -74,7 +74,7 @@ fn a_region_is_created_once(server: &TestServer<'_>) {
 
 fn a_missing_region_has_no_head(server: &TestServer<'_>) {
     let tail = server.open().read(1).expect("read");
-    assert_eq!((tail.view.head, tail.view.leader, tail.view.beat), (None, None, None));
+    assert_eq!((tail.view.head, tail.view.leader, tail.view.heartbeat), (None, None, None));
     assert!(tail.entries.is_empty());
 }
 
@@ -138,8 +138,8 @@ fn a_takeover_needs_an_unchanged_leader_and_beat(server: &TestServer<'_>) {
     let (mut first, mut second) = (server.open(), server.open());
     let token = lead(&mut *first, "a");
     let seen = second.read(1).expect("read").view.sighting();
-    send_beat(&mut *first, token, &beat(0));
-    assert_eq!(second.take_over(seen, &leader("b")), Ok(TakeoverResult::Lost), "the leader has sent a beat");
+    send_heartbeat(&mut *first, token, &heartbeat(0));
+    assert_eq!(second.take_over(seen, &leader("b")), Ok(TakeoverResult::Lost), "the leader has sent a heartbeat");
     let seen = second.read(1).expect("read").view.sighting();
     let TakeoverResult::Won(new) = second.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
     assert!(new > token);
@@ -151,36 +151,36 @@ fn beats_are_fenced_and_return_the_head(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let head = append_many(&mut *old, first, 2);
-    assert_eq!(send_beat(&mut *old, first, &beat(2)), Some(head));
+    assert_eq!(send_heartbeat(&mut *old, first, &heartbeat(2)), Some(head));
     let view = new.read(1).expect("read").view;
-    assert_eq!(view.beat, Some(beat(2)));
+    assert_eq!(view.heartbeat, Some(heartbeat(2)));
     lead(&mut *new, "b");
-    assert_eq!(old.beat(first, view.beat_version, &beat(3)), Ok(BeatResult::Deposed));
+    assert_eq!(old.write_heartbeat(first, view.heartbeat_version, &heartbeat(3)), Ok(HeartbeatResult::Deposed));
     let after = new.read(1).expect("read").view;
-    assert_eq!((after.beat, after.beat_version), (Some(beat(2)), view.beat_version));
+    assert_eq!((after.heartbeat, after.heartbeat_version), (Some(heartbeat(2)), view.heartbeat_version));
 }
 
-/// A late beat must not replace a newer one.
+/// A late heartbeat must not replace a newer one.
 fn beats_arrive_in_order(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
-    send_beat(&mut *log, token, &beat(1));
-    let version = log.read(1).expect("read").view.beat_version;
-    assert_eq!(log.beat(token, 0, &beat(0)), Ok(BeatResult::Overtaken { version }));
-    assert_eq!(log.read(1).expect("read").view.beat, Some(beat(1)));
-    send_beat(&mut *log, token, &beat(2));
-    assert_eq!(log.read(1).expect("read").view.beat, Some(beat(2)));
+    send_heartbeat(&mut *log, token, &heartbeat(1));
+    let version = log.read(1).expect("read").view.heartbeat_version;
+    assert_eq!(log.write_heartbeat(token, 0, &heartbeat(0)), Ok(HeartbeatResult::Overtaken { version }));
+    assert_eq!(log.read(1).expect("read").view.heartbeat, Some(heartbeat(1)));
+    send_heartbeat(&mut *log, token, &heartbeat(2));
+    assert_eq!(log.read(1).expect("read").view.heartbeat, Some(heartbeat(2)));
 }
 
-/// Sends a beat that must be accepted, and returns the head at that time.
-fn send_beat(log: &mut dyn Log, token: Token, beat: &Beat) -> Option<Position> {
-    let before = log.read(1).expect("read").view.beat_version;
-    match log.beat(token, before, beat).expect("beat") {
-        BeatResult::Done { version, head } => {
+/// Sends a heartbeat that must be accepted, and returns the head at that time.
+fn send_heartbeat(log: &mut dyn Log, token: Token, heartbeat: &Heartbeat) -> Option<Position> {
+    let before = log.read(1).expect("read").view.heartbeat_version;
+    match log.write_heartbeat(token, before, heartbeat).expect("heartbeat") {
+        HeartbeatResult::Done { version, head } => {
             assert!(version > before);
             head
         }
-        refused => panic!("a beat was refused: {refused:?}"),
+        refused => panic!("a heartbeat was refused: {refused:?}"),
     }
 }
 
@@ -340,7 +340,7 @@ fn regions_are_separate(server: &TestServer<'_>) {
     assert!(tail.entries.is_empty() && tail.view.head.is_none() && tail.view.leader.is_none());
     assert!(other.roster().expect("roster").members.is_empty());
     other.create(&Position::START).expect("create");
-    let seen = ObservedVersions { leader_version: 0, beat_version: 0 };
+    let seen = ObservedVersions { leader_version: 0, heartbeat_version: 0 };
     let TakeoverResult::Won(Token(_)) = other.take_over(seen, &leader("b")).expect("take over") else { panic!("lost") };
     append_many(&mut *ours, token, 0);
     assert_eq!(ours.read(1).expect("read").entries.len(), 2);

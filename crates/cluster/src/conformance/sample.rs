@@ -1,14 +1,14 @@
 //! Sample values for the cases.
 
-use crate::contract::{AppendResult, Beat, Leader, Log, Member, TakeoverResult, Token};
+use crate::contract::{AppendResult, Heartbeat, Leader, Log, Member, TakeoverResult, Token};
 use crate::record::{Entry, Nonce, Position, Record, RecordKind};
 
 pub fn leader(node: &str) -> Leader {
     Leader { node: node.into(), address: format!("https://{node}:1"), nonce: Nonce { session: 1, counter: 1 } }
 }
 
-pub fn beat(revision: u64) -> Beat {
-    Beat { time_ms: 1_000, revision }
+pub fn heartbeat(revision: u64) -> Heartbeat {
+    Heartbeat { time_ms: 1_000, revision }
 }
 
 pub fn member(name: &str, applied: u64) -> Member {

@@ -27,7 +27,7 @@ impl Keys {
         self.key("head")
     }
 
-    pub fn beat(&self) -> Vec<u8> {
+    pub fn heartbeat(&self) -> Vec<u8> {
         self.key("beat")
     }
 
@@ -75,7 +75,7 @@ impl Keys {
         key.rsplit_once('/').map_or(key, |(_, last)| last)
     }
 
-    /// Head, leader and records, which change with commits and takeovers but not with beats.
+    /// Head, leader and records, which change with commits and takeovers but not with heartbeats.
     pub fn watched(&self) -> KeyRange {
         (self.head(), self.key("log0"))
     }
@@ -100,7 +100,7 @@ mod tests {
         let keys = Keys::new("r");
         assert!(contains(&keys.watched(), &keys.head()) && contains(&keys.watched(), &keys.leader()));
         assert!(contains(&keys.watched(), &keys.log(1)) && contains(&keys.watched(), &keys.log(u64::MAX)));
-        assert!(!contains(&keys.watched(), &keys.beat()) && !contains(&keys.watched(), &keys.member("a")));
+        assert!(!contains(&keys.watched(), &keys.heartbeat()) && !contains(&keys.watched(), &keys.member("a")));
         assert_eq!(keys.parse_log(&keys.log(u64::MAX)), Some(u64::MAX));
         assert_eq!(keys.parse_log(&keys.head()).or(keys.parse_log(&Keys::new("s").log(1))), None);
         assert!(contains(&keys.log_from(9), &keys.log(9)) && contains(&keys.log_from(9), &keys.log(u64::MAX)));

@@ -3,7 +3,7 @@
 //! ```text
 //! /forewarn/REGION/leader        node, address; the version of its last change is the token
 //!                 /head          position of the last record
-//!                 /beat          time, revision
+//!                 /heartbeat          time, revision
 //!                 /log/REVISION  one record per commit
 //!                 /part/REVISION/NONCE/N   parts of records over 1 MiB, written before the record
 //!                 /member/NAME   progress of a server
@@ -26,12 +26,13 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use crate::contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
-    MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Conflict, Created, Heartbeat, HeartbeatResult, Leader, Log, LogError,
+    LogPage, Member, MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token,
+    TruncateResult, View,
 };
 use crate::encoding::{
-    DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, decode_record,
-    encode_beat, encode_leader, encode_member, encode_position, encode_record,
+    DecodeError, PAYLOAD_BYTES_MAX, decode_heartbeat, decode_leader, decode_member, decode_position, decode_record,
+    encode_heartbeat, encode_leader, encode_member, encode_position, encode_record,
 };
 use crate::record::{Entry, Position, Record};
 use client::{Client, Method};
@@ -43,8 +44,8 @@ pub use options::{AddressError, EtcdOptions, EtcdTls, EtcdUser};
 use txn::{Answer, always, delete, delete_range, get, get_range, is_value, is_version, put};
 use watch::{NewRecords, Watch};
 
-/// The age of the last read up to which a follower takes records from its watch instead of reading them. The leader's beat is
-/// seen with every read, and there are several reads per beat.
+/// The age of the last read up to which a follower takes records from its watch instead of reading them. The leader's heartbeat is
+/// seen with every read, and there are several reads per heartbeat.
 const VIEW_AGE_MAX: Duration = Duration::from_millis(150);
 
 /// Entries in the first read, whose size is not known. Each value has up to a megabyte, and all must fit into one answer.
@@ -154,20 +155,29 @@ impl Log for EtcdLog {
         self.run(async |etcd| etcd.append(token, expected, record).await)
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
+    fn write_heartbeat(
+        &mut self,
+        token: Token,
+        after_version: u64,
+        heartbeat: &Heartbeat,
+    ) -> Result<HeartbeatResult, LogError> {
         self.run(async |etcd| {
             let keys = &etcd.keys;
-            let compare = vec![is_version(keys.leader(), token.0), is_version(keys.beat(), after_version)];
-            let success = vec![put(keys.beat(), encode_beat(beat)), get(keys.head())];
-            let failure = vec![get(keys.leader()), get(keys.beat()), get(keys.head())];
+            let compare = vec![is_version(keys.leader(), token.0), is_version(keys.heartbeat(), after_version)];
+            let success = vec![put(keys.heartbeat(), encode_heartbeat(heartbeat)), get(keys.head())];
+            let failure = vec![get(keys.leader()), get(keys.heartbeat()), get(keys.head())];
             let mut answer = etcd.txn(TxnRequest { compare, success, failure }).await?;
             if answer.succeeded {
                 let version = answer.revision.unsigned_abs();
-                return Ok(BeatResult::Done { version, head: position_of(answer.next_key())? });
+                return Ok(HeartbeatResult::Done { version, head: position_of(answer.next_key())? });
             }
             let view = view_of(&mut answer)?;
             let is_current = view.token() == Some(token);
-            Ok(if is_current { BeatResult::Overtaken { version: view.beat_version } } else { BeatResult::Deposed })
+            Ok(if is_current {
+                HeartbeatResult::Overtaken { version: view.heartbeat_version }
+            } else {
+                HeartbeatResult::Deposed
+            })
         })
     }
 
@@ -175,7 +185,7 @@ impl Log for EtcdLog {
         self.run(async |etcd| {
             let compare = vec![
                 is_version(etcd.keys.leader(), seen.leader_version),
-                is_version(etcd.keys.beat(), seen.beat_version),
+                is_version(etcd.keys.heartbeat(), seen.heartbeat_version),
             ];
             let success = vec![put(etcd.keys.leader(), encode_leader(leader))];
             let answer = etcd.txn(TxnRequest { compare, success, failure: Vec::new() }).await?;
@@ -271,8 +281,12 @@ impl EtcdConnection {
         let (changes, begun) = (self.watch.as_ref().map_or(0, Watch::changes), Instant::now());
         let other_changes = self.watch.as_ref().map_or(0, Watch::other_changes);
         let keys = &self.keys;
-        let reads =
-            vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get_range(keys.log_from(from), self.page)];
+        let reads = vec![
+            get(keys.leader()),
+            get(keys.heartbeat()),
+            get(keys.head()),
+            get_range(keys.log_from(from), self.page),
+        ];
         let answer = self.txn(always(reads)).await;
         let mut answer = answer.map_err(|error| {
             // The answer may have been too large, or too slow for its size.
@@ -330,7 +344,7 @@ impl EtcdConnection {
         }
     }
 
-    /// The records that the watch has received, with the leader and the beat of the last read. None if that read was too long ago,
+    /// The records that the watch has received, with the leader and the heartbeat of the last read. None if that read was too long ago,
     /// the leader has changed, or a record has parts.
     fn take_new_records(&mut self, from: u64) -> Option<LogPage> {
         let (view, read_at, other_changes) = self.last_view.as_ref()?;
@@ -373,7 +387,7 @@ impl EtcdConnection {
         let head = Entry { revision, record: record.clone() }.position();
         let compare = vec![is_version(keys.leader(), token.0), is_value(keys.head(), encode_position(expected))];
         let success = vec![put(keys.head(), encode_position(&head)), put(keys.log(revision), value)];
-        let failure = vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get(keys.log(revision))];
+        let failure = vec![get(keys.leader()), get(keys.heartbeat()), get(keys.head()), get(keys.log(revision))];
         let mut answer = self.txn(TxnRequest { compare, success, failure }).await?;
         if answer.succeeded {
             return Ok(AppendResult::Done);
@@ -415,17 +429,17 @@ fn choose_page(page: usize, entries: usize, bytes: usize) -> usize {
     fitting.clamp(1, (2 * page).min(READ_ENTRIES_MAX))
 }
 
-/// Leader, beat and head, in this order.
+/// Leader, heartbeat and head, in this order.
 fn view_of(answer: &mut Answer) -> Result<View, LogError> {
     let leader = answer.next_key().map(|kv| {
         let token = Token(kv.mod_revision.unsigned_abs());
         decode_leader(&kv.value).map(|leader| (token, leader))
     });
     let leader = leader.transpose().map_err(invalid)?;
-    let beat = answer.next_key();
-    let beat_version = beat.as_ref().map_or(0, |kv| kv.mod_revision.unsigned_abs());
-    let beat = beat.map(|kv| decode_beat(&kv.value)).transpose().map_err(invalid)?;
-    Ok(View { leader, beat, beat_version, head: position_of(answer.next_key())? })
+    let heartbeat = answer.next_key();
+    let heartbeat_version = heartbeat.as_ref().map_or(0, |kv| kv.mod_revision.unsigned_abs());
+    let heartbeat = heartbeat.map(|kv| decode_heartbeat(&kv.value)).transpose().map_err(invalid)?;
+    Ok(View { leader, heartbeat, heartbeat_version, head: position_of(answer.next_key())? })
 }
 
 fn position_of(kv: Option<KeyValue>) -> Result<Option<Position>, LogError> {

@@ -3,7 +3,7 @@
 use super::chain::{LogRelation, compare};
 use super::leading::Leadership;
 use super::settings::Settings;
-use super::{Call, Delivery, LeadershipLoss, Machine, Moment, Role, SeenBeat, Step};
+use super::{Call, Delivery, LeadershipLoss, Machine, Moment, Role, SeenHeartbeat, Step};
 use crate::contract::{Leader, LogPage, TakeoverResult, View};
 use crate::record::Entry;
 use crate::request::Request;
@@ -78,7 +78,7 @@ impl Machine {
         if let Some((token, leader)) = &view.leader {
             let is_ours = leader.nonce.session == self.identity.session && leader.nonce.counter > self.given_up;
             if is_ours {
-                self.role = Role::Leading(Box::new(Leadership::new(*token, now, self.seen_beat)));
+                self.role = Role::Leading(Box::new(Leadership::new(*token, now, self.seen_heartbeat)));
             }
         }
     }
@@ -97,29 +97,29 @@ impl Machine {
     fn observe(&mut self, sent_at: Moment, now: Moment, view: &View) {
         self.silence.observe(now, view, &self.settings);
         self.leader = view.leader.as_ref().map(|(_, leader)| leader.clone());
-        let Some(beat) = view.beat else { return };
-        let shown = SeenBeat { beat, version: view.beat_version, asked_at: sent_at, answered_at: now };
-        match self.seen_beat {
+        let Some(heartbeat) = view.heartbeat else { return };
+        let shown = SeenHeartbeat { heartbeat, version: view.heartbeat_version, asked_at: sent_at, answered_at: now };
+        match self.seen_heartbeat {
             Some(seen) if shown.version < seen.version => self.observe_lower(shown),
-            Some(seen) if shown.version == seen.version => self.lower_beat = None,
+            Some(seen) if shown.version == seen.version => self.lower_heartbeat = None,
             Some(_) | None => {
-                self.lower_beat = None;
-                self.seen_beat = Some(shown);
+                self.lower_heartbeat = None;
+                self.seen_heartbeat = Some(shown);
             }
         }
     }
 
     /// One read can be stale. Several in a row mean that the log was restored or rebuilt, and counts its versions from an earlier
     /// one.
-    fn observe_lower(&mut self, shown: SeenBeat) {
-        let (lower, reads) = match self.lower_beat {
+    fn observe_lower(&mut self, shown: SeenHeartbeat) {
+        let (lower, reads) = match self.lower_heartbeat {
             Some((lower, reads)) if lower.version == shown.version => (lower, reads + 1),
             Some((_, reads)) => (shown, reads + 1),
             None => (shown, 1),
         };
-        self.lower_beat = Some((lower, reads));
+        self.lower_heartbeat = Some((lower, reads));
         if reads >= self.settings.behind_reads {
-            self.seen_beat = self.lower_beat.take().map(|(lower, _)| lower);
+            self.seen_heartbeat = self.lower_heartbeat.take().map(|(lower, _)| lower);
         }
     }
 
@@ -132,7 +132,7 @@ impl Machine {
     pub(super) fn on_takeover_result(&mut self, now: Moment, taken: TakeoverResult) {
         match taken {
             TakeoverResult::Won(token) => {
-                self.role = Role::Leading(Box::new(Leadership::new(token, now, self.seen_beat)))
+                self.role = Role::Leading(Box::new(Leadership::new(token, now, self.seen_heartbeat)))
             }
             TakeoverResult::Lost => self.silence.reset(),
         }

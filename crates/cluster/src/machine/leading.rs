@@ -1,11 +1,14 @@
-//! The leader's part of the state machine: beats, the opening record, commits and their outcome, truncation, resignation.
+//! The leader's part of the state machine: heartbeats, the opening record, commits and their outcome, truncation, resignation.
 
 use std::time::Duration;
 
 use super::{
-    Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step,
+    Call, Delivery, Divergence, LeadershipLoss, LeadershipStart, Machine, Moment, NEVER, Outcome, Role, SeenHeartbeat,
+    Step,
 };
-use crate::contract::{AppendResult, Beat, BeatResult, Conflict, LogError, Member, MemberList, Token, TruncateResult};
+use crate::contract::{
+    AppendResult, Conflict, Heartbeat, HeartbeatResult, LogError, Member, MemberList, Token, TruncateResult,
+};
 use crate::record::{Entry, Nonce, Record, RecordKind};
 use crate::request::Request;
 
@@ -14,20 +17,20 @@ use crate::request::Request;
 pub struct Leadership {
     token: Token,
     stage: Stage,
-    /// The last beat of the previous leader.
-    inherited: Option<SeenBeat>,
+    /// The last heartbeat of the previous leader.
+    inherited: Option<SeenHeartbeat>,
     /// The application knows that this server leads.
     is_announced: bool,
-    beat_at: Moment,
-    /// The version of the last beat, as far as known.
-    beat_version: u64,
-    /// When the last successful beat was sent.
-    last_beat: Option<Moment>,
-    /// Since when beats and reads fail.
+    heartbeat_at: Moment,
+    /// The version of the last heartbeat, as far as known.
+    heartbeat_version: u64,
+    /// When the last successful heartbeat was sent.
+    last_heartbeat: Option<Moment>,
+    /// Since when heartbeats and reads fail.
     failing_since: Option<Moment>,
     /// The first failure of a record since the last success.
     appends_fail_since: Option<Moment>,
-    /// Records have failed for too long although beats succeed.
+    /// Records have failed for too long although heartbeats succeed.
     cannot_append: bool,
     contact_lost_at: Option<Moment>,
     retry_at: Moment,
@@ -64,15 +67,15 @@ struct Commit {
 pub struct NotReady;
 
 impl Leadership {
-    pub fn new(token: Token, now: Moment, inherited: Option<SeenBeat>) -> Leadership {
+    pub fn new(token: Token, now: Moment, inherited: Option<SeenHeartbeat>) -> Leadership {
         Leadership {
             token,
             stage: Stage::CatchingUp,
             inherited,
             is_announced: false,
-            beat_at: now,
-            beat_version: inherited.map_or(0, |seen| seen.version),
-            last_beat: None,
+            heartbeat_at: now,
+            heartbeat_version: inherited.map_or(0, |seen| seen.version),
+            last_heartbeat: None,
             failing_since: None,
             appends_fail_since: None,
             cannot_append: false,
@@ -101,12 +104,12 @@ impl Leadership {
         Some(if commit.empty.is_some() { Outcome::Unknown } else { Outcome::Deposed })
     }
 
-    /// The region's time until the application knows that this server leads: it continues from the last beat of the leader
+    /// The region's time until the application knows that this server leads: it continues from the last heartbeat of the leader
     /// before.
     fn continued_time_ms(&self, now: Moment) -> Option<i64> {
         let seen = self.inherited.filter(|_| !self.is_announced)?;
         let elapsed = now.saturating_sub(seen.answered_at).as_millis();
-        Some(seen.beat.time_ms.saturating_add(i64::try_from(elapsed).unwrap_or(i64::MAX)))
+        Some(seen.heartbeat.time_ms.saturating_add(i64::try_from(elapsed).unwrap_or(i64::MAX)))
     }
 
     /// The application learns that this server leads, and continues the region's time from now on.
@@ -137,17 +140,17 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether this server may act on machines: it leads, and its last beat is recent.
+    /// Whether this server may act on machines: it leads, and its last heartbeat is recent.
     pub fn may_act(&self, now: Moment) -> bool {
         let Role::Leading(leadership) = &self.role else { return false };
         let is_recent = |sent: Moment| now.saturating_sub(sent) < self.settings.act_max;
-        leadership.is_leading() && self.deliveries.is_empty() && leadership.last_beat.is_some_and(is_recent)
+        leadership.is_leading() && self.deliveries.is_empty() && leadership.last_heartbeat.is_some_and(is_recent)
     }
 
-    /// The time since the last successful beat was sent; none before the first one.
-    pub fn beat_age(&self, now: Moment) -> Option<Duration> {
+    /// The time since the last successful heartbeat was sent; none before the first one.
+    pub fn heartbeat_age(&self, now: Moment) -> Option<Duration> {
         let Role::Leading(leadership) = &self.role else { return None };
-        leadership.last_beat.map(|sent| now.saturating_sub(sent))
+        leadership.last_heartbeat.map(|sent| now.saturating_sub(sent))
     }
 
     /// Reports whether this leader is in contact with most servers.
@@ -181,8 +184,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn is_beat_due(&self, now: Moment) -> bool {
-        matches!(&self.role, Role::Leading(leadership) if now >= leadership.beat_at)
+    pub(super) fn is_heartbeat_due(&self, now: Moment) -> bool {
+        matches!(&self.role, Role::Leading(leadership) if now >= leadership.heartbeat_at)
     }
 
     pub(super) fn poll_leading(&mut self, now: Moment, time_ms: i64) -> Step {
@@ -190,17 +193,17 @@ impl Machine {
             return self.poll(now, time_ms);
         }
         let revision = self.position.revision;
-        let beat_every = self.settings.beat_every;
+        let heartbeat_every = self.settings.heartbeat_every;
         let Role::Leading(leadership) = &mut self.role else { return Step::Wait(now) };
         let token = leadership.token;
-        if now >= leadership.beat_at {
-            leadership.beat_at = now + beat_every;
+        if now >= leadership.heartbeat_at {
+            leadership.heartbeat_at = now + heartbeat_every;
             let time_ms = leadership.continued_time_ms(now).unwrap_or(time_ms);
-            let (after_version, beat) = (leadership.beat_version, Beat { time_ms, revision });
-            return self.send(now, Call::Beat, Request::Beat { token, after_version, beat });
+            let (after_version, heartbeat) = (leadership.heartbeat_version, Heartbeat { time_ms, revision });
+            return self.send(now, Call::Heartbeat, Request::Heartbeat { token, after_version, heartbeat });
         }
         if now < leadership.retry_at {
-            return Step::Wait(leadership.retry_at.min(leadership.beat_at));
+            return Step::Wait(leadership.retry_at.min(leadership.heartbeat_at));
         }
         let record = match &leadership.stage {
             Stage::CatchingUp => {
@@ -234,14 +237,15 @@ impl Machine {
         }
         let report_at = if self.report_at > now { self.report_at } else { NEVER };
         let contact = leadership.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
-        Step::Wait(leadership.beat_at.min(leadership.roster_at).min(report_at).min(contact))
+        Step::Wait(leadership.heartbeat_at.min(leadership.roster_at).min(report_at).min(contact))
     }
 
     /// Resigns if the leadership is of no use. Returns whether it did.
     fn resign_if_useless(&mut self, now: Moment) -> bool {
         let Role::Leading(leadership) = &mut self.role else { return false };
-        let cannot_beat = leadership.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
-        let cannot_write = cannot_beat || leadership.cannot_append;
+        let cannot_send_heartbeats =
+            leadership.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
+        let cannot_write = cannot_send_heartbeats || leadership.cannot_append;
         let no_contact = leadership.contact_lost_at.is_some_and(|since| now >= since + self.settings.contact_max);
         let loss = match &leadership.stage {
             Stage::Committing(commit) => {
@@ -299,8 +303,8 @@ impl Machine {
             Stage::Opening(record) => {
                 let term = record.term;
                 self.push_apply(record);
-                let last_beat = inherited.map(|seen| (seen.beat, now.saturating_sub(seen.answered_at)));
-                self.deliveries.push_back(Delivery::Lead(LeadershipStart { term, last_beat }));
+                let last_heartbeat = inherited.map(|seen| (seen.heartbeat, now.saturating_sub(seen.answered_at)));
+                self.deliveries.push_back(Delivery::Lead(LeadershipStart { term, last_heartbeat }));
             }
             Stage::Committing(commit) => match commit.empty {
                 None => self.push_committed(commit.record),
@@ -418,23 +422,23 @@ impl Machine {
         leadership.cannot_append = now >= since + failing_max;
     }
 
-    pub(super) fn on_heartbeat_result(&mut self, sent_at: Moment, beaten: BeatResult) {
+    pub(super) fn on_heartbeat_result(&mut self, sent_at: Moment, result: HeartbeatResult) {
         let position = self.position;
         let Role::Leading(leadership) = &mut self.role else { return };
-        let head = match beaten {
-            BeatResult::Done { version, head } => {
-                leadership.beat_version = version;
+        let head = match result {
+            HeartbeatResult::Done { version, head } => {
+                leadership.heartbeat_version = version;
                 head
             }
-            BeatResult::Overtaken { version } => {
-                leadership.beat_version = version;
-                leadership.beat_at = Moment::ZERO;
+            HeartbeatResult::Overtaken { version } => {
+                leadership.heartbeat_version = version;
+                leadership.heartbeat_at = Moment::ZERO;
                 return;
             }
-            BeatResult::Deposed => return self.take_deposed(),
+            HeartbeatResult::Deposed => return self.take_deposed(),
         };
         leadership.failing_since = None;
-        leadership.last_beat = Some(sent_at);
+        leadership.last_heartbeat = Some(sent_at);
         match head {
             Some(head) if head.revision < position.revision => self.stop(Divergence { local: position, log: head }),
             Some(head)
@@ -457,9 +461,9 @@ impl Machine {
         }
     }
 
-    pub(super) fn take_beat_error(&mut self, sent_at: Moment, now: Moment) {
+    pub(super) fn take_heartbeat_error(&mut self, sent_at: Moment, now: Moment) {
         if let Role::Leading(leadership) = &mut self.role {
-            leadership.beat_at = now + self.settings.retry_after;
+            leadership.heartbeat_at = now + self.settings.retry_after;
         }
         self.note_failure(sent_at);
     }

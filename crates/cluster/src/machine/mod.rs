@@ -7,7 +7,7 @@
 //!       └────────── deposed, resigned, or unable to write for too long ◀────────────────┴────────────┘
 //! ```
 //!
-//! A machine has at most one request under way, and delivers entries in batches, one at a time. It sends no beats while its copy
+//! A machine has at most one request under way, and delivers entries in batches, one at a time. It sends no heartbeats while its copy
 //! applies a batch: a server that hangs must not stay leader. All writes are fenced by the log, so this module only decides what to
 //! try; a wrong guess costs time, not correctness.
 
@@ -20,7 +20,7 @@ mod silence;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::contract::{Beat, Leader, LogError, Member, ObservedVersions, Token};
+use crate::contract::{Heartbeat, Leader, LogError, Member, ObservedVersions, Token};
 use crate::record::{Entry, Nonce, Position};
 use crate::request::{Request, Response};
 
@@ -82,9 +82,9 @@ pub enum Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadershipStart {
     pub term: u64,
-    /// The previous leader's last beat, with the time since then on this server's clock. The region's time continues from
+    /// The previous leader's last heartbeat, with the time since then on this server's clock. The region's time continues from
     /// there.
-    pub last_beat: Option<(Beat, Duration)>,
+    pub last_heartbeat: Option<(Heartbeat, Duration)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,15 +118,15 @@ pub enum LeadershipLoss {
 /// How current the local copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    pub beat: Beat,
-    /// At most this old: counted from the start of the first read that showed the beat.
+    pub heartbeat: Heartbeat,
+    /// At most this old: counted from the start of the first read that showed the heartbeat.
     pub age: Duration,
 }
 
-/// The newest beat that this server has seen.
+/// The newest heartbeat that this server has seen.
 #[derive(Clone, Copy, Debug)]
-struct SeenBeat {
-    beat: Beat,
+struct SeenHeartbeat {
+    heartbeat: Heartbeat,
     version: u64,
     asked_at: Moment,
     answered_at: Moment,
@@ -153,7 +153,7 @@ struct InFlight {
 enum Call {
     Follow,
     Append,
-    Beat,
+    Heartbeat,
     TakeOver,
     Resign,
     Report,
@@ -174,9 +174,9 @@ pub struct Machine {
     applying: Option<Position>,
     deliveries: VecDeque<Delivery>,
     silence: SilenceDetector,
-    seen_beat: Option<SeenBeat>,
-    /// A beat with a lower version than `seen_beat`, and the number of consecutive reads that showed it.
-    lower_beat: Option<(SeenBeat, u32)>,
+    seen_heartbeat: Option<SeenHeartbeat>,
+    /// A heartbeat with a lower version than `seen_heartbeat`, and the number of consecutive reads that showed it.
+    lower_heartbeat: Option<(SeenHeartbeat, u32)>,
     leader: Option<Leader>,
     /// When the last read was sent that found the local copy current.
     current_at: Option<Moment>,
@@ -206,8 +206,8 @@ impl Machine {
             applying: None,
             deliveries: VecDeque::new(),
             silence: SilenceDetector::default(),
-            seen_beat: None,
-            lower_beat: None,
+            seen_heartbeat: None,
+            lower_heartbeat: None,
             leader: None,
             current_at: None,
             swap: None,
@@ -230,7 +230,7 @@ impl Machine {
         machine
     }
 
-    /// The next thing to do. `time_ms` is the region's time, for beats.
+    /// The next thing to do. `time_ms` is the region's time, for heartbeats.
     pub fn poll(&mut self, now: Moment, time_ms: i64) -> Step {
         if self.in_flight.is_some() || self.applying.is_some() {
             return Step::Wait(NEVER);
@@ -250,7 +250,7 @@ impl Machine {
 
     /// The next delivery. Beats take precedence over entries, because applying many of them takes long.
     fn deliver(&mut self, now: Moment) -> Option<Step> {
-        if let (Some(Delivery::Apply(_)), true) = (self.deliveries.front(), self.is_beat_due(now)) {
+        if let (Some(Delivery::Apply(_)), true) = (self.deliveries.front(), self.is_heartbeat_due(now)) {
             return None;
         }
         let delivery = self.deliveries.pop_front()?;
@@ -269,7 +269,7 @@ impl Machine {
         match result {
             Ok(Response::LogPage(tail)) => self.take_tail(sent_at, now, tail),
             Ok(Response::Appended(appended)) => self.on_append_result(now, appended),
-            Ok(Response::Beaten(beaten)) => self.on_heartbeat_result(sent_at, beaten),
+            Ok(Response::HeartbeatWritten(result)) => self.on_heartbeat_result(sent_at, result),
             Ok(Response::TakenOver(taken)) => self.on_takeover_result(now, taken),
             Ok(Response::Resigned) => self.take_resigned(),
             Ok(Response::Reported) => self.reported = Some((self.position.revision, now)),
@@ -283,7 +283,7 @@ impl Machine {
         match call {
             Call::Follow => self.take_follow_error(sent_at, now),
             Call::Append => self.take_append_error(sent_at, now, error),
-            Call::Beat => self.take_beat_error(sent_at, now),
+            Call::Heartbeat => self.take_heartbeat_error(sent_at, now),
             // If the takeover has happened, the next read shows this server's own nonce.
             Call::TakeOver => self.retry_at = now,
             Call::Resign => self.take_resigned(),
@@ -351,8 +351,8 @@ impl Machine {
     }
 
     pub fn freshness(&self, now: Moment) -> Option<Freshness> {
-        let seen = self.seen_beat?;
-        Some(Freshness { beat: seen.beat, age: now.saturating_sub(seen.asked_at) })
+        let seen = self.seen_heartbeat?;
+        Some(Freshness { heartbeat: seen.heartbeat, age: now.saturating_sub(seen.asked_at) })
     }
 
     /// The time since the local copy was last known to have everything that was in the log.

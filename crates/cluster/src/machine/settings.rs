@@ -5,8 +5,8 @@ use std::time::Duration;
 /// All of these have a default that fits servers in one site.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The interval of the leader's beats: three fit into `silence_min`.
-    pub beat_every: Duration,
+    /// The interval of the leader's heartbeats: three fit into `silence_min`.
+    pub heartbeat_every: Duration,
     /// How long a follower waits for news in one request: six requests fit into `silence_min`.
     pub follow_wait: Duration,
     /// The pause after a request that failed.
@@ -16,7 +16,7 @@ pub struct Settings {
     /// The required silence doubles up to this while leaders are deposed that are alive, so that an overloaded site
     /// settles down.
     pub silence_max: Duration,
-    /// Reads that must show the same silence. While the log does not answer, the leader cannot send beats either.
+    /// Reads that must show the same silence. While the log does not answer, the leader cannot send heartbeats either.
     pub silence_reads: u32,
     /// Time without a takeover after which the required silence is the minimum again.
     pub quiet_after: Duration,
@@ -24,7 +24,7 @@ pub struct Settings {
     pub settle_max: Duration,
     /// How long a leader stays that cannot write.
     pub failing_max: Duration,
-    /// The age of the leader's own last beat up to which it may act on machines. Less than `silence_min`, so that a leader
+    /// The age of the leader's own last heartbeat up to which it may act on machines. Less than `silence_min`, so that a leader
     /// has stopped acting before another one starts.
     pub act_max: Duration,
     /// How long a leader stays without contact to most servers.
@@ -48,7 +48,7 @@ pub struct Settings {
     /// Entries that a copy applies in one transaction. Most of them change the same pages, so a follower that was away catches up
     /// several times faster than with one transaction each.
     pub apply_entries_max: usize,
-    /// The bytes of their payloads, unless one entry has more: a new leader that catches up sends no beats meanwhile.
+    /// The bytes of their payloads, unless one entry has more: a new leader that catches up sends no heartbeats meanwhile.
     pub apply_bytes_max: usize,
     /// Reads that must show a log behind this server before it believes that the log was replaced by an older one.
     pub behind_reads: u32,
@@ -57,7 +57,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            beat_every: Duration::from_millis(400),
+            heartbeat_every: Duration::from_millis(400),
             follow_wait: Duration::from_millis(200),
             retry_after: Duration::from_millis(100),
             silence_min: Duration::from_millis(1200),

@@ -1,4 +1,4 @@
-//! Measures the silence of a leader: how long neither the leadership nor its beat has changed while the log answered.
+//! Measures the silence of a leader: how long neither the leadership nor its heartbeat has changed while the log answered.
 //!
 //! The required silence grows while servers depose each other although they are alive, as in an overloaded site. A leader
 //! that crashed was deposed for a good reason: it can only lead again as a new process, with another session.
@@ -103,12 +103,12 @@ mod tests {
     }
 
     /// The state of a log. `leader`: its version and session.
-    fn view(leader: Option<(u64, u64)>, beat_version: u64) -> View {
+    fn view(leader: Option<(u64, u64)>, heartbeat_version: u64) -> View {
         let leader = leader.map(|(version, session)| {
             let nonce = Nonce { session, counter: 1 };
             (Token(version), Leader { node: "n".into(), address: String::new(), nonce })
         });
-        View { leader, beat_version, ..View::default() }
+        View { leader, heartbeat_version, ..View::default() }
     }
 
     /// Reads every 200 ms from `start` until the silence is over, and returns how long that took.

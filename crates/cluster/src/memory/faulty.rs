@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::contract::{
-    AppendResult, Backend, Beat, BeatResult, Created, Leader, Log, LogError, LogPage, Member, MemberList,
+    AppendResult, Backend, Created, Heartbeat, HeartbeatResult, Leader, Log, LogError, LogPage, Member, MemberList,
     ObservedVersions, TakeoverResult, Token, TruncateResult,
 };
 use crate::record::{Position, Record};
@@ -125,9 +125,14 @@ impl<L: Log> Log for FaultyLog<L> {
         }
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
-        match self.call(Request::Beat { token, after_version, beat: *beat })? {
-            Response::Beaten(beaten) => Ok(beaten),
+    fn write_heartbeat(
+        &mut self,
+        token: Token,
+        after_version: u64,
+        heartbeat: &Heartbeat,
+    ) -> Result<HeartbeatResult, LogError> {
+        match self.call(Request::Heartbeat { token, after_version, heartbeat: *heartbeat })? {
+            Response::HeartbeatWritten(result) => Ok(result),
             other => mismatch(other),
         }
     }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::contract::{
-    AppendResult, Backend, BackendStatus, Beat, BeatResult, Conflict, Created, Leader, Log, LogError, LogPage, Member,
-    MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token, TruncateResult, View,
+    AppendResult, Backend, BackendStatus, Conflict, Created, Heartbeat, HeartbeatResult, Leader, Log, LogError,
+    LogPage, Member, MemberList, ObservedVersions, READ_BYTES_MAX, READ_ENTRIES_MAX, TakeoverResult, Token,
+    TruncateResult, View,
 };
 use crate::encoding::PAYLOAD_BYTES_MAX;
 use crate::record::{Entry, Position, Record};
@@ -114,18 +115,23 @@ impl Log for MemoryLog {
         Ok(self.change(|contents| contents.append(token, expected, record)))
     }
 
-    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<BeatResult, LogError> {
+    fn write_heartbeat(
+        &mut self,
+        token: Token,
+        after_version: u64,
+        heartbeat: &Heartbeat,
+    ) -> Result<HeartbeatResult, LogError> {
         Ok(self.change(|contents| {
             if contents.view.token() != Some(token) {
-                return BeatResult::Deposed;
+                return HeartbeatResult::Deposed;
             }
-            if contents.view.beat_version != after_version {
-                return BeatResult::Overtaken { version: contents.view.beat_version };
+            if contents.view.heartbeat_version != after_version {
+                return HeartbeatResult::Overtaken { version: contents.view.heartbeat_version };
             }
             contents.version += 1;
-            contents.view.beat = Some(*beat);
-            contents.view.beat_version = contents.version;
-            BeatResult::Done { version: contents.version, head: contents.view.head }
+            contents.view.heartbeat = Some(*heartbeat);
+            contents.view.heartbeat_version = contents.version;
+            HeartbeatResult::Done { version: contents.version, head: contents.view.head }
         }))
     }
 

@@ -178,7 +178,11 @@ fn no_second_commit_starts_before_the_first_is_applied() {
     bench.machine.answer(bench.now, answer);
     assert!(matches!(bench.poll(), Step::Deliver(Delivery::Apply(_))));
     assert!(bench.machine.commit(bench.now, Vec::new()).is_err(), "the first one is not applied");
-    assert_eq!(bench.machine.poll(bench.now + Duration::from_secs(9), 0), Step::Wait(Moment::MAX), "no beats either");
+    assert_eq!(
+        bench.machine.poll(bench.now + Duration::from_secs(9), 0),
+        Step::Wait(Moment::MAX),
+        "no heartbeats either"
+    );
     bench.machine.applied();
     assert!(matches!(bench.poll(), Step::Deliver(Delivery::Outcome(Outcome::Committed(_)))));
     assert!(bench.machine.commit(bench.now, Vec::new()).is_ok());

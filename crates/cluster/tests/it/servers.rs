@@ -170,16 +170,16 @@ fn another_server_takes_over_after_silence_and_raises_the_term() {
     commit(&mut writer, &mut a, "one");
     let (mut follower, mut b) = site.follower("b", Copy::default());
     let begun = b.clock.now();
-    let LeadershipStart { term, last_beat } = lead(&mut follower, &mut b);
+    let LeadershipStart { term, last_heartbeat } = lead(&mut follower, &mut b);
     let waited = b.clock.now() - begun;
     assert!((1200..2000).contains(&waited.as_millis()), "{waited:?}");
     assert_eq!(term, 2);
-    let (beat, age) = last_beat.expect("the old leader sent beats");
-    assert!(beat.time_ms > 0 && age >= Duration::from_millis(1200), "{beat:?} {age:?}");
+    let (heartbeat, age) = last_heartbeat.expect("the old leader sent heartbeats");
+    assert!(heartbeat.time_ms > 0 && age >= Duration::from_millis(1200), "{heartbeat:?} {age:?}");
     let mut second = follower.lead();
     commit(&mut second, &mut b, "two");
     assert!(second.may_act());
-    assert!(!writer.may_act(), "its last beat is old");
+    assert!(!writer.may_act(), "its last heartbeat is old");
     assert_eq!(writer.commit(&mut a.copy, b"late".to_vec()), Outcome::Deposed);
     let mut first = writer.follow();
     assert!(matches!(follow_for(&mut first, &mut a, 1), Following::Idle));
@@ -415,7 +415,7 @@ fn a_copy_of_another_history_stops_with_an_error() {
 
 #[test]
 fn a_leader_whose_log_is_restored_under_load_stops_with_an_error() {
-    // The older head is noticed by the beat before the commit, by one during the commit, or by the commit itself.
+    // The older head is noticed by the heartbeat before the commit, by one during the commit, or by the commit itself.
     for early_ms in 0..6 {
         let site = Site::new();
         let (mut writer, mut server) = site.writer("a");
@@ -423,9 +423,9 @@ fn a_leader_whose_log_is_restored_under_load_stops_with_an_error() {
         let backup = site.log.back_up();
         commit(&mut writer, &mut server, "two");
         site.log.restore(backup);
-        let beat_at = server.clock.now() + site.settings.beat_every;
-        while writer.beat_age().unwrap() + Duration::from_millis(early_ms + 2) < site.settings.beat_every {
-            assert!(server.clock.now() < beat_at);
+        let heartbeat_at = server.clock.now() + site.settings.heartbeat_every;
+        while writer.heartbeat_age().unwrap() + Duration::from_millis(early_ms + 2) < site.settings.heartbeat_every {
+            assert!(server.clock.now() < heartbeat_at);
         }
         let outcome = writer.commit(&mut server.copy, b"three".to_vec());
         assert!(matches!(outcome, Outcome::Deposed | Outcome::Unknown), "{early_ms} ms early: {outcome:?}");
@@ -453,14 +453,14 @@ fn a_follower_sees_the_beats_of_a_log_that_counts_its_versions_from_one_again() 
     let (mut other, mut c) = site.follower("c", Copy { entries: a.copy.entries.clone(), ..Copy::default() });
     lead(&mut other, &mut c);
     let mut second = other.lead();
-    let seen = follower.freshness().unwrap().beat;
+    let seen = follower.freshness().unwrap().heartbeat;
     for _ in 0..5 {
         second.run_due_tasks(&mut c.copy).unwrap();
-        let event = follower.follow(&mut b.copy, b.clock.now() + site.settings.beat_every);
+        let event = follower.follow(&mut b.copy, b.clock.now() + site.settings.heartbeat_every);
         assert!(matches!(event, Following::Idle), "{event:?}");
     }
     let fresh = follower.freshness().unwrap();
-    assert!(fresh.beat.time_ms > seen.time_ms && fresh.age < Duration::from_secs(1), "{fresh:?} after {seen:?}");
+    assert!(fresh.heartbeat.time_ms > seen.time_ms && fresh.age < Duration::from_secs(1), "{fresh:?} after {seen:?}");
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn freshness_counts_from_the_read_that_first_showed_a_beat() {
     let first = follower.freshness().unwrap();
     assert!(matches!(follower.follow(&mut b.copy, b.clock.now() + Duration::from_millis(500)), Following::Idle));
     let second = follower.freshness().unwrap();
-    assert_eq!(second.beat, first.beat);
+    assert_eq!(second.heartbeat, first.heartbeat);
     assert!(second.age >= first.age + Duration::from_millis(400), "{first:?} {second:?}");
 }
 

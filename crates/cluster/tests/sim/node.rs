@@ -145,10 +145,10 @@ impl Node {
         self.local(true_ms).as_millis() as i64 + self.time_offset_ms
     }
 
-    /// Continues the region's time from the last beat.
+    /// Continues the region's time from the last heartbeat.
     pub fn continue_time(&mut self, true_ms: u64, lead: &LeadershipStart) {
-        if let Some((beat, elapsed)) = lead.last_beat {
-            self.time_offset_ms += beat.time_ms + elapsed.as_millis() as i64 - self.time_ms(true_ms);
+        if let Some((heartbeat, elapsed)) = lead.last_heartbeat {
+            self.time_offset_ms += heartbeat.time_ms + elapsed.as_millis() as i64 - self.time_ms(true_ms);
         }
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use forewarn_cluster::machine::{Delivery, Outcome, Settings, Step};
 use forewarn_cluster::{
-    AppendResult, BeatResult, Entry, Hash, Log as _, LogError, MemoryContents, MemoryLog, Position, Request, Response,
-    TakeoverResult, TruncateResult,
+    AppendResult, Entry, Hash, HeartbeatResult, Log as _, LogError, MemoryContents, MemoryLog, Position, Request,
+    Response, TakeoverResult, TruncateResult,
 };
 
 use crate::checker::{Checker, id_of};
@@ -26,7 +26,7 @@ const TIMEOUT_MS: u64 = 500;
 /// The latest arrival of a request.
 const LATE_MS: u64 = 4_000;
 const BACKUP_EVERY_MS: u64 = 400;
-/// The age of a beat up to which a server counts as current, without faults.
+/// The age of a heartbeat up to which a server counts as current, without faults.
 const FRESH_MAX: Duration = Duration::from_secs(4);
 
 /// Counts of a run, to see that it reaches what it must test.
@@ -315,7 +315,7 @@ impl World {
             self.nodes[index].disk.sync();
         }
         let node = &self.nodes[index];
-        if node.is_hung && matches!(request, Request::Beat { .. }) {
+        if node.is_hung && matches!(request, Request::Heartbeat { .. }) {
             return Err(format!("invariant \"a hung leader sends no heartbeats\": {}", node.name));
         }
         self.next_number += 1;
@@ -386,10 +386,13 @@ impl World {
                 self.summary.truncations += 1;
                 self.check_truncation(*through)?;
             }
-            (Request::Beat { beat, .. }, Ok(Response::Beaten(BeatResult::Done { .. }))) => {
-                let last = before.beat.map_or(i64::MIN, |beat| beat.time_ms);
-                if beat.time_ms < last && !self.was_restored {
-                    return Err(format!("invariant \"the region's time never falls\": {} after {last}", beat.time_ms));
+            (Request::Heartbeat { heartbeat, .. }, Ok(Response::HeartbeatWritten(HeartbeatResult::Done { .. }))) => {
+                let last = before.heartbeat.map_or(i64::MIN, |heartbeat| heartbeat.time_ms);
+                if heartbeat.time_ms < last && !self.was_restored {
+                    return Err(format!(
+                        "invariant \"the region's time never falls\": {} after {last}",
+                        heartbeat.time_ms
+                    ));
                 }
             }
             (Request::TakeOver { .. }, Ok(Response::TakenOver(TakeoverResult::Won(_)))) => {
@@ -644,14 +647,14 @@ impl World {
         }
     }
 
-    /// All servers that follow a leader know its beats.
+    /// All servers that follow a leader know its heartbeats.
     fn check_freshness(&self) -> Result<(), String> {
         let is_following = |node: &&Node| !node.has_stopped && !node.is_leading(self.now);
         for node in self.nodes.iter().filter(is_following) {
             let Some(machine) = &node.machine else { continue };
             let fresh = machine.freshness(node.local(self.now));
             if fresh.is_none_or(|fresh| fresh.age > FRESH_MAX) {
-                return Err(format!("invariant \"followers see the beats\": {} {fresh:?}", node.name));
+                return Err(format!("invariant \"followers see the heartbeats\": {} {fresh:?}", node.name));
             }
         }
         Ok(())

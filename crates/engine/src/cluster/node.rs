@@ -28,8 +28,8 @@ pub struct Node {
     monitor: Arc<ClusterMonitor>,
     name: String,
     address: String,
-    /// The first beat that this process saw. A later one proves that a leader was alive meanwhile.
-    first_beat_ms: Option<i64>,
+    /// The first heartbeat that this process saw. A later one proves that a leader was alive meanwhile.
+    first_heartbeat_ms: Option<i64>,
     announced: Option<String>,
     /// Why this server stopped leading, if it has led.
     last_loss: Option<LeadershipLoss>,
@@ -87,7 +87,7 @@ impl Node {
             monitor,
             name: node,
             address,
-            first_beat_ms: None,
+            first_heartbeat_ms: None,
             announced: None,
             last_loss: None,
             writes_clear: false,
@@ -173,9 +173,9 @@ impl Node {
         };
         match writer.run_due_tasks(&mut self.copy) {
             Ok(next) => {
-                if let (true, Some(age)) = (writer.may_act(), writer.beat_age()) {
-                    self.monitor.record_beat(age);
-                    // The log refuses beats of a deposed leader, and this leader has applied its own commits.
+                if let (true, Some(age)) = (writer.may_act(), writer.heartbeat_age()) {
+                    self.monitor.record_heartbeat(age);
+                    // The log refuses heartbeats of a deposed leader, and this leader has applied its own commits.
                     self.monitor.record_current(age);
                 }
                 Ok(next.saturating_sub(BootClock.now()))
@@ -310,12 +310,12 @@ impl Node {
         }
     }
 
-    /// Sets the clock of a new leader. Time continues from the last beat if a leader was alive while this process ran;
+    /// Sets the clock of a new leader. Time continues from the last heartbeat if a leader was alive while this process ran;
     /// otherwise as after a restart of a single server.
     pub fn continue_time(&mut self, lead: &LeadershipStart) {
         let stored = self.copy.newest.region.now();
-        let first_ms = self.first_beat_ms.replace(i64::MIN);
-        let inherited = lead.last_beat.map(|(beat, age)| (Timestamp(beat.time_ms), age));
+        let first_ms = self.first_heartbeat_ms.replace(i64::MIN);
+        let inherited = lead.last_heartbeat.map(|(heartbeat, age)| (Timestamp(heartbeat.time_ms), age));
         let is_alive = inherited.is_some_and(|(time, _)| first_ms.is_some_and(|first| time.0 > first));
         match inherited {
             Some((time, age)) if is_alive => self.copy.clock.set(stored.max(time + age)),
@@ -338,11 +338,12 @@ impl Node {
                 let freshness = follower.freshness();
                 follower.current_age().into_iter().for_each(|age| self.monitor.record_current(age));
                 let problem = follower.log_error().map(ToString::to_string);
-                // An earlier process of this server sends no more beats.
-                let has_beaten = |fresh: Freshness| {
-                    fresh.age < LEADER_SILENCE_MAX && self.first_beat_ms.is_some_and(|first| fresh.beat.time_ms > first)
+                // An earlier process of this server sends no more heartbeats.
+                let has_heartbeat = |fresh: Freshness| {
+                    fresh.age < LEADER_SILENCE_MAX
+                        && self.first_heartbeat_ms.is_some_and(|first| fresh.heartbeat.time_ms > first)
                 };
-                let namesake = follower.namesake().filter(|_| freshness.is_some_and(has_beaten));
+                let namesake = follower.namesake().filter(|_| freshness.is_some_and(has_heartbeat));
                 let problem = problem.or(namesake.map(|leader| describe_namesake(leader, &self.monitor)));
                 let leader = follower.leader().filter(|leader| leader.node != self.name);
                 let leader = leader.filter(|_| freshness.is_some_and(|fresh| fresh.age < LEADER_SILENCE_MAX));
@@ -350,10 +351,10 @@ impl Node {
                     leader.map(|leader| LeaderAddress { node: leader.node.clone(), address: leader.address.clone() });
                 let role = self.follower_role(freshness);
                 if let Some(fresh) = freshness {
-                    let first_ms = *self.first_beat_ms.get_or_insert(fresh.beat.time_ms);
-                    self.monitor.record_beat(fresh.age);
-                    if fresh.beat.time_ms > first_ms {
-                        self.copy.follow_time(Timestamp(fresh.beat.time_ms) + fresh.age);
+                    let first_ms = *self.first_heartbeat_ms.get_or_insert(fresh.heartbeat.time_ms);
+                    self.monitor.record_heartbeat(fresh.age);
+                    if fresh.heartbeat.time_ms > first_ms {
+                        self.copy.follow_time(Timestamp(fresh.heartbeat.time_ms) + fresh.age);
                     }
                 }
                 (role, leader, problem.or_else(|| self.announced.clone()))
@@ -386,7 +387,7 @@ impl Node {
 
     fn follower_role(&self, freshness: Option<Freshness>) -> ClusterRole {
         match freshness {
-            Some(fresh) if fresh.beat.revision <= self.copy.newest.revision => ClusterRole::Follower,
+            Some(fresh) if fresh.heartbeat.revision <= self.copy.newest.revision => ClusterRole::Follower,
             Some(_) | None => ClusterRole::CatchingUp,
         }
     }

@@ -55,8 +55,8 @@ pub struct ClusterStatus {
 pub struct ClusterMonitor {
     status: ArcSwap<ClusterStatus>,
     changes: watch::Sender<u64>,
-    /// The moment of the newest beat that this server knows, in milliseconds since boot; 0: none.
-    beat_ms: AtomicU64,
+    /// The moment of the newest heartbeat that this server knows, in milliseconds since boot; 0: none.
+    heartbeat_ms: AtomicU64,
     /// The last moment for which this server knows that its copy was current, in milliseconds since boot; 0: none.
     current_ms: AtomicU64,
     configured: Settings,
@@ -77,7 +77,7 @@ impl ClusterMonitor {
         ClusterMonitor {
             status: ArcSwap::from_pointee(status),
             changes: watch::Sender::new(0),
-            beat_ms: AtomicU64::new(0),
+            heartbeat_ms: AtomicU64::new(0),
             current_ms: AtomicU64::new(0),
             configured,
         }
@@ -98,12 +98,12 @@ impl ClusterMonitor {
     }
 
     /// The time since the newest heartbeat of the leader that this server has seen. None: it has seen none.
-    pub fn beat_age(&self) -> Option<Duration> {
-        age_of(&self.beat_ms)
+    pub fn heartbeat_age(&self) -> Option<Duration> {
+        age_of(&self.heartbeat_ms)
     }
 
-    pub fn record_beat(&self, age: Duration) {
-        record_age(&self.beat_ms, age);
+    pub fn record_heartbeat(&self, age: Duration) {
+        record_age(&self.heartbeat_ms, age);
     }
 
     /// The time since the local copy was last known to have everything that was in the log. None: it never was.

@@ -108,9 +108,9 @@ impl Writer {
         self.housekeeping.forget_at = Instant::now() + FORGET_AGAIN;
         self.housekeeping.reconcile_at = Instant::now() + RECONCILE_EVERY;
         self.store_missing_rules()?;
-        // The leader before was alive until its last beat, so the time until then is not a downtime.
-        let last_beat = lead.last_beat.map(|(beat, _)| Timestamp(beat.time_ms));
-        if let Some(at) = last_beat.filter(|at| *at > self.newest.region.now() && *at <= self.clock.now()) {
+        // The leader before was alive until its last heartbeat, so the time until then is not a downtime.
+        let last_heartbeat = lead.last_heartbeat.map(|(heartbeat, _)| Timestamp(heartbeat.time_ms));
+        if let Some(at) = last_heartbeat.filter(|at| *at > self.newest.region.now() && *at <= self.clock.now()) {
             self.step_internal(vec![Command::Tick], at)?;
         }
         self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now())?;
@@ -151,7 +151,7 @@ impl Writer {
         pause
     }
 
-    /// Tells the driver about effects that were withheld from it, if a new beat shows that this server still leads. Returns
+    /// Tells the driver about effects that were withheld from it, if a new heartbeat shows that this server still leads. Returns
     /// whether the driver knows all effects.
     pub(super) fn sync_driver(&mut self) -> bool {
         if self.housekeeping.driver_is_behind && self.run_due_tasks().is_ok() {

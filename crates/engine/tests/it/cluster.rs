@@ -100,7 +100,7 @@ impl Place {
 
 fn quick() -> ClusterSettings {
     ClusterSettings {
-        beat_every: Duration::from_millis(20),
+        heartbeat_every: Duration::from_millis(20),
         follow_wait: Duration::from_millis(20),
         silence_min: Duration::from_millis(300),
         act_max: Duration::from_millis(250),
@@ -336,7 +336,7 @@ async fn a_leader_whose_disk_does_not_answer_is_replaced_and_catches_up() {
         age.is_some_and(|age| age < moment.elapsed())
     };
     let moment = Instant::now();
-    until("a beat of the leader", || is_current_since(moment)).await;
+    until("a heartbeat of the leader", || is_current_since(moment)).await;
     faults.stall();
     let (engine, machine) = (first.engine.clone(), plain_machine("slow", 7));
     let change = tokio::spawn(async move { engine.submit(Command::RegisterMachine(machine), None).await });
@@ -586,12 +586,12 @@ async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
 async fn the_age_of_a_leaders_beat_counts_from_the_beat_and_not_from_the_last_command() {
     let mut place = Place::new(MemoryStore::new());
     let rare = Duration::from_secs(3600);
-    place.settings = ClusterSettings { beat_every: rare, act_max: 2 * rare, ..quick() };
+    place.settings = ClusterSettings { heartbeat_every: rare, act_max: 2 * rare, ..quick() };
     let server = place.start("a", &MemoryLog::new()).await;
     server.lead().await;
-    let age = || server.engine.cluster().expect("a cluster").beat_age().expect("a beat");
+    let age = || server.engine.cluster().expect("a cluster").heartbeat_age().expect("a heartbeat");
     let old = Duration::from_millis(100);
-    until("an old beat", || age() >= old).await;
+    until("an old heartbeat", || age() >= old).await;
     server.register("web", 7).await;
     assert!(age() >= old, "{:?}", age());
     server.stop().await;

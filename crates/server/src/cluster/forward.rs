@@ -57,7 +57,7 @@ pub async fn forward(State(cluster): State<Arc<Cluster>>, mut request: Request, 
     }
     if !needs_leader(request.method(), request.uri().path()) {
         let mut response = next.run(request).await;
-        if let Some(age) = cluster.monitor.beat_age().filter(|age| *age > AGE_SHOWN_MIN) {
+        if let Some(age) = cluster.monitor.heartbeat_age().filter(|age| *age > AGE_SHOWN_MIN) {
             response.headers_mut().insert(header::AGE, age.as_secs().into());
         }
         return response;

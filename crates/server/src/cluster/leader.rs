@@ -84,6 +84,6 @@ impl Cluster {
             ClusterRole::Follower => true,
             ClusterRole::CatchingUp => false,
         };
-        is_caught_up && self.monitor.beat_age().is_some_and(|age| age <= CURRENT_MAX)
+        is_caught_up && self.monitor.heartbeat_age().is_some_and(|age| age <= CURRENT_MAX)
     }
 }

@@ -62,7 +62,7 @@ const GUEST_STALE_MAX: Duration = Duration::from_secs(10);
 const LEADER_POLL: Duration = Duration::from_millis(50);
 
 /// How often a read that needs a current copy checks whether it is current. A follower reads the log every 200 ms, and a
-/// leader sends a beat every 400 ms.
+/// leader sends a heartbeat every 400 ms.
 const COPY_POLL: Duration = Duration::from_millis(20);
 
 /// How long a forwarded change waits until the local copy has it.
@@ -166,7 +166,7 @@ impl Preparation {
 impl Cluster {
     /// Whether the local copy is too old to answer guests.
     pub fn is_stale(&self) -> bool {
-        self.monitor.beat_age().is_none_or(|age| age > GUEST_STALE_MAX)
+        self.monitor.heartbeat_age().is_none_or(|age| age > GUEST_STALE_MAX)
     }
 
     /// Whether a request comes from another server of the region: one with a certificate, or any on a host without

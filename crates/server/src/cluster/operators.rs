@@ -100,7 +100,7 @@ impl Cluster {
             leader,
             term: status.term,
             revision,
-            beat_age_ms: self.monitor.beat_age().map(|age| age.as_millis() as u64),
+            heartbeat_age_ms: self.monitor.heartbeat_age().map(|age| age.as_millis() as u64),
             problem,
             log_bytes: roster.log_bytes,
             etcd: backends.iter().map(describe_backend).collect(),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use forewarn_cluster::conformance::CASES;
 use forewarn_cluster::{
-    AppendResult, Beat, Entry, Hash, Leader, Log, LogError, Nonce, Position, Record, RecordKind, TakeoverResult, Token,
+    AppendResult, Entry, Hash, Heartbeat, Leader, Log, LogError, Nonce, Position, Record, RecordKind, TakeoverResult,
+    Token,
 };
 
 use super::members::Members;
@@ -76,12 +77,12 @@ fn without_a_majority_nothing_is_written_and_recovery_needs_no_restart() {
     members.kill(1);
     assert!(log.append(token, &head, &record(&head, b"lost")).is_err());
     assert!(matches!(log.read(1), Err(LogError::Unavailable(_))));
-    assert!(log.beat(token, 0, &Beat { time_ms: 0, revision: 0 }).is_err());
+    assert!(log.write_heartbeat(token, 0, &Heartbeat { time_ms: 0, revision: 0 }).is_err());
     members.restart(0);
     members.restart(1);
-    let beat = Beat { time_ms: 1, revision: 0 };
-    poll_until("a beat", || log.beat(token, 0, &beat).ok());
-    assert!(poll_until("a read", || log.read(1).ok()).view.beat.is_some());
+    let heartbeat = Heartbeat { time_ms: 1, revision: 0 };
+    poll_until("a heartbeat", || log.write_heartbeat(token, 0, &heartbeat).ok());
+    assert!(poll_until("a read", || log.read(1).ok()).view.heartbeat.is_some());
 }
 
 #[test]
