@@ -134,9 +134,9 @@ impl Feed {
 }
 
 fn build_message(row: StoredRow) -> String {
-    let (number, kind) = (row.number, row.kind.clone());
-    let data = serde_json::to_string(&history::render_row(row)).unwrap_or_else(|_| "{}".into());
-    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n")
+    let row = history::render_row(row);
+    let data = serde_json::to_string(&row).unwrap_or_else(|_| "{}".into());
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", row.number, row.kind)
 }
 
 /// A response body that is read from a channel.

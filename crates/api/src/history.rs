@@ -25,7 +25,7 @@ pub struct HistoryFilter {
     pub machine: Option<String>,
     /// Kinds of rows, comma-separated.
     #[param(
-        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|rollout|host|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|rollout|host|audit)){0,11}$"
+        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|group-on|group-off|rollout|host|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|group-on|group-off|rollout|host|audit)){0,11}$"
     )]
     pub kind: Option<String>,
     #[param(inline)]
@@ -117,12 +117,30 @@ async fn deleted_machine_filter(
 fn parse_kinds(text: Option<&str>) -> Result<Vec<HistoryKind>, ApiError> {
     let words = text.map_or_else(Vec::new, |text| text.split(',').collect());
     let parse = |word: &str| {
-        HistoryKind::parse(word).ok_or_else(|| {
-            let known = HistoryKind::ALL.map(HistoryKind::as_str).join(", ");
+        HistoryKind::ALL.into_iter().find(|kind| kind_word(*kind) == word).ok_or_else(|| {
+            let known = HistoryKind::ALL.map(kind_word).join(", ");
             ApiError::query("kind", format!("has the unknown value '{word}'. Use {known}"))
         })
     };
     words.into_iter().map(parse).collect()
+}
+
+/// The word of a kind in the API, which calls a scope an event group.
+fn kind_word(kind: HistoryKind) -> &'static str {
+    match kind {
+        HistoryKind::GroupOn => "group-on",
+        HistoryKind::GroupOff => "group-off",
+        HistoryKind::Appeared
+        | HistoryKind::Approved
+        | HistoryKind::Started
+        | HistoryKind::Ended
+        | HistoryKind::OperationEnded
+        | HistoryKind::MachineAdded
+        | HistoryKind::MachineRemoved
+        | HistoryKind::RolloutChanged
+        | HistoryKind::HostChanged
+        | HistoryKind::Audit => kind.as_str(),
+    }
 }
 
 /// Reads rows of history.
@@ -147,7 +165,7 @@ pub fn render_row(row: StoredRow) -> HistoryRow {
     HistoryRow {
         number: row.number,
         at: row.at.convert(),
-        kind: row.kind,
+        kind: HistoryKind::parse(&row.kind).map_or(row.kind, |kind| kind_word(kind).to_owned()),
         event: row.event.map(|id| EventId(id.0)),
         operation: row.operation.map(Convert::convert),
         event_group: row.scope,

@@ -207,7 +207,7 @@ fn render_row(region: &Region, row: &HistoryRow, here: &str) -> Fragment {
         sort: sort.clone(),
         at: words::time(row.at),
         kind: match fact {
-            Some(HistoryFact::ScopeOn | HistoryFact::ScopeOff) => "handler".into(),
+            Some(HistoryFact::GroupOn | HistoryFact::GroupOff) => "handler".into(),
             Some(HistoryFact::Audit { .. }) => "request".into(),
             _ => row.kind.replace('-', " "),
         },

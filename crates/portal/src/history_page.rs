@@ -19,7 +19,7 @@ const KINDS: [(&str, &str, &[HistoryKind]); 6] = [
     (
         "machines",
         "Machines and handlers",
-        &[HistoryKind::MachineAdded, HistoryKind::MachineRemoved, HistoryKind::ScopeOn, HistoryKind::ScopeOff],
+        &[HistoryKind::MachineAdded, HistoryKind::MachineRemoved, HistoryKind::GroupOn, HistoryKind::GroupOff],
     ),
     ("requests", "Requests", &[HistoryKind::Audit]),
 ];

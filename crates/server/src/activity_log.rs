@@ -81,8 +81,8 @@ fn message(row: &HistoryRow) -> Option<String> {
         HistoryKind::OperationEnded => Some(format!("operation {outcome}")),
         HistoryKind::MachineAdded
         | HistoryKind::MachineRemoved
-        | HistoryKind::ScopeOn
-        | HistoryKind::ScopeOff
+        | HistoryKind::GroupOn
+        | HistoryKind::GroupOff
         | HistoryKind::RolloutChanged
         | HistoryKind::HostChanged
         | HistoryKind::Audit => None,

@@ -22,8 +22,8 @@ pub enum HistoryFact {
     OperationEnded(OperationFact),
     MachineAdded(MachineFact),
     MachineRemoved(MachineFact),
-    ScopeOn,
-    ScopeOff,
+    GroupOn,
+    GroupOff,
     RolloutChanged(RolloutFact),
     HostChanged(HostFact),
     Audit { actor: String, action: String, target: String, detail: String },
@@ -119,8 +119,8 @@ impl HistoryRow {
             HistoryKind::OperationEnded => HistoryFact::OperationEnded(detail.operation(self)),
             HistoryKind::MachineAdded => HistoryFact::MachineAdded(detail.machine()),
             HistoryKind::MachineRemoved => HistoryFact::MachineRemoved(detail.machine()),
-            HistoryKind::ScopeOn => HistoryFact::ScopeOn,
-            HistoryKind::ScopeOff => HistoryFact::ScopeOff,
+            HistoryKind::GroupOn => HistoryFact::GroupOn,
+            HistoryKind::GroupOff => HistoryFact::GroupOff,
             HistoryKind::RolloutChanged => HistoryFact::RolloutChanged(detail.rollout(self)),
             HistoryKind::HostChanged => HistoryFact::HostChanged(detail.host(self)),
             HistoryKind::Audit => HistoryFact::Audit {
@@ -152,8 +152,8 @@ impl HistoryRow {
             | HistoryFact::OperationEnded(_)
             | HistoryFact::MachineAdded(_)
             | HistoryFact::MachineRemoved(_)
-            | HistoryFact::ScopeOn
-            | HistoryFact::ScopeOff
+            | HistoryFact::GroupOn
+            | HistoryFact::GroupOff
             | HistoryFact::RolloutChanged(_)
             | HistoryFact::HostChanged(_)
             | HistoryFact::Audit { .. } => None,
@@ -383,8 +383,8 @@ impl EventTimeline {
                 | HistoryFact::OperationEnded(_)
                 | HistoryFact::MachineAdded(_)
                 | HistoryFact::MachineRemoved(_)
-                | HistoryFact::ScopeOn
-                | HistoryFact::ScopeOff
+                | HistoryFact::GroupOn
+                | HistoryFact::GroupOff
                 | HistoryFact::RolloutChanged(_)
                 | HistoryFact::HostChanged(_)
                 | HistoryFact::Audit { .. },

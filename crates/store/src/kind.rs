@@ -1,6 +1,6 @@
 //! The kinds of history rows.
 
-/// The kinds of history rows. Their words never change.
+/// The kinds of history rows. Their stored words never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HistoryKind {
     Appeared,
@@ -10,8 +10,10 @@ pub enum HistoryKind {
     OperationEnded,
     MachineAdded,
     MachineRemoved,
-    ScopeOn,
-    ScopeOff,
+    /// An event group turned on: a handler has asked for its document.
+    GroupOn,
+    /// An event group turned off, because no handler polls it.
+    GroupOff,
     RolloutChanged,
     HostChanged,
     Audit,
@@ -26,8 +28,8 @@ impl HistoryKind {
         HistoryKind::OperationEnded,
         HistoryKind::MachineAdded,
         HistoryKind::MachineRemoved,
-        HistoryKind::ScopeOn,
-        HistoryKind::ScopeOff,
+        HistoryKind::GroupOn,
+        HistoryKind::GroupOff,
         HistoryKind::RolloutChanged,
         HistoryKind::HostChanged,
         HistoryKind::Audit,
@@ -37,6 +39,7 @@ impl HistoryKind {
     pub const OF_EVENTS: [HistoryKind; 4] =
         [HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended];
 
+    /// The word in stored rows.
     pub fn as_str(self) -> &'static str {
         match self {
             HistoryKind::Appeared => "appeared",
@@ -46,8 +49,8 @@ impl HistoryKind {
             HistoryKind::OperationEnded => "operation-ended",
             HistoryKind::MachineAdded => "machine-added",
             HistoryKind::MachineRemoved => "machine-removed",
-            HistoryKind::ScopeOn => "scope-on",
-            HistoryKind::ScopeOff => "scope-off",
+            HistoryKind::GroupOn => "scope-on",
+            HistoryKind::GroupOff => "scope-off",
             HistoryKind::RolloutChanged => "rollout",
             HistoryKind::HostChanged => "host",
             HistoryKind::Audit => "audit",

@@ -146,7 +146,7 @@ fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Resu
     let Some(id) = &row.event else {
         if row.target.as_deref() == Some("clock") {
             due.clock = Instant::now() + CLOCK_DELAY;
-        } else if matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit")
+        } else if matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "group-on" | "group-off" | "audit")
         {
             due.schedule_full();
         }

@@ -86,8 +86,8 @@ fn stage_of(row: &HistoryRow) -> Option<Stage> {
         | HistoryFact::OperationEnded(_)
         | HistoryFact::MachineAdded(_)
         | HistoryFact::MachineRemoved(_)
-        | HistoryFact::ScopeOn
-        | HistoryFact::ScopeOff
+        | HistoryFact::GroupOn
+        | HistoryFact::GroupOff
         | HistoryFact::RolloutChanged(_)
         | HistoryFact::HostChanged(_)
         | HistoryFact::Audit { .. } => None,
@@ -204,8 +204,8 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
             | HistoryFact::Started
             | HistoryFact::Ended(_)
             | HistoryFact::OperationEnded(_)
-            | HistoryFact::ScopeOn
-            | HistoryFact::ScopeOff
+            | HistoryFact::GroupOn
+            | HistoryFact::GroupOff
             | HistoryFact::RolloutChanged(_)
             | HistoryFact::HostChanged(_)
             | HistoryFact::Audit { .. } => None,

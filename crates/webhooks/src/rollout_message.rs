@@ -22,8 +22,8 @@ pub fn build_message(region: &Region, row: &HistoryRow) -> Option<Message> {
         | HistoryFact::Ended(_)
         | HistoryFact::MachineAdded(_)
         | HistoryFact::MachineRemoved(_)
-        | HistoryFact::ScopeOn
-        | HistoryFact::ScopeOff
+        | HistoryFact::GroupOn
+        | HistoryFact::GroupOff
         | HistoryFact::Audit { .. } => None,
     }
 }

@@ -32,8 +32,8 @@ pub fn describe_fact(region: &Region, row: &HistoryRow, fact: &HistoryFact) -> S
         }
         HistoryFact::MachineAdded(_) => format!("machine added {machines}"),
         HistoryFact::MachineRemoved(_) => format!("machine removed {machines}"),
-        HistoryFact::ScopeOn => "handler connected".into(),
-        HistoryFact::ScopeOff => "handler disconnected".into(),
+        HistoryFact::GroupOn => "handler connected".into(),
+        HistoryFact::GroupOff => "handler disconnected".into(),
         HistoryFact::RolloutChanged(rollout) => describe_rollout(region, rollout),
         HistoryFact::HostChanged(host) => match (host.reachable, host.state) {
             (false, _) => format!("host {} is unreachable", host.host),
@@ -132,8 +132,8 @@ pub fn find_page(region: &Region, row: &HistoryRow, here: &str) -> String {
             | HistoryFact::OperationEnded(_)
             | HistoryFact::MachineAdded(_)
             | HistoryFact::MachineRemoved(_)
-            | HistoryFact::ScopeOn
-            | HistoryFact::ScopeOff,
+            | HistoryFact::GroupOn
+            | HistoryFact::GroupOff,
         )
         | None => None,
     };

@@ -479,6 +479,7 @@ fn history_records_actors_actions_and_results() {
     ]});
     check(&server, "GET /history?machine=A&kind=audit", NONE, 200, audits);
     check(&server, "GET /history?newest=true&limit=1", NONE, 200, json!({"value": [{"kind": "operation-ended"}]}));
+    check(&server, "GET /history?kind=group-on", NONE, 200, json!({"value": [{"kind": "group-on"}]}));
     let since = "GET /history?since=2026-03-01T12:09:00Z&kind=started,ended";
     check(&server, since, NONE, 200, json!({"value": [{"kind": "ended"}]}));
 }
@@ -489,7 +490,7 @@ fn the_change_stream_continues_where_it_stopped() {
     let mut live = server.changes(None);
     server.listen_as("a");
     let on = live.next();
-    assert_eq!(on.kind, "scope-on");
+    assert_eq!(on.kind, "group-on");
     server.call("POST /machines/a/restart", &NONE);
     let audit = live.next();
     assert_eq!((audit.kind.as_str(), &audit.data["outcome"]), ("audit", &json!("restart")));
