@@ -85,7 +85,7 @@ pub struct NewWebhook {
     /// Whether deliveries are sent. Changes meanwhile are sent when it is enabled again.
     #[serde(default = "default_true")]
     pub enabled: bool,
-    /// Age at which an undelivered message is given up. Default: one day.
+    /// Age after which a message is not sent again. Default: one day.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 604_800)]
     pub retry_seconds: Option<u32>,
@@ -148,9 +148,9 @@ pub struct Webhook {
 pub struct WebhookState {
     /// Number of deliveries that the receiver accepted.
     pub delivered: u64,
-    /// Number of messages that were given up and not delivered since. The last of them are kept.
-    pub given_up: u64,
-    /// Number of given-up messages that are queued for resending.
+    /// Number of undelivered messages. The last of them are kept.
+    pub undelivered: u64,
+    /// Number of undelivered messages that are queued for resending.
     pub queued_for_resend: usize,
     /// Number of unprocessed rows of history about events, up to 1000.
     pub behind: usize,
@@ -181,7 +181,7 @@ pub struct WebhookTest {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GivenUpMessage {
+pub struct UndeliveredMessage {
     /// The `webhook-id` of every delivery attempt.
     pub id: String,
     /// Empty for a message that is not about an event.
@@ -194,7 +194,7 @@ pub struct GivenUpMessage {
     pub machines: Vec<String>,
     /// Time of the change that the message reports.
     pub happened: Time,
-    pub given_up: Time,
+    pub last_attempt: Time,
     /// Reason of the last failed attempt.
     pub failure: String,
 }

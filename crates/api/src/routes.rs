@@ -11,12 +11,12 @@ use bytes::Bytes;
 use forewarn_access::{RequiredAccess, Role, is_arm_path};
 use forewarn_api_types::{
     ActionOptions, AdvanceClock, Approvals, Approved, ClearedFaults, Clock, DeleteInstances, DrainPreview, EmptyBody,
-    Event, FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken,
-    Identity, InstanceSelection, JoinResponse, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup,
-    NewIdentity, NewJoin, NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX,
-    PauseOptions, PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview,
-    ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, StepSelection, Upgrade,
-    WaitAnswer, Webhook, WebhookChange, WebhookTest,
+    Event, FailureOptions, Fault, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken, Identity,
+    InstanceSelection, JoinResponse, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity,
+    NewJoin, NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions,
+    PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview, ScaleSet,
+    ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, StepSelection, UndeliveredMessage,
+    Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
 
@@ -338,8 +338,8 @@ fn webhook_routes() -> Vec<Route> {
         patch("/api/v1/webhooks/{webhook}", Action::ChangeWebhook, webhooks::change, doc("changeWebhook", "Change a webhook; omitted fields keep their values").body::<WebhookChange>().response::<Webhook>(OK)),
         delete("/api/v1/webhooks/{webhook}", Action::DeleteWebhook, webhooks::delete, doc("deleteWebhook", "Delete a webhook").no_content()),
         post("/api/v1/webhooks/{webhook}/test", Action::TestWebhook, webhooks::test, doc("testWebhook", "Send a test message once").optional_body::<EmptyBody>().response::<WebhookTest>(OK)),
-        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::list_given_up, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
-        post("/api/v1/webhooks/{webhook}/resend", Action::ResendMessages, webhook_messages::resend, doc("resendGivenUp", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
+        get("/api/v1/webhooks/{webhook}/undelivered", webhook_messages::list_undelivered, doc("listUndelivered", "List messages that could not be delivered, oldest first").page::<UndeliveredMessage>()),
+        post("/api/v1/webhooks/{webhook}/resend", Action::ResendMessages, webhook_messages::resend, doc("resendMessages", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
     ]
 }
 
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn everything_that_creates_events_has_a_dry_run_or_a_preview() {
-        let other_work = ["resendGivenUp"];
+        let other_work = ["resendMessages"];
         let served = served();
         for route in table().iter().filter(|route| !other_work.contains(&route.doc.id)) {
             let is_accepted = route.doc.responses.iter().any(|(status, _)| *status == ACCEPTED);

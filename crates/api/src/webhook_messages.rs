@@ -1,7 +1,7 @@
 //! Handlers of messages of webhooks that could not be delivered: list and resend.
 
 use axum::response::Response;
-use forewarn_api_types::{GivenUpMessage, Page, Resend};
+use forewarn_api_types::{Page, Resend, UndeliveredMessage};
 use forewarn_render::Convert;
 use forewarn_wire::guid;
 use serde_json::Value;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::Actions;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use forewarn_webhooks::GivenUp;
+use forewarn_webhooks::Undelivered;
 
-pub async fn list_given_up(
+pub async fn list_undelivered(
     actions: Actions,
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    let messages = actions.webhooks().list_given_up(&*actions.find_webhook(&name)?).await?;
+    let messages = actions.webhooks().list_undelivered(&*actions.find_webhook(&name)?).await?;
     Ok(extract::respond_ok(Page::complete(messages.into_iter().map(render).collect())))
 }
 
@@ -29,8 +29,8 @@ pub async fn resend(
     actions.resend_messages(&name, body).await.map(extract::respond_accepted)
 }
 
-fn render(given_up: GivenUp) -> GivenUpMessage {
-    let GivenUp { row: _, message, at, reason } = given_up;
+fn render(undelivered: Undelivered) -> UndeliveredMessage {
+    let Undelivered { row: _, message, at, reason } = undelivered;
     let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
     let properties = &body["data"]["resourceInfo"]["properties"];
     let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();
@@ -38,14 +38,14 @@ fn render(given_up: GivenUp) -> GivenUpMessage {
     let event = guid::parse(&text("EventId"));
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let change = ["change", "state", "result"].into_iter().find_map(|key| body["data"][key].as_str());
-    GivenUpMessage {
+    UndeliveredMessage {
         id: message.id,
         event_id: event.map_or(String::new(), |event| guid::Upper(event).to_string()),
         kind: event.map_or(word(&body["type"]), |_| text("EventType")),
         status: event.map_or(change.unwrap_or_default().to_owned(), |_| text("EventStatus")),
         machines: machines.filter_map(Value::as_str).map(str::to_owned).collect(),
         happened: message.at.convert(),
-        given_up: at.convert(),
+        last_attempt: at.convert(),
         failure: reason,
     }
 }

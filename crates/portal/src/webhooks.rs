@@ -61,7 +61,7 @@ fn sort(hooks: &mut [Webhook], order: SortOrder<'_>) {
         "url" => hooks.sort_by_cached_key(|hook| hook.url.clone()),
         "delivered" => hooks.sort_by_key(|hook| Reverse(hook.state.delivered)),
         "queued" => hooks.sort_by_key(|hook| Reverse(hook.state.behind)),
-        "undelivered" => hooks.sort_by_key(|hook| Reverse(hook.state.given_up)),
+        "undelivered" => hooks.sort_by_key(|hook| Reverse(hook.state.undelivered)),
         _ => hooks.sort_by_key(|hook| match (hook.enabled, hook.state.failures, hook.state.last_success) {
             (true, 1.., _) => 0,
             (false, _, _) => 1,
@@ -97,7 +97,7 @@ fn render_row(context: &PageContext, hook: &Webhook, number: usize) -> Fragment 
     };
     let mut actions =
         vec![button("test-webhook", "Test", "A test message is sent once.", Action::TestWebhook, ButtonStyle::Normal)];
-    if state.given_up > 0 {
+    if state.undelivered > 0 {
         actions.push(button(
             "resend-webhook",
             "Resend",

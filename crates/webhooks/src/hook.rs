@@ -1,4 +1,4 @@
-//! The state of one webhook: definition, position, delivery status and messages that were given up.
+//! The state of one webhook: definition, position, delivery status and undelivered messages.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ pub struct Definition {
     pub secret: SigningSecret,
     pub filter: Filter,
     pub delivery: Delivery,
-    /// Age at which an undelivered message is given up.
+    /// Age after which a message is not sent again.
     pub retry: Duration,
     pub created: Timestamp,
 }
@@ -41,13 +41,13 @@ pub struct HistoryPosition {
     /// The last processed row of history.
     pub after: u64,
     pub delivered: u64,
-    /// Messages that were given up and not delivered since.
-    pub given_up: u64,
+    /// Number of undelivered messages.
+    pub undelivered: u64,
 }
 
-/// The given-up messages, as rows of history.
+/// The undelivered messages, as rows of history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GivenUpRows {
+pub struct UndeliveredRows {
     pub kept: BTreeSet<u64>,
     /// Those that are queued for resending.
     pub resend: BTreeSet<u64>,
@@ -82,7 +82,7 @@ pub struct DeliveryFailure {
 pub struct Hook {
     definition: ArcSwap<Definition>,
     status: Mutex<HookStatus>,
-    given_up: Mutex<GivenUpRows>,
+    undelivered: Mutex<UndeliveredRows>,
     /// Notified when the definition changes or messages are to be resent.
     pub(crate) changed: Notify,
     pub(crate) gone: CancellationToken,
@@ -90,11 +90,11 @@ pub struct Hook {
 }
 
 impl Hook {
-    pub fn new(definition: Definition, position: HistoryPosition, given_up: GivenUpRows) -> Hook {
+    pub fn new(definition: Definition, position: HistoryPosition, undelivered: UndeliveredRows) -> Hook {
         Hook {
             definition: ArcSwap::from_pointee(definition),
             status: Mutex::new(HookStatus { position, ..HookStatus::default() }),
-            given_up: Mutex::new(given_up),
+            undelivered: Mutex::new(undelivered),
             changed: Notify::new(),
             gone: CancellationToken::new(),
             running: AtomicBool::new(false),
@@ -109,17 +109,17 @@ impl Hook {
         self.lock().clone()
     }
 
-    pub fn given_up_rows(&self) -> GivenUpRows {
-        self.lock_given_up().clone()
+    pub fn undelivered_rows(&self) -> UndeliveredRows {
+        self.lock_undelivered().clone()
     }
 
     /// The number of messages that are queued for resending.
     pub fn resend_count(&self) -> usize {
-        self.lock_given_up().resend.len()
+        self.lock_undelivered().resend.len()
     }
 
-    pub(super) fn set_given_up_rows(&self, rows: GivenUpRows) {
-        *self.lock_given_up() = rows;
+    pub(super) fn set_undelivered_rows(&self, rows: UndeliveredRows) {
+        *self.lock_undelivered() = rows;
     }
 
     pub(super) fn redefine(&self, definition: Definition) {
@@ -169,8 +169,8 @@ impl Hook {
         self.lock().end_failures();
     }
 
-    fn lock_given_up(&self) -> MutexGuard<'_, GivenUpRows> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_undelivered(&self) -> MutexGuard<'_, UndeliveredRows> {
+        self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HookStatus> {
@@ -178,9 +178,9 @@ impl Hook {
     }
 }
 
-/// A message that was given up.
+/// A message that could not be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct Undelivered {
     /// The row of history that it reports.
     pub row: u64,
     pub message: Message,
@@ -189,9 +189,9 @@ pub struct GivenUp {
     pub reason: String,
 }
 
-impl GivenUp {
+impl Undelivered {
     /// The same message after another failed attempt.
-    pub fn with_failure(self, failure: DeliveryFailure) -> GivenUp {
-        GivenUp { at: failure.at, reason: failure.message, ..self }
+    pub fn with_failure(self, failure: DeliveryFailure) -> Undelivered {
+        Undelivered { at: failure.at, reason: failure.message, ..self }
     }
 }

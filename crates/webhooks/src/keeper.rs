@@ -13,18 +13,18 @@ use forewarn_wire::document::Kind;
 use http::StatusCode;
 use tokio::sync::Notify;
 
-use super::hook::{GivenUpRows, HistoryPosition, HookStatus};
+use super::hook::{HistoryPosition, HookStatus, UndeliveredRows};
 use super::metrics::WebhookMetrics;
 use super::sender::{SendError, Sender};
 use super::{
-    BEHIND_MAX, Definition, Delivery, Filter, GIVEN_UP_MAX, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX,
+    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WEBHOOKS_MAX,
     WebhookError, record,
 };
 use super::{event_message, message};
 use forewarn_access::random_guid;
 use forewarn_engine::{AuditEntry, Bundle, Engine, SubmitError};
 
-const _: () = assert!(GIVEN_UP_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
+const _: () = assert!(UNDELIVERED_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all webhooks fit one page of the store");
 
 pub struct Webhooks {
@@ -184,7 +184,7 @@ impl Webhooks {
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
         self.attach(stored, Some(audit)).await?;
         let key = record::key(&definition.name);
-        let hook = Arc::new(Hook::new(definition, position, GivenUpRows::default()));
+        let hook = Arc::new(Hook::new(definition, position, UndeliveredRows::default()));
         self.hooks().insert(key, hook.clone());
         self.added.notify_one();
         Ok(hook)
@@ -202,7 +202,7 @@ impl Webhooks {
     pub async fn remove(&self, name: &str, audit: AuditEntry) -> Result<(), WebhookError> {
         let _guard = self.lock().await;
         let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        self.attach(record::remove(name, &hook.given_up_rows().kept), Some(audit)).await?;
+        self.attach(record::remove(name, &hook.undelivered_rows().kept), Some(audit)).await?;
         self.hooks().remove(&record::key(name));
         hook.gone.cancel();
         Ok(())
@@ -235,8 +235,8 @@ fn load(reader: &dyn Reader) -> Result<BTreeMap<String, Arc<Hook>>, StoreError> 
         let definition = record::read_definition(&text)?;
         let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
         let position = position.map_or_else(|| Ok(HistoryPosition::default()), |text| record::read_position(&text))?;
-        let given_up = record::read_given_up_rows(reader, &definition.name)?;
-        hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, given_up)));
+        let undelivered = record::read_undelivered_rows(reader, &definition.name)?;
+        hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, undelivered)));
     }
     Ok(hooks)
 }

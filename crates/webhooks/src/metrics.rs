@@ -7,13 +7,13 @@ use prometheus_client::registry::Registry;
 pub struct WebhookMetrics {
     pub(crate) deliveries: Counter,
     pub(crate) failures: Counter,
-    pub(crate) given_up: Counter,
+    pub(crate) undelivered: Counter,
 }
 
 impl WebhookMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register("webhook_deliveries", "Accepted webhook deliveries", self.deliveries.clone());
         registry.register("webhook_failures", "Failed webhook delivery attempts", self.failures.clone());
-        registry.register("webhook_given_up", "Webhook deliveries given up", self.given_up.clone());
+        registry.register("webhook_undelivered", "Webhook messages that were not delivered", self.undelivered.clone());
     }
 }

@@ -1,5 +1,5 @@
-//! Webhooks as attachments of the region: the definition, the position (separately, because it changes often), each given-up
-//! message and the queue of those to resend.
+//! Webhooks as attachments of the region: the definition, the position (separately, because it changes often), each
+//! undelivered message and the queue of those to resend.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use forewarn_wire::document::Kind;
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
-use super::hook::{GivenUp, GivenUpRows, HistoryPosition};
+use super::hook::{HistoryPosition, Undelivered, UndeliveredRows};
 use super::message::Message;
 use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
 /// Prefixes of attachment names.
 pub const DEFINITIONS: &str = "webhook/";
 const POSITIONS: &str = "webhook-position/";
-const GIVEN_UP: &str = "webhook-given-up/";
+const UNDELIVERED: &str = "webhook-given-up/";
 const RESEND: &str = "webhook-again/";
 
 const VERSION: u32 = 1;
@@ -48,17 +48,19 @@ struct PositionRecord {
     v: u32,
     after: u64,
     delivered: u64,
-    given_up: u64,
+    #[serde(rename = "given_up")]
+    undelivered: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct GivenUpRecord {
+struct UndeliveredRecord {
     v: u32,
     row: u64,
     id: String,
     body: String,
     happened_ms: i64,
-    given_up_ms: i64,
+    #[serde(rename = "given_up_ms")]
+    last_attempt_ms: i64,
     why: String,
 }
 
@@ -98,40 +100,40 @@ pub fn put_definition(definition: &Definition) -> Attachment {
 }
 
 pub fn put_position(name: &str, position: HistoryPosition) -> Attachment {
-    let HistoryPosition { after, delivered, given_up } = position;
+    let HistoryPosition { after, delivered, undelivered } = position;
     Attachment::put(
         Owner::Region,
         position_name(name),
-        text(&PositionRecord { v: VERSION, after, delivered, given_up }),
+        text(&PositionRecord { v: VERSION, after, delivered, undelivered }),
     )
 }
 
-/// Prefix of the attachments that hold the given-up messages of a webhook.
-pub fn given_up_prefix(name: &str) -> String {
-    format!("{GIVEN_UP}{}/", key(name))
+/// Prefix of the attachments that hold the undelivered messages of a webhook.
+pub fn undelivered_prefix(name: &str) -> String {
+    format!("{UNDELIVERED}{}/", key(name))
 }
 
 /// Zero-padded, so that the order of names is the order of history.
-pub fn given_up_name(name: &str, row: u64) -> String {
-    format!("{}{row:020}", given_up_prefix(name))
+pub fn undelivered_name(name: &str, row: u64) -> String {
+    format!("{}{row:020}", undelivered_prefix(name))
 }
 
-pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
-    let GivenUp { row, message, at, reason } = given_up;
-    let record = GivenUpRecord {
+pub fn put_undelivered(name: &str, undelivered: &Undelivered) -> Attachment {
+    let Undelivered { row, message, at, reason } = undelivered;
+    let record = UndeliveredRecord {
         v: VERSION,
         row: *row,
         id: message.id.clone(),
         body: message.body.clone(),
         happened_ms: message.at.0,
-        given_up_ms: at.0,
+        last_attempt_ms: at.0,
         why: reason.clone(),
     };
-    Attachment::put(Owner::Region, given_up_name(name, *row), text(&record))
+    Attachment::put(Owner::Region, undelivered_name(name, *row), text(&record))
 }
 
-pub fn remove_given_up(name: &str, row: u64) -> Attachment {
-    Attachment::remove(Owner::Region, given_up_name(name, row))
+pub fn remove_undelivered(name: &str, row: u64) -> Attachment {
+    Attachment::remove(Owner::Region, undelivered_name(name, row))
 }
 
 pub fn resend_name(name: &str) -> String {
@@ -149,9 +151,9 @@ pub fn put_resend(name: &str, rows: &BTreeSet<u64>) -> Attachment {
 }
 
 /// Removes everything that is stored about a webhook.
-pub fn remove(name: &str, given_up: &BTreeSet<u64>) -> Vec<Attachment> {
+pub fn remove(name: &str, undelivered: &BTreeSet<u64>) -> Vec<Attachment> {
     let mut names = vec![format!("{DEFINITIONS}{}", key(name)), position_name(name), resend_name(name)];
-    names.extend(given_up.iter().map(|row| given_up_name(name, *row)));
+    names.extend(undelivered.iter().map(|row| undelivered_name(name, *row)));
     names.into_iter().map(|name| Attachment::remove(Owner::Region, name)).collect()
 }
 
@@ -180,16 +182,16 @@ pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
 }
 
 pub fn read_position(text: &str) -> Result<HistoryPosition, StoreError> {
-    let PositionRecord { v, after, delivered, given_up } = parse(text)?;
+    let PositionRecord { v, after, delivered, undelivered } = parse(text)?;
     check_version(v)?;
-    Ok(HistoryPosition { after, delivered, given_up })
+    Ok(HistoryPosition { after, delivered, undelivered })
 }
 
-pub fn read_given_up(text: &str) -> Result<GivenUp, StoreError> {
-    let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parse(text)?;
+pub fn read_undelivered(text: &str) -> Result<Undelivered, StoreError> {
+    let UndeliveredRecord { v, row, id, body, happened_ms, last_attempt_ms, why } = parse(text)?;
     check_version(v)?;
     let message = Message { id, body, at: Timestamp(happened_ms) };
-    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), reason: why })
+    Ok(Undelivered { row, message, at: Timestamp(last_attempt_ms), reason: why })
 }
 
 pub fn read_resend(text: &str) -> Result<BTreeSet<u64>, StoreError> {
@@ -214,18 +216,18 @@ fn wrong_version() -> StoreError {
     StoreError::Message("a webhook was stored by another version of Forewarn. Start that version.".to_owned())
 }
 
-/// Reads the rows of given-up messages from the store.
-pub fn read_given_up_rows(reader: &dyn Reader, name: &str) -> Result<GivenUpRows, StoreError> {
-    let all = read_all_given_up(reader, name)?;
+/// Reads the rows of undelivered messages from the store.
+pub fn read_undelivered_rows(reader: &dyn Reader, name: &str) -> Result<UndeliveredRows, StoreError> {
+    let all = read_all_undelivered(reader, name)?;
     let resend = reader.attachment(Owner::Region, &resend_name(name))?;
     let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| read_resend(&text))?;
-    Ok(GivenUpRows { kept: all.iter().map(|message| message.row).collect(), resend })
+    Ok(UndeliveredRows { kept: all.iter().map(|message| message.row).collect(), resend })
 }
 
-/// Reads the given-up messages in the order of history.
-pub fn read_all_given_up(reader: &dyn Reader, name: &str) -> Result<Vec<GivenUp>, StoreError> {
-    let found = reader.attachments(Owner::Region, &given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
-    found.iter().map(|(_, text)| read_given_up(text)).collect()
+/// Reads the undelivered messages in the order of history.
+pub fn read_all_undelivered(reader: &dyn Reader, name: &str) -> Result<Vec<Undelivered>, StoreError> {
+    let found = reader.attachments(Owner::Region, &undelivered_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
+    found.iter().map(|(_, text)| read_undelivered(text)).collect()
 }
 
 #[cfg(test)]
@@ -253,13 +255,13 @@ mod tests {
         let written = put_definition(&definition);
         assert_eq!(written.name, "webhook/ops");
         assert_eq!(read_definition(&written.value.unwrap()).unwrap(), definition);
-        let position = HistoryPosition { after: 7, delivered: 3, given_up: 1 };
+        let position = HistoryPosition { after: 7, delivered: 3, undelivered: 1 };
         assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
         let message = Message { id: "m".into(), body: "{}".into(), at: Timestamp(5) };
-        let given_up = GivenUp { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
-        let written = put_given_up("Ops", &given_up);
+        let undelivered = Undelivered { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
+        let written = put_undelivered("Ops", &undelivered);
         assert_eq!(written.name, "webhook-given-up/ops/00000000000000000007");
-        assert_eq!(read_given_up(&written.value.unwrap()).unwrap(), given_up);
+        assert_eq!(read_undelivered(&written.value.unwrap()).unwrap(), undelivered);
         let rows = BTreeSet::from([7, 9]);
         assert_eq!(read_resend(&put_resend("Ops", &rows).value.unwrap()).unwrap(), rows);
         assert_eq!(put_resend("Ops", &BTreeSet::new()).value, None);
@@ -270,6 +272,6 @@ mod tests {
         assert!(read_position(r#"{"v":2,"after":1,"delivered":0,"given_up":0}"#).is_err());
         assert!(read_definition("{}").is_err());
         assert!(read_resend(r#"{"v":2,"rows":[]}"#).is_err());
-        assert!(read_given_up("{}").is_err());
+        assert!(read_undelivered("{}").is_err());
     }
 }

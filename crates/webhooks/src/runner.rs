@@ -4,7 +4,7 @@
 //!   resend queue ─▶ send each once, before new messages
 //!   read a page ─▶ for each row: filtered out ─▶ skipped
 //!        ▲                       matches ─▶ send ─▶ 2xx ─▶ delivered
-//!        │                                   └─▶ else: too old ─▶ given up · otherwise ─▶ back off ─▶ send
+//!        │                                   └─▶ else: too old ─▶ kept · otherwise ─▶ back off ─▶ send
 //!        └── a commit · a change of the webhook ◀── end of the page
 //! ```
 //!
@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event_message;
-use super::given_up;
 use super::hook::{Delivery, DeliveryFailure, Hook};
 use super::message::Message;
 use super::sender::SendError;
-use super::{Definition, GivenUp, Webhooks};
+use super::undelivered;
+use super::{Definition, Undelivered, Webhooks};
 
 /// Rows that are read at once.
 const PAGE_ROWS: u32 = 100;
@@ -54,7 +54,7 @@ pub struct Runner {
 /// The result of delivering one message.
 enum DeliveryResult {
     Delivered,
-    GivenUp,
+    Undelivered,
     /// The webhook was changed, so the page must be read again.
     Changed,
 }
@@ -90,24 +90,24 @@ impl Runner {
         }
     }
 
-    /// Resends one given-up message once, so that new messages do not wait for long.
+    /// Resends one undelivered message once, so that new messages do not wait for long.
     async fn resend_next(&mut self, definition: &Definition) -> ResendResult {
-        let next = match given_up::next_resend(&self.webhooks, &self.hook).await {
+        let next = match undelivered::next_resend(&self.webhooks, &self.hook).await {
             Ok(Some(next)) => next,
             Ok(None) => return ResendResult::NothingQueued,
             Err(error) => {
-                tracing::warn!(webhook = definition.name, %error, "cannot read the given-up messages of a webhook");
+                tracing::warn!(webhook = definition.name, %error, "cannot read the undelivered messages of a webhook");
                 tokio::time::sleep(STORE_PAUSE).await;
                 return ResendResult::Attempted;
             }
         };
         let (webhooks, hook) = (&self.webhooks, &self.hook);
-        let queued = hook.given_up_rows().resend;
+        let queued = hook.undelivered_rows().resend;
         let stored = match next {
-            (row, None) => given_up::skip_resend(webhooks, hook, row).await,
+            (row, None) => undelivered::skip_resend(webhooks, hook, row).await,
             (row, Some(kept)) => match self.send(definition, &kept.message).await {
-                Ok(()) => given_up::finish_resend(webhooks, hook, row).await,
-                Err(failure) => given_up::fail_resend(webhooks, hook, &queued, kept.with_failure(failure)).await,
+                Ok(()) => undelivered::finish_resend(webhooks, hook, row).await,
+                Err(failure) => undelivered::fail_resend(webhooks, hook, &queued, kept.with_failure(failure)).await,
             },
         };
         if let Err(error) = stored {
@@ -140,7 +140,7 @@ impl Runner {
                     self.hook.record_delivered(row, self.webhooks.engine().now());
                     self.delivered_unsaved += 1;
                 }
-                DeliveryResult::GivenUp => self.mark_saved(),
+                DeliveryResult::Undelivered => self.mark_saved(),
                 DeliveryResult::Changed => return,
             }
             if self.delivered_unsaved > 0 && self.saved_at.elapsed() > SAVE_AFTER {
@@ -183,15 +183,16 @@ impl Runner {
             }
             let Err(failure) = self.send(definition, message).await else { return DeliveryResult::Delivered };
             if self.webhooks.engine().now() >= message.at + definition.retry {
-                let given_up = GivenUp { row, message: message.clone(), at: failure.at, reason: failure.message };
-                match given_up::give_up(&self.webhooks, &self.hook, given_up).await {
+                let undelivered =
+                    Undelivered { row, message: message.clone(), at: failure.at, reason: failure.message };
+                match undelivered::give_up(&self.webhooks, &self.hook, undelivered).await {
                     Ok(()) => {
-                        self.webhooks.metrics().given_up.inc();
+                        self.webhooks.metrics().undelivered.inc();
                         tracing::warn!(webhook = definition.name, delivery = message.id, "gave up a delivery");
-                        return DeliveryResult::GivenUp;
+                        return DeliveryResult::Undelivered;
                     }
                     Err(error) => {
-                        tracing::warn!(webhook = definition.name, %error, "cannot store a given-up delivery")
+                        tracing::warn!(webhook = definition.name, %error, "cannot store an undelivered message")
                     }
                 }
             }

@@ -17,8 +17,8 @@ use crate::Actions;
 use crate::action::Action;
 use crate::error::{ApiError, ErrorCode};
 use forewarn_webhooks::{
-    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, GIVEN_UP_MAX, Hook, HookChange, HookStatus, NewHook,
-    RETRY_DEFAULT, RETRY_MAX, ReceiverUrl, SigningSecret, WebhookError,
+    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT, RETRY_MAX,
+    ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
 };
 
 impl Actions {
@@ -101,8 +101,8 @@ impl Actions {
     /// Resends undelivered messages, each once.
     pub async fn resend_messages(&self, name: &str, Resend { ids }: Resend) -> Result<Resent, ApiError> {
         let note = self.permit(Action::ResendMessages)?.note(name);
-        if ids.as_ref().is_some_and(|ids| ids.len() > GIVEN_UP_MAX) {
-            return Err(ApiError::field("ids", format!("has more than {GIVEN_UP_MAX} entries")));
+        if ids.as_ref().is_some_and(|ids| ids.len() > UNDELIVERED_MAX) {
+            return Err(ApiError::field("ids", format!("has more than {UNDELIVERED_MAX} entries")));
         }
         let messages = self.webhooks().resend(name, ids.as_deref(), self.audit(note)).await?;
         Ok(Resent { messages })
@@ -194,7 +194,7 @@ fn render_definition(definition: &Definition, secret: Option<String>, state: Web
 fn render_status(status: HookStatus, resends: usize, behind: usize) -> WebhookState {
     WebhookState {
         delivered: status.position.delivered,
-        given_up: status.position.given_up,
+        undelivered: status.position.undelivered,
         queued_for_resend: resends,
         behind,
         failures: status.failures,
@@ -210,7 +210,9 @@ impl From<WebhookError> for ApiError {
         match error {
             WebhookError::Exists(name) => ApiError::new(ErrorCode::WebhookExists, message).with_target(name),
             WebhookError::NotFound(name) => ApiError::new(ErrorCode::WebhookNotFound, message).with_target(name),
-            WebhookError::NotGivenUp(id) => ApiError::new(ErrorCode::MessageNotGivenUp, message).with_target(id),
+            WebhookError::MessageNotFound(id) => {
+                ApiError::new(ErrorCode::UndeliveredMessageNotFound, message).with_target(id)
+            }
             WebhookError::TooMany => ApiError::new(ErrorCode::TooManyWebhooks, message),
             WebhookError::Store(_) => ApiError::new(ErrorCode::StoreUnreadable, message),
             WebhookError::Submit(error) => error.into(),

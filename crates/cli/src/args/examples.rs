@@ -169,7 +169,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("webhook update", &[("Disable a webhook", "webhook update ops --enabled false"), ("Replace the secret", "webhook update ops --new-secret")]),
     ("webhook delete", &[("Delete a webhook", "webhook delete ops")]),
     ("webhook test", &[("Send a test message", "webhook test ops")]),
-    ("webhook given-up", &[("List undelivered messages", "webhook given-up ops")]),
+    ("webhook undelivered", &[("List undelivered messages", "webhook undelivered ops")]),
     ("webhook resend", &[("Resend all undelivered messages", "webhook resend ops")]),
     ("history", &[("Show the newest 100 entries", "history"), ("Show the approvals of a machine since a time", "history --vm web_0 --kind approved --since 2026-07-28T10:00:00Z")]),
     ("check", &[("Check a handler", "check -- ./handler"), ("Check two cases and write a JUnit report", "check --only user-reboot --only reset --junit report.xml -- ./handler")]),

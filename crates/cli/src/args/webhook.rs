@@ -21,7 +21,7 @@ pub enum WebhookCommand {
     /// Send a test message and print the receiver's answer.
     Test(WebhookName),
     /// List the last undelivered messages and the reasons.
-    GivenUp(WebhookName),
+    Undelivered(WebhookName),
     /// Resend undelivered messages once; all of them unless IDs are given.
     Resend(ResendArgs),
 }
@@ -37,7 +37,7 @@ pub struct WebhookName {
 pub struct ResendArgs {
     #[command(flatten)]
     pub webhook: WebhookName,
-    /// ID of a message, as listed by `webhook given-up`; repeatable.
+    /// ID of a message, as listed by `webhook undelivered`; repeatable.
     #[arg(long = "id", value_name = "ID")]
     pub ids: Vec<String>,
 }

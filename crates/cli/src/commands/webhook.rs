@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forewarn_api_types::{
-    EmptyBody, GivenUpMessage, Machine, NewWebhook, Nullable, Page, Resend, Resent, Webhook, WebhookChange,
+    EmptyBody, Machine, NewWebhook, Nullable, Page, Resend, Resent, UndeliveredMessage, Webhook, WebhookChange,
     WebhookSecret, WebhookTest, WebhookUrl,
 };
 use forewarn_config::parse::format_span;
@@ -43,9 +43,9 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
             }
         }
         WebhookCommand::Test(which) => test(api, which, output),
-        WebhookCommand::GivenUp(which) => {
-            let page = api.get(&one(which, Some("given-up")))?;
-            output::print_list::<GivenUpMessage>(&decode::<Page<Value>>(&page)?.value, output)
+        WebhookCommand::Undelivered(which) => {
+            let page = api.get(&one(which, Some("undelivered")))?;
+            output::print_list::<UndeliveredMessage>(&decode::<Page<Value>>(&page)?.value, output)
         }
         WebhookCommand::Resend(args) => resend(api, args, output),
     }
@@ -53,7 +53,7 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
 
 fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
     let answer = api.post(&one(&args.webhook, Some("resend")), &Resend { ids: given_list(&args.ids) })?;
-    let list = format!("`forewarn webhook given-up {}`", args.webhook.name);
+    let list = format!("`forewarn webhook undelivered {}`", args.webhook.name);
     output::print_one(&answer, output, |resent: &Resent| {
         single_line(match resent.messages {
             0 => "There are no messages to resend.".to_owned(),
@@ -154,12 +154,12 @@ impl TableRow for Webhook {
             Cell::colored(state, color),
             Cell::new(self.state.delivered.to_string()),
             Cell::new(self.state.behind.to_string()),
-            Cell::new(self.state.given_up.to_string()),
+            Cell::new(self.state.undelivered.to_string()),
         ]
     }
 }
 
-impl TableRow for GivenUpMessage {
+impl TableRow for UndeliveredMessage {
     const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
     const EMPTY: &'static str = "There are no undelivered messages.";
 
@@ -226,7 +226,7 @@ fn facts(webhook: &Webhook) -> Vec<String> {
         ("State", condition(webhook).0.to_owned()),
         ("Delivered", state.delivered.to_string()),
         ("Behind", state.behind.to_string()),
-        ("Given up", state.given_up.to_string()),
+        ("Undelivered", state.undelivered.to_string()),
     ];
     if state.queued_for_resend > 0 {
         facts.push(("Queued to resend", state.queued_for_resend.to_string()));

@@ -74,7 +74,7 @@ fn errors_and_changes_are_reported() {
         0,
         "Name             a\nURL              http://127.0.0.1:9/\nTopics           Events\nTypes            Reboot\nStatuses         Canceled\n\
          Machines         web_0\nResource groups  shop\nRetry for        1h\nState            off\nDelivered        0\n\
-         Behind           0\nGiven up         0",
+         Behind           0\nUndelivered      0",
         "",
     );
 }

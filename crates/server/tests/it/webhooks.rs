@@ -84,7 +84,7 @@ fn the_lifecycle_of_an_event_is_delivered_in_order_and_signed() {
     assert_eq!(scheduled.json()["data"]["resourceInfo"]["properties"]["NotBefore"], "Sun, 01 Mar 2026 12:15:00 GMT");
     assert_ne!(scheduled.json()["id"], started.json()["id"]);
     let state = until(&server, "ops", |state| state["delivered"] == 3 && state["behind"] == 0);
-    assert_eq!((&state["failures"], &state["givenUp"]), (&json!(0), &json!(0)));
+    assert_eq!((&state["failures"], &state["undelivered"]), (&json!(0), &json!(0)));
     assert!(receiver.drain().is_empty());
     let metrics = server.client().send(server.management, "GET /metrics", b"").text();
     assert!(metrics.contains("forewarn_webhook_deliveries_total 3"), "{metrics}");
@@ -206,7 +206,7 @@ fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
     restart(&server, "m1");
     assert_eq!(receiver.next().answered, 503);
     advance(&server, 3 * 3600);
-    let state = until(&server, "ops", |state| state["givenUp"] == 3);
+    let state = until(&server, "ops", |state| state["undelivered"] == 3);
     assert_eq!(state["lastFailure"]["message"], "The receiver responded with status 503.");
     assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(0)));
     until_reported(&receiver, "Reboot Completed");
@@ -216,7 +216,7 @@ fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
     assert_eq!((next.summarize().as_str(), next.answered), ("Reboot Scheduled", 204));
     until(&server, "ops", |state| state["failures"] == 0 && state["delivered"] == 1);
     let metrics = server.client().send(server.management, "GET /metrics", b"").text();
-    assert!(metrics.contains("forewarn_webhook_given_up_total 3"), "{metrics}");
+    assert!(metrics.contains("forewarn_webhook_undelivered_total 3"), "{metrics}");
 }
 
 #[test]
@@ -251,22 +251,22 @@ fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     advance(&server, 3600);
     assert_eq!(gists(&receiver, 1), ["Reboot Completed"]);
     let state = until(&server, "ops", |state| state["behind"] == 0 && state["delivered"] == 3);
-    assert_eq!(state["givenUp"], 0);
+    assert_eq!(state["undelivered"], 0);
     assert!(receiver.drain().is_empty());
     let shown = check(&server, "GET /webhooks/ops", NONE, 200, json!({ "types": ["Reboot"], "retrySeconds": 86_400 }));
     assert!(shown.get("secret").is_none());
 }
 
-/// Type, status and failure of the given-up messages.
-fn given_up(server: &Server, name: &str) -> Vec<[String; 3]> {
-    let list = check(server, &format!("GET /webhooks/{name}/given-up"), NONE, 200, json!({}));
+/// Type, status and failure of the undelivered messages.
+fn undelivered(server: &Server, name: &str) -> Vec<[String; 3]> {
+    let list = check(server, &format!("GET /webhooks/{name}/undelivered"), NONE, 200, json!({}));
     let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
     let rows = list["value"].as_array().unwrap().iter();
     rows.map(|one| ["type", "status", "failure"].map(|key| text(one, key))).collect()
 }
 
-/// A server in this directory whose webhook `ops` has given up all messages of a Reboot.
-fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, String) {
+/// A server in this directory whose webhook `ops` could not deliver the messages of a Reboot.
+fn with_an_undelivered_reboot(directory: &Path, receiver: &Receiver) -> (Server, String) {
     let server = Server::kept_in(directory);
     check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
     server.listen_as("m1");
@@ -274,14 +274,14 @@ fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, Str
     receiver.answer_next(&[503, 503, 500]);
     restart(&server, "m1");
     advance(&server, 3600);
-    until(&server, "ops", |state| state["givenUp"] == 3 && state["behind"] == 0);
+    until(&server, "ops", |state| state["undelivered"] == 3 && state["behind"] == 0);
     (server, secret)
 }
 
 #[test]
-fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
+fn undelivered_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
-    let (server, secret) = with_a_reboot_given_up(directory.path(), &receiver);
+    let (server, secret) = with_an_undelivered_reboot(directory.path(), &receiver);
     let first: Vec<Value> = receiver.drain().iter().map(Delivery::json).collect();
     assert_eq!(first.len(), 3);
     server.stop();
@@ -292,8 +292,8 @@ fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
         ["Reboot".to_owned(), status.to_owned(), format!("The receiver responded with status {code}.")]
     };
     let expected = [row("Scheduled", 503), row("Started", 503), row("Completed", 500)];
-    assert_eq!(given_up(&server, "ops"), expected);
-    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
+    assert_eq!(undelivered(&server, "ops"), expected);
+    let list = check(&server, "GET /webhooks/ops/undelivered", NONE, 200, json!({}));
     let shown = json!({ "id": first[0]["id"], "machines": ["m1"], "happened": START });
     contains(&list["value"][0], &shown).unwrap();
 
@@ -302,8 +302,8 @@ fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     again.iter().for_each(|delivery| delivery.verify(&secret));
     assert_eq!(again.iter().map(Delivery::json).collect::<Vec<_>>(), first, "the same, under the same ids");
     let state = until(&server, "ops", |state| state["delivered"] == 3);
-    assert_eq!((&state["givenUp"], &state["queuedForResend"]), (&json!(0), &json!(0)));
-    assert_eq!(given_up(&server, "ops"), [] as [[String; 3]; 0]);
+    assert_eq!((&state["undelivered"], &state["queuedForResend"]), (&json!(0), &json!(0)));
+    assert_eq!(undelivered(&server, "ops"), [] as [[String; 3]; 0]);
     let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
     assert!(history.to_string().contains("webhook.resend"), "{history}");
     assert!(receiver.drain().is_empty());
@@ -312,14 +312,14 @@ fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
 #[test]
 fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
-    let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
+    let (server, _) = with_an_undelivered_reboot(directory.path(), &receiver);
     receiver.drain();
     receiver.answer_next(&[204, 404]);
     check(&server, "POST /webhooks/ops/resend", NONE, 202, json!({ "messages": 3 }));
     assert_eq!(gists(&receiver, 2), A_REBOOT[..2]);
     let state = until(&server, "ops", |state| state["queuedForResend"] == 0);
-    assert_eq!((&state["delivered"], &state["givenUp"]), (&json!(1), &json!(2)));
-    let left = given_up(&server, "ops");
+    assert_eq!((&state["delivered"], &state["undelivered"]), (&json!(1), &json!(2)));
+    let left = undelivered(&server, "ops");
     let words: Vec<_> = left.iter().map(|[_, status, failure]| (status.as_str(), failure.as_str())).collect();
     assert_eq!(
         words,
@@ -336,18 +336,18 @@ fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
 }
 
 #[test]
-fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
+fn an_undelivered_message_is_resent_when_the_webhook_is_enabled() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
-    let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
+    let (server, _) = with_an_undelivered_reboot(directory.path(), &receiver);
     receiver.drain();
-    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
+    let list = check(&server, "GET /webhooks/ops/undelivered", NONE, 200, json!({}));
     let id = list["value"][1]["id"].as_str().unwrap().to_owned();
     check(&server, "PATCH /webhooks/ops", json!({ "enabled": false }), 200, json!({}));
     let ids = |ids: &[&str]| json!({ "ids": ids });
-    refused(&server, "POST /webhooks/ops/resend", ids(&[&id, "x"]), 404, "MessageNotGivenUp");
+    refused(&server, "POST /webhooks/ops/resend", ids(&[&id, "x"]), 404, "UndeliveredMessageNotFound");
     refused(&server, "POST /webhooks/ops/resend", ids(&["x"; 101]), 400, "InvalidField");
     refused(&server, "POST /webhooks/none/resend", NONE, 404, "WebhookNotFound");
-    refused(&server, "GET /webhooks/none/given-up", NONE, 404, "WebhookNotFound");
+    refused(&server, "GET /webhooks/none/undelivered", NONE, 404, "WebhookNotFound");
     until(&server, "ops", |state| state["queuedForResend"] == 0);
     check(&server, "POST /webhooks/ops/resend", ids(&[&id]), 202, json!({ "messages": 1 }));
     server.stop();
@@ -357,14 +357,14 @@ fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
     until(&server, "ops", |state| state["queuedForResend"] == 1);
     check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
     assert_eq!(receiver.next().json()["id"], id);
-    until(&server, "ops", |state| state["queuedForResend"] == 0 && state["givenUp"] == 2);
+    until(&server, "ops", |state| state["queuedForResend"] == 0 && state["undelivered"] == 2);
     assert_eq!(server.call("DELETE /webhooks/ops", &NONE).status, 204);
     hook(&server, "ops", &receiver, json!({}));
-    assert_eq!(given_up(&server, "ops").len(), 0, "a new webhook with the same name has none");
+    assert_eq!(undelivered(&server, "ops").len(), 0, "a new webhook with the same name has none");
 }
 
 #[test]
-fn only_the_last_hundred_given_up_messages_are_kept() {
+fn only_the_last_hundred_undelivered_messages_are_kept() {
     let (server, receiver) = (listening(), Receiver::start());
     hook(&server, "ops", &receiver, json!({ "retrySeconds": 0, "statuses": ["Scheduled", "Canceled"] }));
     receiver.answer_next(&[500; 104]);
@@ -376,11 +376,11 @@ fn only_the_last_hundred_given_up_messages_are_kept() {
     }
     for count in 1..=104 {
         // A slow run can be further by now: the wait between two attempts ends by itself.
-        until(&server, "ops", |state| state["givenUp"].as_u64() >= Some(count));
+        until(&server, "ops", |state| state["undelivered"].as_u64() >= Some(count));
         // A change of the webhook retries at once.
         check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
     }
-    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}))["value"].take();
+    let list = check(&server, "GET /webhooks/ops/undelivered", NONE, 200, json!({}))["value"].take();
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), 100);
     assert!(list.iter().all(|one| one["eventId"] != first.clone().unwrap()));
