@@ -348,8 +348,9 @@ pub struct Host {
     pub memory_mib: Option<u64>,
     pub state: HostState,
     pub contact: Contact,
-    /// Increases when the host is activated after it was fenced. Orders of another epoch are no longer wanted: their
-    /// machines may run elsewhere.
+    /// The revision of the region in which the host was registered, plus one for each time that it was activated after it was
+    /// fenced; so it also differs from those of an earlier host with this name. Orders of another epoch are no longer wanted:
+    /// their machines may run elsewhere.
     pub epoch: u64,
 }
 

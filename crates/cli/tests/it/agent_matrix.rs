@@ -31,19 +31,24 @@ impl AgentBench {
     fn start(qemu: &FakeQemu) -> AgentBench {
         let listener = format!("127.0.0.1:{}", free_port());
         let server = Bench::on_loopback(&["--metadata", "127.0.0.1:0", "--hosts", &listener, "--driver", "agents"]);
-        let token = server.show("host token host1")["token"].as_str().unwrap().to_owned();
-        let data = server.path("agent");
-        server.run(&format!("host join http://{} --token {token} --data {}", server.management(), data.display()));
-        let (config, machines) = (server.path("host.toml"), qemu.write_machines(qemu.name()));
+        let (data, config, machines) =
+            (server.path("agent"), server.path("host.toml"), qemu.write_machines(qemu.name()));
         let text = format!(
             "data = {data:?}\ndriver = \"qemu\"\ndriver_machines = {machines:?}\nmetadata = [\"127.0.0.1:0\"]\n"
         );
         fs::write(&config, text).unwrap();
         let mut bench = AgentBench { agent: None, config, server };
+        bench.join();
         bench.start_agent(&[]);
         wait_until("contact", || bench.server.show("host show host1")["reachable"] == true);
         bench.server.run(&format!("{CREATE} {UUID}"));
         bench
+    }
+
+    fn join(&self) {
+        let token = self.server.show("host token host1")["token"].as_str().unwrap().to_owned();
+        let (server, data) = (self.server.management(), self.server.path("agent"));
+        self.server.run(&format!("host join http://{server} --token {token} --data {}", data.display()));
     }
 
     fn start_agent(&mut self, variables: &[(&str, &str)]) {
@@ -291,15 +296,29 @@ fn orders_of_an_agent_survive_the_death_of_qemu() {
 
 #[test]
 fn an_agent_that_was_killed_abandons_its_order_if_the_host_was_fenced_and_activated_meanwhile() {
+    abandons_its_order_after(&["host fail host1 --fenced", "host activate host1"]);
+}
+
+#[test]
+fn an_agent_that_was_killed_abandons_its_order_if_the_host_was_removed_and_joins_again() {
+    abandons_its_order_after(&["host fail host1 --fenced", "vm update web1 --host spare", "host delete host1"]);
+}
+
+/// The agent is killed during a freeze, and these commands state that its host is off. It was only cut off.
+fn abandons_its_order_after(statements: &[&str]) {
     run(async || {
         let qemu = FakeQemu::start();
         let mut bench = AgentBench::start(&qemu);
         bench.server.try_run("maintenance start --vm web1 --type Freeze --duration 600s");
         wait_until("the freeze", || bench.order().is_some_and(|order| order["stage"] == "held"));
         bench.kill_agent();
-        bench.server.run("host fail host1 --fenced");
-        bench.server.run("host activate host1");
+        for statement in statements {
+            bench.server.run(statement);
+        }
         assert!(qemu.is_paused(), "the agent was cut off, and the host was not off");
+        if statements.contains(&"host delete host1") {
+            bench.join();
+        }
         bench.start_agent(&[]);
         wait_until("the end of the order", || !bench.has_orders());
         assert!(!qemu.is_paused() && qemu.is_on());

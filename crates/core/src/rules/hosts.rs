@@ -21,7 +21,9 @@ impl Step {
     pub fn register_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
         check_name("host", name)?;
         if !self.region.hosts.contains_key(name) {
-            self.put(Entity::Host(Arc::new(Host::new(name.clone()))));
+            // Higher than the epochs of an earlier host with this name, because each of them began with a revision.
+            let epoch = self.region.meta.revision;
+            self.put(Entity::Host(Arc::new(Host { epoch, ..Host::new(name.clone()) })));
             self.replan = true;
         }
         Ok(Answer::Done)

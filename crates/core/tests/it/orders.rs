@@ -69,10 +69,27 @@ fn reports_on_orders_from_before_a_fence_are_refused() {
         vm a host=h1
         restart a
         orders:h1> perform e1 a
-        report e1 a h1 done epoch=0 = OtherEpoch
-        report e1 a h1 done epoch=2 = OtherEpoch
+        report e1 a h1 done epoch=1 = OtherEpoch
+        report e1 a h1 done epoch=3 = OtherEpoch
         orders:h1> perform e1 a
-        report e1 a h1 done epoch=1
+        report e1 a h1 done epoch=2
+        e1> completed
+    ",
+    );
+}
+
+#[test]
+fn reports_on_orders_of_an_earlier_host_with_the_same_name_are_refused() {
+    check(
+        "
+        host h1
+        unhost h1
+        host h1
+        vm a host=h1
+        restart a
+        report e1 a h1 done epoch=0 = OtherEpoch
+        report e1 a h1 done epoch=1 = OtherEpoch
+        report e1 a h1 done epoch=3
         e1> completed
     ",
     );

@@ -20,6 +20,8 @@ use orders::Hypervisors;
 
 /// Number of commands. Enough for a few rollouts over a handful of hosts.
 const COMMANDS: u64 = 220;
+/// Number of commands before a host is replaced.
+const HOST_REPLACED_AT: u64 = COMMANDS / 2;
 /// Maximum number of steps until everything has ended after the last command.
 const QUIET_STEPS_MAX: u64 = 4_000;
 /// The region is loaded again after this many steps.
@@ -28,7 +30,10 @@ const RELOAD_EVERY: u64 = 8;
 pub fn simulate(seed: u64, print: bool) -> Result<(), String> {
     let mut run = PlanRun::new(seed, print);
     run.build_fleet()?;
-    for _ in 0..COMMANDS {
+    for number in 0..COMMANDS {
+        if number == HOST_REPLACED_AT {
+            run.replace_host()?;
+        }
         run.let_time_pass();
         let command = run.choose_command();
         run.step(&command)?;

@@ -242,6 +242,7 @@ fn same(one: &Region, two: &Region) -> Result<(), String> {
     let plain = |entity: Entity| match entity {
         Entity::Meta(meta) => Entity::Meta(RegionMeta { revision: 0, ..meta }),
         Entity::Event(event) => Entity::Event(Arc::new(Event { revision: 0, ..(*event).clone() })),
+        Entity::Host(host) => Entity::Host(Arc::new(Host { epoch: 0, ..(*host).clone() })),
         other => other,
     };
     let map = |region: &Region| region.entities().map(|it| (it.key(), plain(it))).collect::<BTreeMap<_, _>>();

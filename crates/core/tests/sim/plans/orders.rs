@@ -16,7 +16,8 @@ use crate::invariants::Step;
 pub struct Hypervisors {
     /// The order in progress on each machine.
     running: BTreeMap<MachineId, Running>,
-    /// Orders that were in progress on hosts when these were fenced. If such a host was only cut off, it still works on them.
+    /// Orders that were in progress on hosts when these were fenced. If such a host was only cut off, it still works on them, even
+    /// if it was removed meanwhile and is registered again.
     stranded: Vec<(MachineId, Running)>,
 }
 
@@ -60,13 +61,12 @@ impl Hypervisors {
             _ => {}
         }
         self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.placed_on().is_some()));
-        self.stranded.retain(|(_, running)| region.host(&running.host).is_some());
     }
 
     /// Whatever is in progress on a machine is known to the region: as a started event, as withdrawn, or as a change of
     /// its power state. A host that was fenced meanwhile learns this once it gets orders again.
     pub fn check(&self, region: &Region) -> Result<(), String> {
-        for (_, running) in self.stranded.iter().filter(|(_, running)| !is_fenced(region, &running.host)) {
+        for (_, running) in self.stranded.iter().filter(|(_, running)| gets_orders(region, &running.host)) {
             ensure(running.epoch != epoch_of(region, &running.host), || {
                 format!("{} goes on with an order from before its fence: {running:?}", running.host)
             })?;
@@ -107,6 +107,27 @@ impl PlanRun {
         }
         let succeeds = self.rng.percent(85);
         self.finish(machine, succeeds)
+    }
+
+    /// A host with an order in progress is fenced, its machines are moved away, and it is removed and registered again. Without
+    /// choices of its own, so that the rest of the run stays the same.
+    pub(super) fn replace_host(&mut self) -> Result<(), String> {
+        let Some(name) = self.hypervisors.running.values().next().map(|running| running.host.clone()) else {
+            return Ok(());
+        };
+        let Some(other) = self.region.hosts().map(|host| host.name.clone()).find(|host| *host != name) else {
+            return Ok(());
+        };
+        self.step(&Command::FenceHost { name: name.clone() })?;
+        let machines: Vec<MachineId> = self.region.machines_on(&name).map(|machine| machine.id).collect();
+        for machine in machines {
+            let change = Box::new(MachineChange { host: Some(Some(other.clone())), ..MachineChange::default() });
+            self.step(&Command::ChangeMachine { machine, change })?;
+        }
+        // A rollout may own the host, or another machine may be moving to it.
+        let removed = self.step(&Command::RemoveHost { name: name.clone() })?;
+        let command = if removed { Command::RegisterHost { name } } else { Command::Tick };
+        self.step(&command).map(drop)
     }
 
     /// An operator requests another power state while a host may be carrying out the first one.
@@ -154,7 +175,7 @@ impl PlanRun {
     /// A host that was fenced and activated again reports how an order from before its fence has ended, or such a report
     /// arrives late.
     fn report_from_earlier_epochs(&mut self) -> Result<(), String> {
-        let returned = |(_, running): &(MachineId, Running)| !is_fenced(&self.region, &running.host);
+        let returned = |(_, running): &(MachineId, Running)| gets_orders(&self.region, &running.host);
         let stranded: Vec<_> = self.hypervisors.stranded.extract_if(.., |it| returned(it)).collect();
         let running = self.hypervisors.running.iter().filter(|(_, running)| running.epoch > 0);
         let late = running.map(|(id, running)| (*id, Running { epoch: running.epoch - 1, ..running.clone() }));
@@ -350,6 +371,10 @@ pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), Str
 
 fn epoch_of(region: &Region, host: &Name) -> u64 {
     region.host(host).map_or(0, |host| host.epoch)
+}
+
+fn gets_orders(region: &Region, host: &Name) -> bool {
+    region.host(host).is_some_and(|host| host.state != HostState::Failed)
 }
 
 fn is_fenced(region: &Region, host: &Name) -> bool {
