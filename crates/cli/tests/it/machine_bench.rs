@@ -196,16 +196,13 @@ pub async fn wait_for_approval(show: impl Fn(&str) -> Value, guest: &Guest, kind
     line
 }
 
-/// Waits until the guest has seen an event of this type; returns the line and the event's ID.
+/// Waits until the handler of the guest has seen an event of this type; returns the line and the event's ID.
 async fn wait_for_notice(guest: &Guest, kind: &str, from: usize) -> (usize, String) {
-    let find = |line: &String| {
-        let document: Value = serde_json::from_str(line.strip_prefix("document ")?).ok()?;
-        let event = document["Events"].as_array()?.iter().find(|event| event["EventType"] == kind)?;
-        event["EventId"].as_str().map(str::to_owned)
-    };
+    let prefix = format!("notice {kind} ");
     let found = || {
         let lines = guest.lines();
-        lines.iter().enumerate().skip(from).find_map(|(number, line)| Some((number, find(line)?)))
+        let mut numbered = lines.iter().enumerate().skip(from);
+        numbered.find_map(|(number, line)| Some((number, line.strip_prefix(&prefix)?.to_owned())))
     };
     guest.wait(&format!("notice of a {kind}"), found).await
 }

@@ -1,7 +1,7 @@
 //! The guest: Debian's cloud kernel and an initramfs with busybox. It prints its boot ID on the serial console, then a
-//! line per second, and powers off when the power button is pressed. With `address=` on its kernel command line it polls
-//! the metadata endpoint, prints each new document, and approves events. Beside that, it always holds a request until the
-//! document changes.
+//! line per second, and powers off when the power button is pressed. With `address=` on its kernel command line, its handler
+//! is the static `forewarn-agent` with a hook that prints each event before the agent approves it. Beside that, two loops print what
+//! they see: one polls the metadata endpoint, the other always holds a request until the document changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::cpio::Archive;
 use crate::setup::Download;
+use crate::sh;
 
 pub const KERNEL: Download = Download::Newest("linux-image-cloud-amd64");
 pub const BUSYBOX: Download = Download::Unpacked("busybox-static");
@@ -18,6 +19,23 @@ pub const BUSYBOX: Download = Download::Unpacked("busybox-static");
 /// The modules for network and power button. Those they need are found in the modules: that differs between kernels, even
 /// between updates of one release.
 const MODULES: &[&str] = &["virtio_pci", "virtio_net", "evdev", "button"];
+
+const DIRECTORIES: [&str; 14] = [
+    "bin",
+    "dev",
+    "etc",
+    "etc/acpi",
+    "etc/acpi/PWRF",
+    "etc/forewarn-agent",
+    "etc/forewarn-agent/hooks",
+    "modules",
+    "proc",
+    "sys",
+    "var",
+    "var/lib",
+    "var/log",
+    "var/run",
+];
 
 /// The interface and the power button appear some time after their modules were loaded. The button has no effect before acpid
 /// listens, and acpid opens only devices that exist when it starts.
@@ -38,15 +56,11 @@ id=$(cat /proc/sys/kernel/random/boot_id)
 echo "boot id $id"
 address=$(sed -n 's/.* address=\([^ ]*\).*/\1/p' /proc/cmdline)
 url='http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'
-ask() { timeout 3 wget -q -O - --header 'Metadata: true' "$@" "$url"; }
-handle() {
+handle() { forewarn-agent 2>&1 | while read -r line; do echo "agent: $line"; done; }
+observe() {
     while :; do
-        document=$(ask)
+        document=$(timeout 3 wget -q -O - --header 'Metadata: true' "$url")
         if [ -n "$document" ] && [ "$document" != "$last" ]; then echo "document $document"; last=$document; fi
-        case $document in *'"EventStatus":"Scheduled"'*)
-            event=${document##*'"EventId":"'} event=${event%%'"'*}
-            ask --post-data "{\"StartRequests\":[{\"EventId\":\"$event\"}]}" && echo "approved $event" ;;
-        esac
         sleep 0.3
     done
 }
@@ -65,11 +79,15 @@ if [ -n "$address" ]; then
     ip address add "$address/24" dev eth0
     ip route add 169.254.169.254 dev eth0
     handle &
+    observe &
     hold &
 fi
 n=0
 while :; do n=$((n + 1)); echo "beat $id $n"; sleep 1; done
 "#;
+
+/// The hook of the guest's agent. It prints past the agent's log.
+const HOOK: &str = "#!/bin/sh\necho \"notice $EVENT_TYPE $EVENT_ID\" > /dev/console\n";
 
 /// Writes `kernel` and `initrd` to a directory.
 pub fn build(dir: &Path) -> Result<()> {
@@ -82,13 +100,13 @@ pub fn build(dir: &Path) -> Result<()> {
 
 fn initramfs(kernel: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
-    for name in
-        ["bin", "dev", "etc", "etc/acpi", "etc/acpi/PWRF", "modules", "proc", "sys", "var", "var/log", "var/run"]
-    {
+    for name in DIRECTORIES {
         archive.dir(name);
     }
+    archive.program("etc/forewarn-agent/hooks/prepare", HOOK.as_bytes());
     archive.program("init", INIT.as_bytes());
     archive.program("bin/busybox", &fs::read(BUSYBOX.path()?.join("bin/busybox"))?);
+    archive.program("bin/forewarn-agent", &fs::read(sh::built("forewarn-agent")?)?);
     let files = modules(kernel)?;
     let mut loaded: Vec<(String, Vec<u8>)> = Vec::new();
     for name in MODULES {
