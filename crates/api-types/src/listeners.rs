@@ -21,12 +21,3 @@ pub struct Listener {
     /// Whether a path prefix `/vm/NAME` selects the machine.
     pub prefix: bool,
 }
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Health {
-    /// `ok`, or `degraded` if there are problems.
-    pub status: String,
-    /// Problems that need an operator although the server accepts changes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<String>,
-}

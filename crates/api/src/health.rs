@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::Health;
+use forewarn_api_types::{Health, NodeReadiness, Readiness};
 use http::{StatusCode, header};
 
 use super::Actions;
@@ -12,10 +12,9 @@ use super::error::ApiError;
 use super::extract::{NoQuery, Params};
 use super::metrics::render_metrics;
 use forewarn_engine::{ClusterRole, ClusterStatus, SubmitError};
-use serde_json::{Value, json};
 
 /// A server whose leader was last heard of longer ago does not have current data.
-const BEAT_AGE_MAX: Duration = Duration::from_secs(10);
+const HEARTBEAT_AGE_MAX: Duration = Duration::from_secs(10);
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -77,25 +76,21 @@ pub async fn get_ready(actions: Actions, Params(NoQuery {}): Params<NoQuery>) ->
     (status, axum::Json(report)).into_response()
 }
 
-fn report_single(is_healthy: bool) -> (bool, Value) {
-    (is_healthy, json!({ "status": if is_healthy { "ok" } else { "failing" }, "role": "single" }))
+fn report_single(is_healthy: bool) -> (bool, Readiness) {
+    let status = if is_healthy { "ok" } else { "failing" };
+    (is_healthy, Readiness { status: status.into(), role: "single".into(), node: None })
 }
 
-fn report_node(status: &ClusterStatus, heartbeat_age: Option<Duration>, revision: u64) -> (bool, Value) {
-    let is_current = heartbeat_age.is_some_and(|age| age <= BEAT_AGE_MAX);
+fn report_node(status: &ClusterStatus, heartbeat_age: Option<Duration>, revision: u64) -> (bool, Readiness) {
+    let is_current = heartbeat_age.is_some_and(|age| age <= HEARTBEAT_AGE_MAX);
     let (ready, word) = match status.role {
         ClusterRole::CatchingUp => (false, "catching-up"),
         ClusterRole::Leader | ClusterRole::Follower if !is_current => (false, "stale"),
         ClusterRole::Leader | ClusterRole::Follower => (true, "ok"),
     };
-    let report = json!({
-        "status": word,
-        "role": status.role.as_str(),
-        "node": status.node,
-        "leader": status.leader.as_ref().map(|leader| &leader.node),
-        "revision": revision,
-    });
-    (ready, report)
+    let leader = status.leader.as_ref().map(|leader| leader.node.clone());
+    let node = NodeReadiness { node: status.node.clone(), leader, revision };
+    (ready, Readiness { status: word.into(), role: status.role.as_str().into(), node: Some(node) })
 }
 
 pub async fn get_metrics(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
@@ -120,14 +115,17 @@ mod tests {
         };
         let report = |role, age: Option<u64>| {
             let (ready, report) = report_node(&status(role), age.map(Duration::from_secs), 3);
-            (ready, report["status"].as_str().unwrap().to_owned(), report["role"].as_str().unwrap().to_owned())
+            (ready, report.status, report.role)
         };
         let expected = |ready, status: &str, role: &str| (ready, status.to_owned(), role.to_owned());
         assert_eq!(report(ClusterRole::Leader, Some(0)), expected(true, "ok", "leader"));
         assert_eq!(report(ClusterRole::Follower, Some(10)), expected(true, "ok", "follower"));
         assert_eq!(report(ClusterRole::Follower, Some(11)), expected(false, "stale", "follower"));
         assert_eq!(report(ClusterRole::CatchingUp, None), expected(false, "catching-up", "catching-up"));
-        assert_eq!(report_single(true).1["role"], "single");
+        let json = |report| serde_json::to_string(&report).unwrap();
+        assert_eq!(json(report_single(true).1), r#"{"status":"ok","role":"single"}"#);
+        let node = report_node(&status(ClusterRole::Leader), None, 3).1;
+        assert_eq!(json(node), r#"{"status":"stale","role":"leader","node":"a","leader":null,"revision":3}"#);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use forewarn_api_types::{
     Event, FailureOptions, Fault, Group, Health, HistoryRow, Host, HostChange, HostDomain, HostToken, Identity,
     InstanceSelection, JoinResponse, Listeners, Machine, MachineChange, NewDrain, NewFault, NewGroup, NewIdentity,
     NewJoin, NewMachine, NewMaintenance, NewRollout, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions,
-    PolicyChange, PortalLink, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview, ScaleSet,
+    PolicyChange, PortalLink, Readiness, Requests, Resend, Resent, Rollout, RolloutPreview, Run, RunPreview, ScaleSet,
     ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetClock, StepSelection, UndeliveredMessage,
     Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
 };
@@ -354,7 +354,7 @@ fn other_routes() -> Vec<Route> {
         get("/api/v1/listeners", listeners::list, doc("listListeners", "List the metadata listeners in the order of the configuration").response::<Listeners>(OK)),
         post("/api/v1/portal-links", Action::CreatePortalLink, portal_links::create, doc("createPortalLink", "Create a one-time link that signs a browser in to the portal").optional_body::<EmptyBody>().response::<PortalLink>(CREATED)),
         get("/healthz", health::get_health, doc("getHealth", "Check whether the server accepts changes").response::<Health>(OK)).open(),
-        get("/healthz/ready", health::get_ready, doc("getReadiness", "Check whether the server has current data, and its role in its cluster").any_json()).open(),
+        get("/healthz/ready", health::get_ready, doc("getReadiness", "Check whether the server has current data, and its role in its cluster").response::<Readiness>(OK)).open(),
         get("/metrics", health::get_metrics, doc("getMetrics", "Get metrics").text("application/openmetrics-text")),
         get("/openapi.json", get_openapi, doc("getOpenApi", "Get this OpenAPI document").any_json()),
     ]

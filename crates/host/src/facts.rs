@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use forewarn_access::tls::now;
+use forewarn_api_types::AgentHealth;
 use forewarn_connect::Trust;
 use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
-use serde_json::Value;
 
 use crate::doctor::{DriverFact, EnrollmentFact, Facts, LibvirtFact};
 use crate::enroll::Identity;
@@ -46,7 +46,7 @@ pub fn gather(data: &Path, driver: HostDriver, options: DriverOptions) -> Facts 
 pub fn read_clock_ahead(health: SocketAddr) -> Option<i64> {
     let agent = forewarn_connect::agent(&Trust::System(None)).ok()?;
     let mut answer = agent.get(format!("http://{health}/healthz")).call().ok()?;
-    answer.body_mut().read_json::<Value>().ok()?["clockAheadMs"].as_i64()
+    answer.body_mut().read_json::<AgentHealth>().ok()?.clock_ahead_ms
 }
 
 const SYSTEM: &str = "/sys/class/net";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use forewarn_api_types::AgentHealth;
 use forewarn_metadata::{EndpointState, listen_error};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
@@ -16,7 +17,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl Health {
     }
 
     /// Whether the host is in contact and can carry out orders, and why not.
-    pub fn check(&self) -> (StatusCode, serde_json::Value) {
+    pub fn check(&self) -> (StatusCode, AgentHealth) {
         let is_in_contact = self.status.is_connected() || self.silence_secs() < SILENCE_SECS_MAX;
         let (status, word) = match (is_in_contact, self.status.lacks_hypervisor()) {
             (true, false) => (StatusCode::OK, "ok"),
@@ -87,15 +87,15 @@ impl Health {
         let no_contact = (!self.status.is_connected()).then(|| self.status.problem()).flatten();
         let waits = || "the hypervisor does not answer; orders wait".to_owned();
         let problem = no_contact.or_else(|| self.status.lacks_hypervisor().then(waits));
-        let body = json!({
-            "status": word,
-            "host": &*self.status.host,
-            "silenceSeconds": self.silence_secs(),
-            "clockAheadMs": self.status.clock_ahead_ms(),
-            "revision": self.status.peek().revision,
-            "problem": problem,
-        });
-        (status, body)
+        let health = AgentHealth {
+            status: word.into(),
+            host: self.status.host.to_string(),
+            silence_seconds: self.silence_secs(),
+            clock_ahead_ms: self.status.clock_ahead_ms(),
+            revision: self.status.peek().revision,
+            problem,
+        };
+        (status, health)
     }
 
     fn silence_secs(&self) -> u64 {
@@ -105,8 +105,8 @@ impl Health {
     fn respond(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let (status, media, body) = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/healthz") => {
-                let (status, body) = self.check();
-                (status, "application/json", body.to_string())
+                let (status, health) = self.check();
+                (status, "application/json", serde_json::to_string(&health).unwrap_or_default())
             }
             (&Method::GET, "/metrics") => {
                 (StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", self.metrics())
@@ -167,8 +167,8 @@ mod tests {
         for line in ["orders_ended_total{outcome=\"done\"} 2", "orders_ended_total{outcome=\"failed\"} 1"] {
             assert!(metrics.contains(&format!("forewarn_host_{line}\n")), "{metrics}");
         }
-        assert_eq!(health.check().1["clockAheadMs"], json!(null), "no contact yet");
+        assert_eq!(health.check().1.clock_ahead_ms, None, "no contact yet");
         status.record_contact(Timestamp(0));
-        assert!(health.check().1["clockAheadMs"].as_i64().unwrap() > 0);
+        assert!(health.check().1.clock_ahead_ms.unwrap() > 0);
     }
 }

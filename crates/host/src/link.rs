@@ -27,7 +27,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -239,7 +239,7 @@ impl Link {
                 continue;
             }
             let body = SeenMachines { machines: machines.iter().map(|id| id.0).collect() };
-            let sent = post::<Value>(connection.clone(), paths::SEEN, &body).await;
+            let sent = post::<IgnoredAny>(connection.clone(), paths::SEEN, &body).await;
             let Err(error) = sent else { continue };
             // They are part of the next report.
             machines.into_iter().for_each(|machine| self.status.note_seen(machine));

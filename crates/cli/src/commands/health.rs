@@ -1,6 +1,6 @@
 //! `forewarn health`: the health check of the container image, which has no other program that could do it.
 
-use serde::Deserialize;
+use forewarn_api_types::Health;
 
 use super::single_line;
 use crate::args::HealthArgs;
@@ -8,11 +8,6 @@ use crate::client::Call;
 use crate::connect::connect;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
-
-#[derive(Deserialize)]
-struct Health {
-    status: String,
-}
 
 pub fn run(args: &HealthArgs) -> Result<(), Failure> {
     let health = connect(&args.connection)?.get(&Call::path("/healthz"))?;

@@ -12,7 +12,7 @@ use forewarn_core::{ApprovalScope, Approver, Command, EventId, MachineId, Reject
 use forewarn_engine::SubmitError;
 use forewarn_metadata::SourceError;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::{Cluster, LeaderResponse};
 
@@ -32,6 +32,28 @@ pub enum GuestAction {
 
 const PATH: &str = "/cluster/v1/guest";
 
+/// The body of a forwarded command.
+#[derive(Serialize, Deserialize)]
+struct GuestRequest {
+    machine: u64,
+    /// None: the guest has asked for its document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approve: Option<Vec<String>>,
+}
+
+/// The leader's answer to a command that it has carried out.
+#[derive(Serialize, Deserialize)]
+struct Committed {
+    revision: u64,
+}
+
+/// The leader's answer to an approval of events that do not exist.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UnknownEvents {
+    unknown_events: Vec<String>,
+}
+
 pub fn routes() -> Router<Arc<Cluster>> {
     Router::new().route(PATH, post(take))
 }
@@ -39,7 +61,7 @@ pub fn routes() -> Router<Arc<Cluster>> {
 impl Cluster {
     /// Has the leader carry out the command of a guest, and waits until the local copy shows it.
     pub async fn forward_guest(&self, command: &GuestCommand) -> Result<(), SourceError> {
-        let body = Bytes::from(command.encode().to_string());
+        let body = Bytes::from(command.encode());
         match self.post_to_leader(PATH, body).await {
             LeaderResponse::By(response) => self.take_answer(response.status(), response.body()).await,
             // This server has become the leader meanwhile; the guest tries again.
@@ -49,42 +71,46 @@ impl Cluster {
     }
 
     async fn take_answer(&self, status: StatusCode, body: &[u8]) -> Result<(), SourceError> {
-        let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-        if let (StatusCode::OK, Some(revision)) = (status, answer["revision"].as_u64()) {
-            self.wait_for_copy(revision).await;
-            return Ok(());
-        }
-        match (status, answer["unknownEvents"].as_array()) {
-            (StatusCode::CONFLICT, Some(ids)) => Err(SourceError::UnknownEvents(decode_ids(ids))),
-            (StatusCode::NOT_FOUND, _) => Err(SourceError::UnknownMachine),
-            (StatusCode::TOO_MANY_REQUESTS, _) => Err(SourceError::Overloaded),
+        match status {
+            StatusCode::OK => {
+                let committed: Committed = serde_json::from_slice(body).map_err(|_| SourceError::OutcomeUnknown)?;
+                self.wait_for_copy(committed.revision).await;
+                Ok(())
+            }
+            StatusCode::CONFLICT => {
+                let unknown: UnknownEvents = serde_json::from_slice(body).map_err(|_| SourceError::OutcomeUnknown)?;
+                Err(SourceError::UnknownEvents(decode_ids(&unknown.unknown_events)))
+            }
+            StatusCode::NOT_FOUND => Err(SourceError::UnknownMachine),
+            StatusCode::TOO_MANY_REQUESTS => Err(SourceError::Overloaded),
             _ => Err(SourceError::OutcomeUnknown),
         }
     }
 }
 
 impl GuestCommand {
-    fn encode(&self) -> Value {
-        match &self.act {
-            GuestAction::Seen => json!({ "machine": self.machine.0 }),
-            GuestAction::Approve(events) => {
-                json!({ "machine": self.machine.0, "approve": events.iter().map(ToString::to_string).collect::<Vec<_>>() })
-            }
-        }
+    fn encode(&self) -> Vec<u8> {
+        let approve = match &self.act {
+            GuestAction::Seen => None,
+            GuestAction::Approve(events) => Some(encode_ids(events)),
+        };
+        let request = GuestRequest { machine: self.machine.0, approve };
+        serde_json::to_vec(&request).expect("numbers and texts can be written as JSON")
     }
 
     fn decode(body: &[u8]) -> Option<GuestCommand> {
-        let value: Value = serde_json::from_slice(body).ok()?;
-        let act = match value.get("approve") {
-            Some(ids) => GuestAction::Approve(decode_ids(ids.as_array()?)),
-            None => GuestAction::Seen,
-        };
-        Some(GuestCommand { machine: MachineId(value["machine"].as_u64()?), act })
+        let GuestRequest { machine, approve } = serde_json::from_slice(body).ok()?;
+        let act = approve.map_or(GuestAction::Seen, |ids| GuestAction::Approve(decode_ids(&ids)));
+        Some(GuestCommand { machine: MachineId(machine), act })
     }
 }
 
-fn decode_ids(ids: &[Value]) -> Vec<EventId> {
-    ids.iter().filter_map(|id| forewarn_api::parse_event_id(id.as_str()?).ok()).collect()
+fn encode_ids(ids: &[EventId]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
+}
+
+fn decode_ids(ids: &[String]) -> Vec<EventId> {
+    ids.iter().filter_map(|id| forewarn_api::parse_event_id(id).ok()).collect()
 }
 
 /// Carries out the command of a guest of another server.
@@ -102,10 +128,9 @@ async fn take(State(cluster): State<Arc<Cluster>>, body: Bytes) -> Response {
         }
     };
     match cluster.engine.submit(command, None).await {
-        Ok(done) => Json(json!({ "revision": done.snapshot.revision })).into_response(),
+        Ok(done) => Json(Committed { revision: done.snapshot.revision }).into_response(),
         Err(SubmitError::Rejected(Rejection::UnknownEvents(ids))) => {
-            let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
-            (StatusCode::CONFLICT, Json(json!({ "unknownEvents": ids }))).into_response()
+            (StatusCode::CONFLICT, Json(UnknownEvents { unknown_events: encode_ids(&ids) })).into_response()
         }
         Err(SubmitError::Rejected(Rejection::UnknownMachine(_))) => StatusCode::NOT_FOUND.into_response(),
         Err(SubmitError::NoLeader) => StatusCode::MISDIRECTED_REQUEST.into_response(),
@@ -126,7 +151,7 @@ mod tests {
     fn commands_of_guests_survive_encoding() {
         for act in [GuestAction::Seen, GuestAction::Approve(vec![Guid(7), Guid(u128::MAX)])] {
             let command = GuestCommand { machine: MachineId(3), act };
-            assert_eq!(GuestCommand::decode(command.encode().to_string().as_bytes()), Some(command));
+            assert_eq!(GuestCommand::decode(&command.encode()), Some(command));
         }
         assert_eq!(GuestCommand::decode(b"{}"), None);
     }

@@ -11,6 +11,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router, middleware};
 use bytes::Bytes;
 use forewarn_api::ChannelBody;
+use forewarn_api_types::EmptyBody;
 use forewarn_api_types::host_link::{
     CommitResponse, DomainReportAnswer, FoundProperties, GuestApproval, GuestProperties, GuestToken, HeartbeatResponse,
     HostHeartbeat, IssuedToken, LinkRefusal, OpenStream, OrderReport, RenewResponse, Renewal, SeenMachines, TurnOn,
@@ -24,7 +25,6 @@ use forewarn_wire::guid;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::heartbeats::Claim;
@@ -140,14 +140,14 @@ async fn take_claim(
     Caller(host): Caller,
     Extension(peer): Extension<Peer>,
     body: Bytes,
-) -> Answer<Value> {
+) -> Answer<EmptyBody> {
     admit(&links, &host, &parse(&body)?, &peer).await?;
-    Ok(Json(json!({})))
+    Ok(Json(EmptyBody {}))
 }
 
-async fn take_release(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Value> {
+async fn take_release(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<EmptyBody> {
     links.agents.release(&host, &parse(&body)?);
-    Ok(Json(json!({})))
+    Ok(Json(EmptyBody {}))
 }
 
 async fn record_heartbeat(
@@ -165,7 +165,7 @@ async fn record_heartbeat(
 }
 
 /// Keeps event groups on. Machines that have moved meanwhile are left out: their new host reports them.
-async fn record_seen(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<Value> {
+async fn record_seen(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<EmptyBody> {
     let SeenMachines { machines } = parse(&body)?;
     let machines = machines.into_iter().filter_map(|id| links.machine_of(&host, MachineId(id)).ok());
     for machine in machines.collect::<Vec<_>>() {
@@ -174,7 +174,7 @@ async fn record_seen(State(links): State<Arc<Links>>, Caller(host): Caller, body
             links.engine.submit(Command::Seen { machine: machine.id }, None).await.map_err(refuse)?;
         }
     }
-    Ok(Json(json!({})))
+    Ok(Json(EmptyBody {}))
 }
 
 async fn turn_on(State(links): State<Arc<Links>>, Caller(host): Caller, body: Bytes) -> Answer<CommitResponse> {
