@@ -21,6 +21,7 @@ mod action;
 mod actions;
 mod addresses;
 mod agents;
+mod any_handler;
 mod changes;
 mod clock;
 mod deadline;

@@ -21,6 +21,7 @@ use forewarn_api_types::{
 use http::{Method, StatusCode, Uri, header};
 
 use super::action::Action;
+use super::any_handler::{AnyHandler, ResponseFuture};
 use super::error::{ApiError, ErrorCode};
 use super::extract::{GroupQuery, NoQuery, Paging, Params};
 use super::groups::{availability_sets, cloud_services};
@@ -97,30 +98,30 @@ async fn answer_method_not_allowed(method: Method, uri: Uri) -> ApiError {
     ApiError::new(ErrorCode::MethodNotAllowed, message)
 }
 
-fn route<H: Handler<T, Service>, T: 'static>(
+fn route(
     (method, filter): (Method, MethodFilter),
     path: &'static str,
     role: Role,
-    handler: H,
+    handler: AnyHandler,
     doc: Doc,
 ) -> Route {
     Route { method, path, needs: RequiredAccess::Role(role), handler: on(filter, handler), doc }
 }
 
-fn get<H: Handler<T, Service>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
-    route((Method::GET, MethodFilter::GET), path, Role::Reader, handler, doc)
+fn get<H: Handler<T, Service, Future = ResponseFuture>, T>(path: &'static str, handler: H, doc: Doc) -> Route {
+    route((Method::GET, MethodFilter::GET), path, Role::Reader, AnyHandler::new(handler), doc)
 }
 
 /// A method that performs an action, whose role it requires.
 macro_rules! verb {
     ($name:ident, $method:ident) => {
-        fn $name<H: Handler<T, Service>, T: 'static>(
+        fn $name<H: Handler<T, Service, Future = ResponseFuture>, T>(
             path: &'static str,
             action: Action,
             handler: H,
             doc: Doc,
         ) -> Route {
-            route((Method::$method, MethodFilter::$method), path, action.role(), handler, doc)
+            route((Method::$method, MethodFilter::$method), path, action.role(), AnyHandler::new(handler), doc)
         }
     };
 }
