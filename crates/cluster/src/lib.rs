@@ -13,6 +13,7 @@
 //!
 //! Payloads are opaque: what a commit means is decided by the engine.
 
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod contract;
 pub mod encoding;

@@ -20,6 +20,7 @@
 
 pub mod archive;
 mod attachment;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod contract;
 mod error;
