@@ -9,7 +9,11 @@ use forewarn_loopback::LinkLocal;
 use forewarn_server::{BoundAddress, Config, Running, StoreChoice};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::failure::Failure;
 use crate::output;
@@ -39,13 +43,12 @@ fn read_environment() -> Vec<(String, String)> {
 }
 
 pub fn log_to_stderr(choices: &Choices) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&choices.log_level))
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal());
+    let levels = choices.log_level.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let log = tracing_subscriber::registry().with(levels);
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
     match choices.log {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => log.with(lines.json()).init(),
     }
 }
 

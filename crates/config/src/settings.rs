@@ -375,8 +375,8 @@ fn rate(text: &str) -> Result<Option<u32>, String> {
 }
 
 fn level(text: &str) -> Result<String, String> {
-    let valid = !text.is_empty() && text.parse::<tracing_subscriber::EnvFilter>().is_ok();
-    // EnvFilter would accept any word as a module name.
+    let valid = !text.is_empty() && text.parse::<tracing_subscriber::filter::Targets>().is_ok();
+    // Targets would accept any word as a module name.
     let words = text.split(',').all(|part| {
         let level = part.rsplit('=').next().unwrap_or_default();
         matches!(level, "off" | "error" | "warn" | "info" | "debug" | "trace")

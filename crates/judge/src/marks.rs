@@ -1,6 +1,6 @@
 //! Marks: patterns for output lines that show what requests cannot show, such as preparation.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
