@@ -77,7 +77,7 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     tracing::info!("stopping");
     tokio::select! {
         stopped = timeout(STOP_MAX, running.stop()) => if stopped.is_err() { tracing::warn!("the shutdown timed out") },
-        () = signals.next() => tracing::warn!("received a second signal: exiting at once"),
+        () = signals.next() => tracing::warn!("received a second signal: exiting immediately"),
     }
     result
 }

@@ -17,7 +17,7 @@ pub enum VmCommand {
     /// Create a machine.
     #[command(visible_alias = "register")]
     Create(Box<CreateVmArgs>),
-    /// Change a machine; options that are not given keep their values.
+    /// Change a machine; omitted options keep their values.
     Update(Box<UpdateVmArgs>),
     /// Manage the identity of a machine, which lets it get tokens for this API.
     #[command(subcommand)]

@@ -36,7 +36,7 @@ pub enum VmssCommand {
     },
     /// List the instances of a scale set.
     ListInstances(ResourceName),
-    /// Update instances to the latest model; all of them unless IDs are given.
+    /// Update instances to the latest model (default: all instances).
     UpdateInstances {
         #[command(flatten)]
         set: ResourceName,
@@ -52,11 +52,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         deletion: DeletionArgs,
     },
-    /// Restart instances after their notice period; all of them unless IDs are given.
+    /// Restart instances after their notice period (default: all instances).
     Restart(InstanceOperationArgs),
-    /// Redeploy instances to other hosts after their notice period; all of them unless IDs are given.
+    /// Redeploy instances to other hosts after their notice period (default: all instances).
     Redeploy(InstanceOperationArgs),
-    /// Perform pending maintenance of instances now; all of them unless IDs are given.
+    /// Perform pending maintenance of instances now (default: all instances).
     PerformMaintenance(InstanceOperationArgs),
     /// Evict Spot instances.
     SimulateEviction {
@@ -67,11 +67,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         waiting: NoWaitArgs,
     },
-    /// Start instances; all of them unless IDs are given.
+    /// Start instances (default: all).
     Start(InstancePowerArgs),
-    /// Stop instances; all of them unless IDs are given.
+    /// Stop instances (default: all).
     Stop(InstancePowerArgs),
-    /// Stop instances and remove them from their hosts; all of them unless IDs are given.
+    /// Stop instances and remove them from their hosts (default: all).
     Deallocate(InstancePowerArgs),
 }
 

@@ -14,7 +14,7 @@ pub enum WebhookCommand {
     List,
     /// Show a webhook and its delivery state.
     Show(WebhookName),
-    /// Change a webhook; options that are not given keep their values.
+    /// Change a webhook; omitted options keep their values.
     Update(Box<UpdateWebhookArgs>),
     /// Delete a webhook.
     Delete(WebhookName),
@@ -22,7 +22,7 @@ pub enum WebhookCommand {
     Test(WebhookName),
     /// List the last undelivered messages and the reasons.
     Undelivered(WebhookName),
-    /// Resend undelivered messages once; all of them unless IDs are given.
+    /// Resend undelivered messages once (default: all messages).
     Resend(ResendArgs),
 }
 
