@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 pub const SILENCE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A handler polls as long as it is not silent for three of its intervals, within these bounds. Handlers poll each second or
-/// hold a request for up to five minutes.
+/// hold a request for up to five minutes; one slow response is no silence.
 const QUIET_INTERVALS: u32 = 3;
-const QUIET_MIN: Duration = Duration::from_secs(60);
+const QUIET_MIN: Duration = Duration::from_secs(10);
 const QUIET_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// The same for a handler whose interval is unknown: it has polled only once, or the clock stood still.
+const QUIET_UNKNOWN: Duration = Duration::from_secs(60);
 
 const VERSION: u64 = 1;
 
@@ -63,8 +66,9 @@ impl HandlerState {
 impl HandlerRecord {
     /// Whether the handler polls. Time before the server started does not count as silence.
     pub fn is_polling(&self, now: Timestamp, started: Timestamp) -> bool {
-        let quiet = self.interval.map_or(QUIET_MIN, |interval| interval * QUIET_INTERVALS);
-        now.since(self.last_poll.max(started)) <= quiet.clamp(QUIET_MIN, QUIET_MAX)
+        let interval = self.interval.filter(|interval| !interval.is_zero());
+        let quiet = interval.map(|interval| (interval * QUIET_INTERVALS).clamp(QUIET_MIN, QUIET_MAX));
+        now.since(self.last_poll.max(started)) <= quiet.unwrap_or(QUIET_UNKNOWN)
     }
 }
 
@@ -146,11 +150,15 @@ mod tests {
     #[test]
     fn a_handler_polls_until_it_is_silent_for_several_intervals() {
         let record = HandlerState::advance(None, &seen(5, 0, 100)).unwrap().record;
-        assert!(record.is_polling(at(160), at(0)) && !record.is_polling(at(161), at(0)));
+        assert!(record.is_polling(at(110), at(0)) && !record.is_polling(at(111), at(0)));
         let slow = HandlerRecord { interval: Some(Duration::from_secs(300)), ..record };
         assert!(slow.is_polling(at(1000), at(0)) && !slow.is_polling(at(1001), at(0)));
         assert!(record.is_polling(at(1000), at(990)), "the server was down");
-        assert!(!record.is_polling(at(1051), at(990)));
+        assert!(!record.is_polling(at(1001), at(990)));
+        let still = HandlerRecord { interval: Some(Duration::ZERO), ..record };
+        for unknown in [still, HandlerRecord { interval: None, ..record }] {
+            assert!(unknown.is_polling(at(160), at(0)) && !unknown.is_polling(at(161), at(0)));
+        }
     }
 
     #[test]
