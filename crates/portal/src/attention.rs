@@ -1,6 +1,6 @@
 //! The list of what needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked,
-//! and hosts that are off. What needs action comes first, by deadline; what only runs comes below. Each row says why it is listed,
-//! how many machines are down, and what can be done.
+//! that take a group below its floor, and hosts that are off. What needs action comes first, by deadline; what only runs comes below.
+//! Each row says in two lines why it is listed, what happens without an operator, how many machines that affects, and what can be done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{Group, GroupKind, MachineId, Name, Region, Timestamp, UNLIMITED};
-use forewarn_render::{GroupDip, describe_losses};
+use forewarn_core::{Group, GroupKind, MachineId, Name, Region, ScopeId, ScopeOwner, Timestamp, UNLIMITED};
+use forewarn_render::{GroupDip, find_title};
 use forewarn_widgets::fragment::Fragment;
 use forewarn_widgets::lane::clock_span;
 use forewarn_widgets::panel::Panel;
@@ -27,10 +27,13 @@ use forewarn_widgets::outage::{Outages, SOON};
 /// More rows are not read within seconds. The others are on the page of operations.
 const ROWS_MAX: usize = 7;
 
+/// Other activities that a row links to.
+const LINKS_MAX: usize = 2;
+
 /// Sorts before every row.
 const HEAD_SORT: &str = " ";
 
-const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation</span><span>When</span><span>Machines</span><span>Ready</span><span>If you do nothing</span><span></span></li>"#;
+const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation <small>soonest first</small></span><span>If you do nothing</span><span>Machines</span><span>Ready</span><span></span></li>"#;
 
 #[derive(Template)]
 #[template(path = "attention_row.html")]
@@ -41,27 +44,44 @@ struct AttentionRow<'a> {
     severity: &'static str,
     title: String,
     href: String,
-    /// The description and the requester.
+    /// The description or ticket.
     note: String,
     concern: AttentionReason,
-    /// HTML.
-    when: String,
-    impact: String,
-    is_down: bool,
-    /// The first machines, by name.
-    machines: String,
+    /// Follows the concern: machines that are not ready, the requester.
+    details: Vec<String>,
+    inaction: Inaction,
+    impact: AffectedMachines,
     /// HTML.
     meter: String,
-    inaction: Inaction,
     csrf: &'a str,
-    /// The address of the buttons' form, or of the link.
+    /// The address of the buttons' form.
     action: &'static str,
     /// The name and value of the field with the operation or host that the buttons are for.
     target: (&'static str, String),
-    /// Value and label of the buttons that open a confirmation.
+    /// Value and label of the buttons that open a confirmation. The first one is the action of the row, the others are in its menu.
     buttons: Vec<(&'static str, String)>,
-    /// The address and the label of the link, if there are no buttons.
-    open: (String, String),
+    /// Addresses and labels of related pages. Without buttons, the first one is the action of the row.
+    links: Vec<(String, String)>,
+}
+
+impl AttentionRow<'_> {
+    /// The links that are in the menu: all but the one that is the action of the row.
+    fn menu_links(&self) -> &[(String, String)] {
+        if self.buttons.is_empty() { self.links.get(1..).unwrap_or_default() } else { &self.links }
+    }
+
+    fn has_menu(&self) -> bool {
+        self.buttons.len() > 1 || !self.menu_links().is_empty()
+    }
+}
+
+/// The number of machines, and the group that loses most.
+struct AffectedMachines {
+    text: String,
+    is_down: bool,
+    detail: String,
+    /// The color of the detail.
+    class: &'static str,
 }
 
 /// The outcome without an operator.
@@ -69,6 +89,7 @@ struct AttentionRow<'a> {
 struct Inaction {
     /// HTML.
     text: String,
+    /// HTML.
     detail: String,
 }
 
@@ -91,16 +112,13 @@ impl Section {
             Section::NothingToDo => "b",
         }
     }
+}
 
-    fn render_head(self) -> Fragment {
-        let (name, title) = match self {
-            Section::ActNow => ("act", "Act now <small>soonest first</small>"),
-            Section::NothingToDo => ("calm", "Running, nothing to do"),
-        };
-        let (id, sort) = (format!("attention-{name}"), self.sort());
-        let html = format!(r#"<li id="{id}" class="part" data-sort="{sort}"><h3>{title}</h3></li>"#);
-        Fragment { id, sort: sort.into(), html }
-    }
+/// The head of the rows that only run. Those above need an action, as the title of the list says.
+fn render_calm_head() -> Fragment {
+    let (id, sort) = ("attention-calm".to_owned(), Section::NothingToDo.sort());
+    let html = format!(r#"<li id="{id}" class="part" data-sort="{sort}"><h3>Running, nothing to do</h3></li>"#);
+    Fragment { id, sort: sort.into(), html }
 }
 
 /// Why an activity is listed.
@@ -115,10 +133,12 @@ pub enum AttentionReason {
     NoHandler(Vec<String>),
     /// A group falls below its floor, together with other operations.
     BelowFloor(String),
+    /// A group falls below its floor if machines that are down now return late.
+    AtRisk(String),
     /// It cannot go on.
     Blocked(String),
-    /// The host is off, and so are its machines.
-    HostOff,
+    /// The host is off, and so are these machines.
+    HostOff(String),
 }
 
 impl AttentionReason {
@@ -143,12 +163,13 @@ impl AttentionReason {
             return Some(AttentionReason::Failed(join_names(&activity.failures)));
         }
         let is_soon = activity.is_due(context.now + SOON);
-        // A group that falls below its floor because of one cause alone was planned that way.
-        let below = dips.iter().filter(|dip| dip.is_below() && !dip.others.is_empty());
+        // A group that is below its floor because of one cause alone was planned that way; before the start, that can be changed.
+        let is_choice = |dip: &GroupDip| is_soon || !dip.others.is_empty();
+        let below = dips.iter().filter(|dip| dip.is_below() && !dip.is_shrinking && is_choice(dip));
         if let Some(dip) = below.min_by_key(|dip| dip.reserve()) {
             return Some(AttentionReason::BelowFloor(dip.describe()));
         }
-        if let Some(unready) = unready.filter(|unready| unready.count() > unready.unnotified.len()) {
+        if let Some(unready) = unready.filter(|unready| unready.is_waited_for()) {
             return Some(AttentionReason::NotReady(unready.clone()));
         }
         let scheduled = activity.events_in(Stage::Scheduled).filter(|_| is_soon);
@@ -156,6 +177,10 @@ impl AttentionReason {
         let unnotified = name_machines(live.filter(|event| !event.is_shown));
         if !unnotified.is_empty() {
             return Some(AttentionReason::NoHandler(unnotified));
+        }
+        let at_risk = dips.iter().filter(|dip| is_soon && !dip.is_shrinking && dip.could_be_below());
+        if let Some(dip) = at_risk.min_by_key(|dip| dip.min_up_then()) {
+            return Some(AttentionReason::AtRisk(dip.describe_risk()));
         }
         let wait = activity.waits_for.as_ref().filter(|wait| activity.is_running && waits::is_unplanned(wait.reason));
         wait.map(|wait| AttentionReason::Blocked(waits::shorten(wait)))
@@ -168,8 +193,11 @@ impl AttentionReason {
             | AttentionReason::OverTime(_)
             | AttentionReason::Failed(_)
             | AttentionReason::BelowFloor(_)
-            | AttentionReason::HostOff => "red",
-            AttentionReason::NotReady(_) | AttentionReason::NoHandler(_) | AttentionReason::Blocked(_) => "amber",
+            | AttentionReason::HostOff(_) => "red",
+            AttentionReason::NotReady(_)
+            | AttentionReason::NoHandler(_)
+            | AttentionReason::AtRisk(_)
+            | AttentionReason::Blocked(_) => "amber",
         }
     }
 
@@ -180,9 +208,9 @@ impl AttentionReason {
             AttentionReason::Failed(names) => format!("failed: {names}"),
             AttentionReason::NotReady(unready) => format!("not ready: {}", unready.describe()),
             AttentionReason::NoHandler(names) => format!("no handler, not notified: {}", join_names(names)),
-            AttentionReason::BelowFloor(what) => what.clone(),
+            AttentionReason::BelowFloor(what) | AttentionReason::AtRisk(what) => what.clone(),
             AttentionReason::Blocked(why) => why.clone(),
-            AttentionReason::HostOff => "failed and fenced, so its machines are stopped".into(),
+            AttentionReason::HostOff(names) => format!("failed and fenced; stopped: {names}"),
         }
     }
 
@@ -193,8 +221,10 @@ impl AttentionReason {
             | AttentionReason::Blocked(_)
             | AttentionReason::Failed(_)
             | AttentionReason::OverTime(_)
-            | AttentionReason::HostOff => true,
-            AttentionReason::NoHandler(_) | AttentionReason::BelowFloor(_) => stage == Stage::Scheduled,
+            | AttentionReason::HostOff(_) => true,
+            AttentionReason::NoHandler(_) | AttentionReason::BelowFloor(_) | AttentionReason::AtRisk(_) => {
+                stage == Stage::Scheduled
+            }
             AttentionReason::NoNotice => false,
         }
     }
@@ -245,17 +275,18 @@ pub fn render_panel(
     let hosts = hosts.iter().map(|(host, ids)| (Section::ActNow, describe_host(context, host, ids)));
     let describe = |(activity, concern): (_, AttentionReason)| {
         let section = Section::of(&concern, Activity::stage(activity));
-        (section, describe_activity(context, activity, concern, outages, dips_of(activity)))
+        let unready = unready.get(&activity.id);
+        (section, describe_activity(context, activity, concern, outages, dips_of(activity), unready))
     };
     let others = found.split_off(urgent).into_iter().map(describe);
     let rows = found.into_iter().map(describe).chain(hosts).chain(others);
     let mut fragments: Vec<Fragment> = Vec::new();
-    let mut current = None;
+    let mut has_head = false;
     // Rows that are not shown are not computed: whether an operation can be canceled takes a run of the rules.
     for (number, (section, row)) in rows.take(ROWS_MAX).enumerate() {
-        if current != Some(section) {
-            fragments.push(section.render_head());
-            current = Some(section);
+        if section == Section::NothingToDo && !has_head {
+            fragments.push(render_calm_head());
+            has_head = true;
         }
         let (id, sort) = (row.id.clone(), format!("{}-{}", section.sort(), table::row_key(number)));
         fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
@@ -289,7 +320,9 @@ fn describe_others(more: usize, calm: &[&Activity], outages: &Outages) -> String
 
 fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineId]) -> AttentionRow<'a> {
     let region = context.region();
-    let names = machines.iter().filter_map(|id| Some(region.machine(*id)?.name.to_string()));
+    let found = || machines.iter().filter_map(|id| region.machine(*id));
+    let scopes: BTreeSet<ScopeId> = found().map(|machine| machine.scope).collect();
+    let may_activate = context.visitor.is_allowed(Action::ActivateHost);
     AttentionRow {
         id: format!("attention-host-{}", address::encode_segment(host)),
         sort: "",
@@ -297,26 +330,25 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         severity: Severity::Red.class(),
         title: format!("Host {host} is off"),
         href: address::of_host(host),
-        note: format!("Move {} or activate the host", count_of(machines.len(), "machine")),
-        concern: AttentionReason::HostOff,
-        when: "<b>now</b>".into(),
-        impact: format!("{} down", count_of(machines.len(), "machine")),
-        is_down: true,
-        machines: join_names(names),
-        meter: Readiness::default().render(),
+        note: String::new(),
+        concern: AttentionReason::HostOff(join_names(found().map(|machine| machine.name.to_string()))),
+        details: Vec::new(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
-            detail: "nothing scheduled brings them back".into(),
+            detail: "until you activate the host".into(),
         },
+        impact: AffectedMachines {
+            text: format!("{} down", count_of(machines.len(), "machine")),
+            is_down: true,
+            detail: name_scopes(region, &scopes),
+            class: "",
+        },
+        meter: Readiness::default().render(),
         csrf: &context.visitor.session.csrf,
         action: "/portal/hosts",
         target: ("host", host.to_string()),
-        buttons: if context.visitor.is_allowed(Action::ActivateHost) {
-            vec![("activate", "Activate host…".into())]
-        } else {
-            Vec::new()
-        },
-        open: (address::of_host(host), "Open host".into()),
+        buttons: may_activate.then(|| ("activate", "Activate host…".into())).into_iter().collect(),
+        links: vec![(address::of_host(host), "Open host".into())],
     }
 }
 
@@ -326,10 +358,15 @@ fn describe_activity<'a>(
     concern: AttentionReason,
     outages: &Outages,
     dips: &[GroupDip],
+    unready: Option<&Unready>,
 ) -> AttentionRow<'a> {
-    let (buttons, can_cancel) = list_buttons(context, activity, &concern);
-    let inaction = describe_inaction(context, activity, &concern, dips, can_cancel);
-    let down = outages.down_by(activity.id);
+    let (buttons, can_cancel) = list_buttons(context, activity, unready);
+    // The title of a rollout is its description.
+    let note = if activity.title.contains(&activity.note) { String::new() } else { activity.note.clone() };
+    let is_named = matches!(concern, AttentionReason::NotReady(_));
+    let unready = unready.filter(|_| !is_named).map(|unready| format!("not ready: {}", unready.describe()));
+    let by = Some(&activity.requested_by).filter(|by| !by.is_empty());
+    let by = by.map(|by| format!("requested by {}", context.name_requester(by)));
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
         sort: "",
@@ -337,14 +374,12 @@ fn describe_activity<'a>(
         severity: activity.severity.class(),
         title: activity.title.clone(),
         href: activity.href(),
-        note: describe_request(context, activity),
+        note,
+        inaction: describe_inaction(context, activity, &concern, can_cancel),
         concern,
-        when: describe_time(activity),
-        impact: describe_impact(activity, down),
-        is_down: down > 0,
-        machines: join_names(activity.live_names().into_iter().map(str::to_owned)),
+        details: unready.into_iter().chain(by).collect(),
+        impact: describe_impact(context.region(), activity, outages.down_by(activity.id), dips),
         meter: activity.readiness().render(),
-        inaction,
         csrf: &context.visitor.session.csrf,
         action: "/portal/operations",
         target: match activity.id {
@@ -352,21 +387,25 @@ fn describe_activity<'a>(
             ActivityId::Rollout(_) => ("id", String::new()),
         },
         buttons,
-        open: find_link(context, activity),
+        links: list_links(context, activity, dips),
     }
 }
 
-/// The page that helps most: for a deletion, which cannot be canceled, the scale set that can replace the machines.
-fn find_link(context: &PageContext, activity: &Activity) -> (String, String) {
+/// The pages that help most: for a deletion, which cannot be canceled, the scale set that can replace the machines; the activity
+/// itself; and those that take machines of the same groups down at the same time.
+fn list_links(context: &PageContext, activity: &Activity, dips: &[GroupDip]) -> Vec<(String, String)> {
+    let region = context.region();
     let label = match activity.id {
         ActivityId::Operation(_) => "Open operation",
         ActivityId::Rollout(_) => "Open rollout",
     };
     let may = context.visitor.is_allowed(Action::ChangeScaleSet);
-    match find_shrinking_set(context.region(), activity).filter(|_| may) {
-        Some(group) => (address::of_group(group.id), format!("Scale out {}", group.name)),
-        None => (activity.href(), label.into()),
-    }
+    let set = find_shrinking_set(region, activity).filter(|_| may);
+    let set = set.map(|group| (address::of_group(group.id), format!("Scale out {}", group.name)));
+    let at_risk = dips.iter().filter(|dip| dip.could_be_below() && !dip.is_shrinking);
+    let others: BTreeSet<ActivityId> = at_risk.flat_map(|dip| dip.others.iter().copied()).collect();
+    let others = others.into_iter().take(LINKS_MAX).map(|id| (id.href(), format!("Open {}", find_title(region, id))));
+    set.into_iter().chain([(activity.href(), label.into())]).chain(others).collect()
 }
 
 /// The scale set whose instances a scheduled deletion removes.
@@ -377,37 +416,43 @@ fn find_shrinking_set<'r>(region: &'r Region, activity: &Activity) -> Option<&'r
     groups.find(|group| matches!(group.kind, GroupKind::ScaleSet(_)) && !group.leaving).map(|group| &**group)
 }
 
-fn describe_request(context: &PageContext, activity: &Activity) -> String {
-    // The title of a rollout is its description.
-    let note = if activity.title.contains(&activity.note) { "" } else { &activity.note };
-    let by = match activity.requested_by.as_str() {
-        "" => String::new(),
-        by => format!("requested by {}", context.name_requester(by)),
-    };
-    let parts: Vec<&str> = [note, &by].into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(" · ")
-}
-
-fn describe_time(activity: &Activity) -> String {
-    match (activity.stage(), activity.due(), activity.started()) {
-        (Stage::InProgress, _, Some(started)) => {
-            format!(r#"<b>in progress</b><small>since {}</small>"#, words::time(started))
-        }
-        (_, Some(due), _) => {
-            format!("<b>{}</b><small>at {}</small>", words::countdown(due, "scheduled"), words::time(due))
-        }
-        (_, None, _) => "<b>waiting</b>".to_owned(),
-    }
-}
-
-/// The number of machines, with what they are: down, deleted or about to be.
-fn describe_impact(activity: &Activity, down: usize) -> String {
+/// The number of machines, those that are down, and the group that suffers most, or else the number of groups.
+fn describe_impact(region: &Region, activity: &Activity, down: usize, dips: &[GroupDip]) -> AffectedMachines {
     let all = activity.live_names().len();
-    match (activity.kind.is_deletion(), down, all.saturating_sub(down)) {
-        (true, _, _) => format!("{} to delete", count_of(all, "machine")),
-        (_, 0, _) => count_of(all, "machine"),
+    let text = match (activity.kind.is_deletion(), down, all.saturating_sub(down)) {
+        (true, _, _) | (_, 0, _) => count_of(all, "machine"),
         (_, _, 0) => format!("{} down", count_of(down, "machine")),
         (_, _, next) => format!("{} down, {next} next", count_of(down, "machine")),
+    };
+    let losing = dips.iter().filter(|dip| dip.takes_machines() || dip.is_shrinking);
+    let worst =
+        losing.min_by_key(|dip| (dip.reserve(), dip.then)).filter(|dip| dip.could_be_below() || dip.is_shrinking);
+    let (detail, class) = match worst {
+        Some(dip) if dip.is_shrinking => (format!("{}: {} → {}", dip.name, dip.size, dip.all), "red"),
+        Some(dip) => {
+            let class = if dip.is_below() { "red" } else { "amber" };
+            (format!("{}: {}, floor {}", dip.name, dip.range_up(), dip.floor), class)
+        }
+        None => (name_scopes(region, &find_live_scopes(activity)), ""),
+    };
+    AffectedMachines { text, is_down: down > 0, detail, class }
+}
+
+fn find_live_scopes(activity: &Activity) -> BTreeSet<ScopeId> {
+    let live = activity.events.iter().filter(|event| event.stage() != Stage::Finished);
+    live.filter_map(|event| event.scope_id).collect()
+}
+
+/// `in web`, `in 3 groups`, `standalone`.
+fn name_scopes(region: &Region, scopes: &BTreeSet<ScopeId>) -> String {
+    let first = scopes.first().and_then(|id| region.scope(*id));
+    match (scopes.len(), first) {
+        (1, Some(scope)) => match scope.owner {
+            ScopeOwner::Group { .. } => format!("in {}", words::scope(region, scope).name),
+            ScopeOwner::Machine(_) => "standalone".into(),
+        },
+        (0 | 1, _) => String::new(),
+        (scopes, _) => format!("in {scopes} groups"),
     }
 }
 
@@ -416,44 +461,40 @@ fn describe_inaction(
     context: &PageContext,
     activity: &Activity,
     concern: &AttentionReason,
-    dips: &[GroupDip],
     can_cancel: bool,
 ) -> Inaction {
-    let of = |text: String, detail: &str| Inaction { text, detail: detail.to_owned() };
+    let of = |text: String, detail: String| Inaction { text, detail };
     match (concern, activity.stage(), activity.due()) {
-        (AttentionReason::Blocked(_), _, _) => of("waits".into(), "until this changes"),
+        (AttentionReason::Blocked(_), _, _) => of("waits".into(), "until this changes".into()),
         (AttentionReason::Failed(_), _, _) if activity.is_running => describe_tolerance(context, activity),
         (_, Stage::Scheduled, Some(due)) => {
-            let is_deletion = activity.kind.is_deletion();
-            let verb = if is_deletion { "deleted" } else { "starts" };
-            let detail = match (concern, can_cancel) {
-                (AttentionReason::NoHandler(_), _) => "without notice",
-                (_, true) => "ready or not; earlier if approved",
-                (_, false) if find_shrinking_set(context.region(), activity).is_some() => {
-                    match context.visitor.is_allowed(Action::ChangeScaleSet) {
-                        true => "cannot be canceled; new instances can replace them",
-                        false => "cannot be canceled; an owner can add new instances",
-                    }
-                }
-                (_, false) if is_deletion => "cannot be canceled; save the data first",
-                (_, false) => "cannot be canceled",
+            let set = find_shrinking_set(context.region(), activity);
+            let detail = match (concern, can_cancel, set) {
+                (AttentionReason::NoHandler(_), _, _) => "without notice",
+                (_, true, _) => "ready or not",
+                (_, false, Some(_)) if !context.visitor.is_allowed(Action::ChangeScaleSet) => "an owner can scale out",
+                (_, false, None) if activity.kind.is_deletion() => "save the data first",
+                (_, false, _) => "cannot be canceled",
             };
-            let losses = describe_losses(dips);
-            let detail = losses.map_or_else(|| detail.to_owned(), |losses| format!("{losses}; {detail}"));
+            let (effect, at) = (activity.kind.effect(), words::time(due));
             match due <= context.now {
-                true => of(format!("{verb} as soon as possible"), &detail),
-                false => of(format!("{verb} at {}", words::clock_time(due)), &detail),
+                true => of(format!("{effect} as soon as possible"), detail.into()),
+                false => of(format!("{effect} {}", words::countdown_at(due)), format!("at {at}, {detail}")),
             }
         }
         (AttentionReason::OverTime(_), _, _) => match find_report_deadline(context.region(), activity) {
-            Some(at) => of(format!("fails at {}", words::clock_time(at)), "if it has not ended by then"),
-            None => of("no end is known".into(), ""),
+            Some(at) => of(format!("fails at {}", words::clock_time(at)), "if it has not ended by then".into()),
+            None => of("no end is known".into(), describe_start(activity)),
         },
         (_, _, _) => match activity.expected_end() {
-            Some(end) => of(format!("ends at {}", words::clock_time(end)), "nothing to do"),
-            None => of("ends without action".into(), "nothing to do"),
+            Some(end) => of(format!("ends at {}", words::clock_time(end)), describe_start(activity)),
+            None => of("ends without action".into(), describe_start(activity)),
         },
     }
+}
+
+fn describe_start(activity: &Activity) -> String {
+    activity.started().map_or_else(String::new, |at| format!("in progress since {}", words::time(at)))
 }
 
 /// When the first event in progress fails if its driver does not report.
@@ -471,7 +512,7 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
         None => String::new(),
         Some((_, UNLIMITED)) => "with any number of failures".into(),
-        Some((failures, max)) => format!("{failures} failed so far; more than {max} stop it"),
+        Some((failures, max)) => format!("{failures} failed, more than {max} stop it"),
     };
     Inaction { text: "continues".into(), detail }
 }
@@ -480,28 +521,16 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
 fn list_buttons(
     context: &PageContext,
     activity: &Activity,
-    concern: &AttentionReason,
+    unready: Option<&Unready>,
 ) -> (Vec<(&'static str, String)>, bool) {
     let ActivityId::Operation(id) = activity.id else { return (Vec::new(), true) };
     let Some(operation) = context.region().operation(id) else { return (Vec::new(), true) };
-    let mut approve = None;
-    match concern {
-        // An approved deletion only starts sooner.
-        AttentionReason::NotReady(_)
-            if !activity.kind.is_deletion() && context.visitor.is_allowed(Action::ApproveEvents) =>
-        {
-            let trial = context.preview().try_approval_of(operation);
-            approve = trial.map(|trial| ("approve", label_approval(activity, &trial)));
-        }
-        AttentionReason::NotReady(_)
-        | AttentionReason::NoNotice
-        | AttentionReason::OverTime(_)
-        | AttentionReason::Failed(_)
-        | AttentionReason::NoHandler(_)
-        | AttentionReason::BelowFloor(_)
-        | AttentionReason::Blocked(_)
-        | AttentionReason::HostOff => {}
-    }
+    // An approved deletion only starts sooner.
+    let is_waited_for = unready.is_some_and(Unready::is_waited_for);
+    let can_approve =
+        is_waited_for && !activity.kind.is_deletion() && context.visitor.is_allowed(Action::ApproveEvents);
+    let trial = if can_approve { context.preview().try_approval_of(operation) } else { None };
+    let approve = trial.map(|trial| ("approve", label_approval(activity, &trial)));
     // Nothing is expected to be canceled while machines are down.
     if activity.stage() != Stage::Scheduled {
         return (approve.into_iter().collect(), true);

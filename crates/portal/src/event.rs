@@ -96,7 +96,7 @@ async fn list_past_facts(context: &PageContext, id: EventId, rows: &[HistoryRow]
 fn list_facts(context: &PageContext, event: &Event) -> Facts {
     let region = context.region();
     let status = match &event.status {
-        Status::Scheduled => format!("<b>Scheduled</b> {}", words::countdown(event.not_before, "")),
+        Status::Scheduled => format!("<b>Scheduled</b>, starts {}", words::countdown_at(event.not_before)),
         Status::Started { at } => format!("<b>In progress</b> since {}", words::time(*at)),
         Status::Ended { at, outcome } => {
             format!("<b>{}</b> {}", words::escape_html(timeline::describe_outcome(outcome)), words::time(*at))

@@ -63,6 +63,11 @@ pub async fn render(
     let mut panels = vec![
         describe_state(context, group, &fleet).into_panel(),
         render_actions(context, group, &here).without_frame(),
+        conflict::render_panel(&conflict::warn_of_group(
+            region,
+            id,
+            &conflict::find_all_dips(region, context.now, &activities),
+        )),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_machines::render_panel(context, group, query, &here),
         Panel::with_content("facts", "Details", &list_facts(context, group)),
@@ -142,6 +147,9 @@ fn describe_state(context: &PageContext, group: &Group, fleet: &FleetGroup) -> S
     if times.is_empty() && all > 0 {
         parts.push(r#"<span class="q">no events scheduled</span>"#.into());
     }
+    if fleet.has_handler && fleet.polling == 0 && up > 0 {
+        parts.push(r#"<span class="amber">no handler polls</span>"#.into());
+    }
     if !fleet.has_handler && all > 0 {
         parts.push(r#"<span class="amber">no handler, so events come without notice</span>"#.into());
     }
@@ -181,8 +189,9 @@ fn describe_left(context: &PageContext, group: &Group, next: &NextOutage<'_>) ->
             0 if dip.all == 0 => ", leaving none".to_owned(),
             0 => format!(", leaving {}", span(dip.then)),
             returning => {
-                let back = if returning == 1 { "1 machine is".into() } else { format!("{returning} machines are") };
-                format!(", leaving {} if {back} back by then, else {}", span(dip.then), span(dip.min_up_then()))
+                let late =
+                    if returning == 1 { "1 machine returns".into() } else { format!("{returning} machines return") };
+                format!(", leaving {}, or {} if {late} late", span(dip.then), dip.min_up_then())
             }
         }
     })
@@ -270,7 +279,8 @@ pub fn render_scale_sets(context: &PageContext) -> PageContent {
         };
         Fragment::render(format!("set-{}", group.id.0), sort, &row)
     });
-    let panel = Panel::new("sets", "Scale sets", rows.collect()).or_empty_text("No scale sets yet.");
+    let panel =
+        Panel::new("sets", "Scale sets", rows.collect()).or_empty_text("No scale sets yet. Choose Add to create one.");
     let add = match context.visitor.is_allowed(Action::CreateScaleSet) {
         true => r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#,
         false => "",
@@ -279,11 +289,10 @@ pub fn render_scale_sets(context: &PageContext) -> PageContent {
 }
 
 fn list_facts(context: &PageContext, group: &Group) -> Facts {
-    let region = context.region();
-    let on = group.scopes.iter().filter(|scope| region.is_on(**scope)).count();
     let mut facts = vec![
         ("Resource group", words::escape_html(&group.home.resource_group)),
-        ("Event groups", format!("{}, {on} with a handler", group.scopes.len())),
+        ("Event groups", handler::count_scopes(context, group.scopes.iter().copied())),
+        ("Polls of handlers", handler::describe_polls(context, group)),
         ("Update domains", group.update_domains.to_string()),
         ("Fault domains", group.fault_domains.to_string()),
     ];

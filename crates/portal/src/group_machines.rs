@@ -91,7 +91,7 @@ pub fn render_panel(context: &PageContext, group: &Group, query: &PageQuery, her
     Panel::new("machines", "Machines", rows)
         .with_table(render_head(context, group, order, query, here))
         .with_html_after(after + &selection::render_buttons(context, group, here))
-        .or_empty_text("No machines.")
+        .or_empty_text("No machines. Register one with: forewarn vm create NAME")
 }
 
 /// In ascending order, what needs a look comes first. Machines that are alike are sorted by update domain.

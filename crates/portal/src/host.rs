@@ -21,6 +21,7 @@ use forewarn_widgets::{address, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
 use super::activities;
+use super::handler::{self, ScopeHandler};
 use super::history::{self, HistorySearch};
 use super::maintenance::render_operations;
 use super::operation_lanes::{self, LaneView};
@@ -43,7 +44,7 @@ struct HostScope {
     id: String,
     sort: String,
     scope: words::ScopeName,
-    has_handler: bool,
+    handler: ScopeHandler,
     chips: Vec<(u32, Chip)>,
 }
 
@@ -146,7 +147,6 @@ fn list_facts(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> 
     let region = context.region();
     let machines = || region.machines_on(&host.name);
     let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
-    let on = scopes.iter().filter(|scope| region.is_on(**scope)).count();
     Facts {
         facts: vec![
             (
@@ -158,7 +158,7 @@ fn list_facts(context: &PageContext, host: &Host, fencing: Option<&Fencing>) -> 
             ("Memory", host.memory_mib.map_or_else(|| "not limited".into(), |mib| format!("{mib} MiB"))),
             ("Agent", describe_contact(host.contact)),
             ("Machines", machines().count().to_string()),
-            ("Event groups", format!("{}, {on} with a handler", scopes.len())),
+            ("Event groups", handler::count_scopes(context, scopes.into_iter())),
         ],
     }
 }
@@ -231,7 +231,7 @@ fn render_machines(context: &PageContext, host: &Host) -> Panel {
         let on_host = HostScope {
             id: id.clone(),
             sort: name.name.clone(),
-            has_handler: region.is_on(scope.id),
+            handler: ScopeHandler::of(context, scope.id),
             chips: machines.iter().map(|machine| (machine.update_domain, chip_of(region, machine))).collect(),
             scope: name,
         };

@@ -47,6 +47,8 @@ mod machines;
 mod maintenance;
 mod operation;
 mod operation_lanes;
+mod operation_missing;
+mod operation_progress;
 mod operations;
 mod overview;
 mod page;

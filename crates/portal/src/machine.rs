@@ -13,7 +13,7 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::handler::Handler;
+use super::handler::{Handler, ScopeHandler};
 use super::page_context::PageContext;
 use super::{history, machine_host, policy, timeline};
 use forewarn_api::Action;
@@ -67,7 +67,7 @@ pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Res
         timeline::render_panel(context, &events),
         Panel::with_content("document", "Scheduled Events document", &build_document(context, machine, version, &href)),
         Panel::with_content("requests", "Metadata requests", &list_requests(context, machine)),
-        Panel::with_content("facts", "Details", &list_facts(region, machine)),
+        Panel::with_content("facts", "Details", &list_facts(context, machine)),
         history::render_machine_panel(context, machine, &href).await,
     ];
     if machine.membership == Membership::Standalone {
@@ -157,16 +157,13 @@ fn describe_power(region: &Region, machine: &Machine) -> String {
     change.map_or(power.into(), |change| format!("{power}, {}", change.describe()))
 }
 
-fn list_facts(region: &Region, machine: &Machine) -> Facts {
+fn list_facts(context: &PageContext, machine: &Machine) -> Facts {
+    let region = context.region();
     let plain = |text: &str| words::escape_html(text);
-    let handler = if region.is_on(machine.scope) {
-        "connected in its event group"
-    } else {
-        "none in its event group, so events start without notice"
-    };
+    let handler = format!("{} in its event group", ScopeHandler::of(context, machine.scope).as_str());
     let mut facts = vec![
         ("Power", plain(&describe_power(region, machine))),
-        ("Handler", plain(handler)),
+        ("Handler", plain(&handler)),
         ("vmId", format!("<code>{}</code>", guid::Lower(machine.vm_id.0))),
         ("Resource group", plain(&machine.home.resource_group)),
         ("Subscription", format!("<code>{}</code>", plain(&machine.home.subscription))),

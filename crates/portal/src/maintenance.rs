@@ -153,7 +153,8 @@ fn list_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
         let live = event.map_or("Finished", |event| words::status(event));
         let word = part.outcome.as_ref().map_or(live, words::outcome_word);
         let count = event.filter(|event| event.status == forewarn_core::Status::Scheduled);
-        let count = count.map_or_else(String::new, |event| format!(" {}", words::countdown(event.not_before, "")));
+        let count =
+            count.map_or_else(String::new, |event| format!(" starts {}", words::countdown_at(event.not_before)));
         ProgressRow {
             domain: event.and_then(|event| domain_of(region, event)),
             machines: event.map_or_else(String::new, |event| words::resource_links(region, &event.resources)),

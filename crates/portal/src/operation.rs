@@ -7,13 +7,13 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::Operation as OperationSummary;
-use forewarn_api_types::{HandlerPresence, count_of, join_names};
+use forewarn_api_types::{WaitReason, count_of, join_names};
 use forewarn_core::{
-    Event, EventKind, GroupId, MachineId, Operation, OperationId, OperationResult, OperationState, Region, Request,
-    ScopeId, ScopeOwner, Status, Timestamp,
+    Event, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId,
+    ScopeOwner, Status, Timestamp,
 };
 use forewarn_render::{
-    GroupDip, describe_losses, find_dips, read_past_operation, render_not_ready, render_operation,
+    GroupDip, describe_losses, find_conflicts, find_dips, read_past_operation, render_operation,
     render_operation_from_history, render_operation_groups,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
@@ -25,13 +25,15 @@ use forewarn_widgets::panel::{NotFound, PageContent, Panel};
 use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::readiness::Readiness;
 use forewarn_widgets::table::{self, Column, SortOrder};
-use forewarn_widgets::{address, html, waits, words};
+use forewarn_widgets::{html, waits, words};
 
 use super::action::{Button, ButtonPanel, ButtonStyle};
-use super::handler::describe_poll;
-use super::history;
+use super::operation_lanes::{self, LaneView};
+use super::operation_missing::name_scope;
+use super::operation_progress::{find_expected_end, is_scheduled, machines_in};
 use super::page_context::PageContext;
-use super::timeline;
+use super::unready::Unready;
+use super::{activities, history, operation_missing, operation_progress};
 use forewarn_previews::preview::Preview;
 use forewarn_widgets::activity::{Activity, ActivityId, find_cause};
 use forewarn_widgets::conflict;
@@ -42,14 +44,6 @@ const EVENTS_MAX: usize = 6;
 /// Groups per page.
 const GROUPS_MAX: usize = 200;
 
-const MISSING_COLUMNS: [Column; 5] = [
-    Column { key: "", label: "Machine", class: "" },
-    Column { key: "", label: "Group", class: "" },
-    Column { key: "", label: "Handler", class: "" },
-    Column { key: "", label: "Last poll", class: "r" },
-    Column { key: "", label: "Reason", class: "" },
-];
-
 const GROUP_COLUMNS: [Column; 7] = [
     Column { key: "", label: "Group", class: "" },
     Column { key: "", label: "Kind", class: "" },
@@ -59,35 +53,6 @@ const GROUP_COLUMNS: [Column; 7] = [
     Column { key: "", label: "Up then", class: "r" },
     Column { key: "", label: "Events", class: "" },
 ];
-
-#[derive(Template)]
-#[template(path = "progress.html")]
-struct Progress {
-    stages: Vec<ProgressStage>,
-}
-
-struct ProgressStage {
-    label: &'static str,
-    done: usize,
-    all: usize,
-    class: &'static str,
-    /// HTML.
-    note: String,
-}
-
-#[derive(Template)]
-#[template(path = "missing_row.html")]
-struct MissingRow<'a> {
-    id: &'a str,
-    sort: &'a str,
-    name: String,
-    href: String,
-    group: words::ScopeName,
-    state: &'static str,
-    class: &'static str,
-    last_poll: String,
-    why: &'static str,
-}
 
 /// A link to an event, named after its machines.
 struct EventLink {
@@ -115,12 +80,6 @@ struct OperationGroupRow<'a> {
     all: String,
 }
 
-impl ProgressStage {
-    fn width(&self) -> usize {
-        (100 * self.done).checked_div(self.all).unwrap_or(0)
-    }
-}
-
 pub async fn render(context: &PageContext, id: OperationId, query: &PageQuery) -> Result<PageContent, NotFound> {
     let wanted = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
     let rows = history::render_panel(context, wanted.clone(), &ActivityId::Operation(id).href()).await;
@@ -132,32 +91,46 @@ pub async fn render(context: &PageContext, id: OperationId, query: &PageQuery) -
     let summary = OperationSummary { groups, ..render_operation(context.region(), operation) };
     let note = summary.description.clone().unwrap_or_default();
     let activity = Activity { note, ..Activity::of_operation(context.region(), operation) };
-    let timeline = timeline::find_events(
-        context,
-        |_, event| event.operations.contains(&id),
-        |row| row.operation == Some(id) || row.joined.contains(&id),
-    )
-    .await;
     let cause = find_cause(context.region(), id);
     let dips = find_dips(context.region(), context.now, cause, &events);
+    let here = ActivityId::Operation(id).href();
+    let view = LaneView::of(context, query, &here);
+    let overlapping = find_conflicts(context.region(), cause, &events, &dips);
+    let lanes = collect_lanes(context, view.window.begin(), id, &overlapping).await;
     let mut panels = vec![
         describe_state(context, operation, &summary, &events, &dips).into_panel(),
         render_actions(context, operation),
-        Panel::with_content("progress", "Progress", &list_stages(operation, &events)),
+        operation_progress::render_panel(context, operation, &events),
     ];
     panels.push(conflict::render_panel(&conflict::warn_about(context.region(), cause, &events, &dips)));
-    panels.extend(render_missing(context, &events));
+    let timeline = operation_lanes::render_operation_lanes(context, &lanes, query, view);
+    panels.push(Panel { title: "This and what overlaps".into(), ..timeline });
+    panels.extend(operation_missing::render_panel(context, id, &events));
     panels.push(render_groups(context, id, query, &events, &dips));
-    panels.push(timeline::render_panel(context, &timeline));
     let facts = Panel::with_content("facts", "Details", &list_facts(operation, &summary, &events));
     let head = PageHead {
         parent: ("/operations", "Operations"),
-        here: "Operation",
+        here: if activity.note.is_empty() { "Operation" } else { &activity.note },
         kind: activity.kind.as_str(),
         severity: activity.severity.class(),
         facts: list_head_facts(context, &activity),
     };
     Ok(PageContent::new(activity.title.clone(), panels).with_lead(html::render(&head)).with_aside(vec![facts, rows]))
+}
+
+/// The lanes of an operation, and of the activities that overlap with it.
+async fn collect_lanes(
+    context: &PageContext,
+    since: Timestamp,
+    id: OperationId,
+    overlapping: &BTreeSet<ActivityId>,
+) -> Vec<Activity> {
+    let mut lanes = activities::collect(context, since).await;
+    for lane in lanes.iter_mut().filter(|lane| !overlapping.contains(&lane.id)) {
+        lane.events.retain(|event| event.operations.contains(&id));
+    }
+    lanes.retain(|lane| !lane.events.is_empty());
+    lanes
 }
 
 /// An operation that ended more than an hour ago.
@@ -221,14 +194,6 @@ fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
     facts
 }
 
-fn machines_in(events: &[&Arc<Event>], wanted: impl Fn(&Event) -> bool) -> usize {
-    events.iter().filter(|event| wanted(event)).map(|event| event.resources.len()).sum()
-}
-
-fn is_scheduled(event: &Event) -> bool {
-    event.status == Status::Scheduled
-}
-
 /// The machines of a deletion are not down, but deleted as requested.
 fn is_deletion(operation: &Operation) -> bool {
     matches!(operation.request, Request::Delete { .. })
@@ -274,15 +239,31 @@ fn describe_state(
                 parts.push("In progress".into());
             }
             parts.extend(describe_losses(dips).map(words::escape_html));
-            let progress = summary.progress;
-            if progress.scheduled > 0 && progress.approved == progress.scheduled {
-                parts.push(format!("{0} of {0} approvals given", progress.scheduled));
-            }
-            parts.extend(summary.waits_for.iter().map(waits::render_wait));
+            let below = dips.iter().filter(|dip| dip.is_below() && !dip.is_shrinking);
+            let worst = below.min_by_key(|dip| dip.reserve()).map(GroupDip::describe);
+            parts.extend(worst.map(|worst| format!(r#"<span class="red">{}</span>"#, words::escape_html(worst))));
+            parts.push(describe_readiness(context, events));
+            // Missing approvals are counted by machine, as in the rest of the page.
+            let waits = summary.waits_for.iter().filter(|wait| wait.reason != WaitReason::Approvals);
+            parts.extend(waits.map(waits::render_wait));
             parts.extend(describe_delay(context, events));
         }
     }
     Sentence::of(parts)
+}
+
+/// The machines that are not ready for scheduled events, out of all that will go down. HTML.
+fn describe_readiness(context: &PageContext, events: &[&Arc<Event>]) -> String {
+    let all = machines_in(events, |event| is_scheduled(event) && has_impact(event));
+    let unready = Unready::of(context, events.iter().copied(), |_| true);
+    match (all, unready.count()) {
+        (0, _) => String::new(),
+        (all, 0) => format!(r#"<span class="green">{all} of {all} ready</span>"#),
+        (all, missing) => {
+            let names = words::escape_html(unready.describe());
+            format!(r#"<span class="amber">{missing} of {all} not ready: {names}</span>"#)
+        }
+    }
 }
 
 /// The time by which the events in progress are late.
@@ -333,94 +314,6 @@ pub fn cancel_button(preview: &Preview<'_>, operation: &Arc<Operation>, label: i
     }
 }
 
-fn list_stages(operation: &Operation, events: &[&Arc<Event>]) -> Progress {
-    let all = machines_in(events, |_| true).max(operation.parts.len());
-    let announced = machines_in(events, Event::is_shown);
-    let ready = machines_in(events, |event| event.is_shown() && (event.approval.is_some() || !is_scheduled(event)));
-    let down = machines_in(events, |event| !is_scheduled(event));
-    let ended = machines_in(events, |event| !event.is_live()) + operation.parts.len().saturating_sub(events.len());
-    let unnotified = all.saturating_sub(announced);
-    let stage = |label, done, class, note| ProgressStage { label, done, all, class, note };
-    let due = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
-    Progress {
-        stages: vec![
-            stage(
-                "Announced",
-                announced,
-                "p-ok",
-                if unnotified > 0 { format!("{unnotified} not notified") } else { String::new() },
-            ),
-            stage("Ready", ready, "p-wait", String::new()),
-            stage(
-                match operation.request {
-                    Request::Delete { .. } => "Deletion started",
-                    Request::RecommendRebalance { .. } => "Started",
-                    Request::Restart { .. }
-                    | Request::Redeploy { .. }
-                    | Request::PerformMaintenance { .. }
-                    | Request::Evict { .. }
-                    | Request::Maintain { .. }
-                    | Request::Drain(_)
-                    | Request::Fail { .. } => "Down",
-                },
-                down,
-                "p-bad",
-                due.map_or_else(String::new, |due| format!("not before {}", words::time(due))),
-            ),
-            stage("Ended", ended, "p-ok", String::new()),
-        ],
-    }
-}
-
-/// The machines whose approval is missing, with the state of their handlers.
-fn render_missing(context: &PageContext, events: &[&Arc<Event>]) -> Option<Panel> {
-    let region = context.region();
-    let (missing, count) = render_not_ready(region, events, |machine| context.portal.handlers().render(machine));
-    let mut rows = Vec::new();
-    for (number, one) in missing.iter().enumerate() {
-        let (id, sort) = (format!("missing-{}", one.machine_id), table::row_key(number));
-        let machine = region.machine(MachineId(one.machine_id));
-        let (state, class) = match one.handler {
-            HandlerPresence::Missing => ("no handler", "idle"),
-            HandlerPresence::Polling => ("polling", ""),
-            HandlerPresence::Silent | HandlerPresence::Unknown(_) => ("silent", "wait"),
-        };
-        let row = MissingRow {
-            id: &id,
-            sort: &sort,
-            name: one.machine.clone(),
-            href: machine.map_or_else(String::new, |machine| address::of_machine(machine)),
-            group: scope_name(region, ScopeId(one.event_group)),
-            state,
-            class,
-            last_poll: describe_poll(context.now, one.last_poll.map(|at| Timestamp(at.0))),
-            why: one.reason.describe(),
-        };
-        rows.push(Fragment::render(id.as_str(), sort.as_str(), &row));
-    }
-    if missing.len() < count {
-        let (id, sort) = ("missing-more".to_owned(), "~".to_owned());
-        let html = format!(
-            r#"<tr id="{id}" class="folded" data-sort="{sort}"><td colspan="5">{} of {count}</td></tr>"#,
-            missing.len()
-        );
-        rows.push(Fragment { id, sort, html });
-    }
-    (!rows.is_empty() || events.iter().any(|event| event.is_live())).then(|| {
-        let order = SortOrder { key: "", is_descending: false };
-        Panel::new("missing", "Machines that are not ready", rows)
-            .with_table(table::render_head(&MISSING_COLUMNS, order, &PageQuery::default(), ""))
-            .or_empty_text("All machines are ready.")
-    })
-}
-
-fn scope_name(region: &Region, scope: ScopeId) -> words::ScopeName {
-    match region.scope(scope) {
-        Some(scope) => words::scope(region, scope),
-        None => words::ScopeName { name: "deleted group".into(), href: String::new(), kind: String::new() },
-    }
-}
-
 fn render_groups(
     context: &PageContext,
     id: OperationId,
@@ -443,7 +336,7 @@ fn render_groups(
         let row = OperationGroupRow {
             id: &id,
             sort: &sort,
-            group: scope_name(region, *scope),
+            group: name_scope(region, *scope),
             machines: machines_in(&of_scope, |_| true),
             meter: Readiness::of(of_scope.iter().map(|event| &***event)).render(),
             approved_by: join_names(&names),
@@ -491,6 +384,11 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
         ("Requested", words::time(operation.asked)),
         ("Machines", machines_in(events, |_| true).to_string()),
     ];
+    // Machines without a handler are not ready, but nothing waits for them.
+    facts.extend(summary.waits_for.iter().map(|wait| ("Waits for", waits::render_wait(wait))));
+    let start = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
+    facts.extend(start.map(|at| ("Not before", words::time(at))));
+    facts.extend(find_expected_end(events).map(|at| ("Expected end", words::about(at))));
     facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));
     let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
     if !read.is_empty() {

@@ -153,7 +153,7 @@ fn render_row(context: &PageContext, query: &PageQuery, activity: &Activity, num
         Stage::Scheduled => {
             let due = activity.due().map_or_else(
                 || activity.waits_for.as_ref().map_or_else(String::new, |wait| format!(", {}", render_wait(wait))),
-                |due| format!(" {}", words::countdown(due, "")),
+                |due| format!(", starts {}", words::countdown_at(due)),
             );
             format!(r#"<span class="st wait">Scheduled</span>{due}"#)
         }

@@ -31,7 +31,7 @@ pub async fn render(context: &PageContext, query: &PageQuery) -> PageContent {
     let dips = conflict::find_all_dips(context.region(), context.now, &activities);
     let unready = Unready::find_all(context, &activities);
     let mut panels = vec![
-        status::render_panel(context, &activities, &groups, &outages, &dips, &unready),
+        status::render_panel(context, &activities, &groups, &outages, &dips),
         attention::render_panel(context, &activities, &outages, &dips, &unready),
         operation_lanes::render_operation_lanes(context, &activities, query, view),
         group_table::render_panel(context, &groups, query, "/", GROUPS_MAX),

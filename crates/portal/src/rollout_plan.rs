@@ -183,6 +183,7 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
             class: "c-amber",
             title: format!("{} without a handler", count_of(silent.len(), "group")),
             text: format!("{}: no notice, machines go down when their host does.", join_names(&silent)),
+            actions: Vec::new(),
         }
         .render();
     }
@@ -192,6 +193,7 @@ fn render_warnings(context: &PageContext, preview: &RolloutPreview) -> String {
             class: "c-amber",
             title: format!("{} whose handlers have stopped polling", count_of(stopped.len(), "group")),
             text: format!("{}: events wait for the whole notice period.", join_names(&stopped)),
+            actions: Vec::new(),
         }
         .render();
     }

@@ -1,12 +1,12 @@
-//! The status of the overview: how many machines are down because of failures and for planned work, go down soon or are deleted, and
-//! when; below it why, what happens next and which machines are not ready; with side facts.
+//! The status of the overview: how many machines are down, because of failures and for planned work; what happens next, in the order
+//! of time; below it why machines are down; with side facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use forewarn_api_types::count_of;
 use forewarn_core::{GroupId, Region, Timestamp};
-use forewarn_render::{GroupDip, compare_with_floor, describe_losses};
+use forewarn_render::{GroupDip, compare_with_floor};
 use forewarn_widgets::host_condition::HostCondition;
 use forewarn_widgets::panel::Panel;
 use forewarn_widgets::{address, words};
@@ -14,12 +14,8 @@ use forewarn_widgets::{address, words};
 use super::fleet::FleetGroup;
 use super::page_context::PageContext;
 use super::timeline::Stage;
-use super::unready::Unready;
 use forewarn_widgets::activity::{Activity, ActivityId};
 use forewarn_widgets::outage::{CauseCount, Outages, SOON, Upcoming};
-
-/// Entries per list; more cannot be read within seconds.
-const ENTRIES_MAX: usize = 5;
 
 #[derive(Template)]
 #[template(path = "status.html")]
@@ -27,21 +23,19 @@ struct StatusSentence {
     down: usize,
     /// HTML.
     sentence: String,
-    /// The causes, what happens next, and the machines that are not ready, each list with its label.
-    lists: Vec<(&'static str, Vec<StatusEntry>)>,
+    /// The causes of the machines that are down.
+    causes: Vec<DownCause>,
     counts: String,
     facts: Vec<SideFact>,
 }
 
-/// Machines with their cause, or the names of machines.
-struct StatusEntry {
-    /// The start, as HTML, or empty.
-    at: String,
+/// Machines that are down, with their cause.
+struct DownCause {
     machines: usize,
-    /// Follows the number of machines.
-    note: String,
     text: String,
     href: String,
+    /// Whether an operator must act.
+    note: &'static str,
 }
 
 /// A number beside the sentence, with a link to its details.
@@ -59,21 +53,14 @@ pub fn render_panel(
     groups: &[FleetGroup],
     outages: &Outages,
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
-    unready: &BTreeMap<ActivityId, Unready>,
 ) -> Panel {
     let region = context.region();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished).count();
     let hosts = region.hosts().count();
-    let lists = vec![
-        ("Failures", list_failures(outages.list_failed(region))),
-        ("Planned work", list_entries(outages.list_planned(region), |_| String::new(), |_| String::new())),
-        ("Next", list_next(context, activities, outages, dips)),
-        ("Not ready", list_unready(activities, unready)),
-    ];
     let status = StatusSentence {
         down: outages.down(),
         sentence: describe_state(context, activities, groups, outages, dips),
-        lists: lists.into_iter().filter(|(_, entries)| !entries.is_empty()).collect(),
+        causes: list_causes(region, outages),
         counts: [
             count_of(region.machines().len(), "machine"),
             format!("in {}", count_of(groups.len(), "group")),
@@ -90,8 +77,7 @@ pub fn render_panel(
     Panel::with_content("status", "Status", &status).without_frame()
 }
 
-/// Machines that are down or go down soon, with the capacity of the most affected group, in at most two lines. Deletions are
-/// below, unless nothing else happens. HTML.
+/// Machines that are down, then what comes next, with the capacity of the most affected group, in at most two lines. HTML.
 fn describe_state(
     context: &PageContext,
     activities: &[Activity],
@@ -99,15 +85,15 @@ fn describe_state(
     outages: &Outages,
     dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
 ) -> String {
-    let describe_soon = |soon: &Upcoming| {
-        describe_going_down(context, soon, outages.down()) + &describe_dips(context, activities, dips)
+    let next = list_next(context, outages);
+    let lowest = if next.is_empty() { describe_lowest(context.region(), groups) } else { String::new() };
+    let now = match outages.down() {
+        0 => "No machines are down.".into(),
+        _ => format!("{}{lowest}.", describe_down(outages)),
     };
-    match (outages.down(), outages.soon(), outages.deleted()) {
-        (0, None, None) => format!("No machines are down.{}", describe_next(activities)),
-        (0, None, Some(deleted)) => format!("No machines are down. {}.", describe_deletion(context, &deleted)),
-        (0, Some(soon), _) => describe_soon(&soon) + ".",
-        (_, None, _) => format!("{}{}.", describe_down(outages), describe_lowest(context.region(), groups)),
-        (_, Some(soon), _) => format!("{}. {}.", describe_down(outages), describe_soon(&soon)),
+    match next.is_empty() {
+        true => now + &describe_later(activities, outages),
+        false => format!("{now} Next: {}{}.", next.join(", "), describe_dips(context, activities, dips)),
     }
 }
 
@@ -125,7 +111,9 @@ fn describe_down(outages: &Outages) -> String {
 /// The group that is farthest below its floor, or nearest to it, once the next machines are down; and how many others fall below
 /// theirs.
 fn describe_dips(context: &PageContext, activities: &[Activity], dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
-    let falling: Vec<&GroupDip> = find_next_dips(context, activities, dips, |activity| !activity.kind.is_deletion());
+    let due = activities.iter().filter(|activity| !activity.kind.is_deletion() && activity.is_due(context.now + SOON));
+    let falling = due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines());
+    let falling: Vec<&GroupDip> = falling.collect();
     let Some(worst) = falling.iter().min_by_key(|dip| (dip.reserve(), dip.then)) else { return String::new() };
     let below: BTreeSet<GroupId> = falling.iter().filter(|dip| dip.is_below()).map(|dip| dip.id).collect();
     let others = match below.len().saturating_sub(1) {
@@ -152,35 +140,6 @@ fn describe_outlook(dip: &GroupDip) -> (&'static str, String) {
     }
 }
 
-/// The groups that lose machines to the wanted activities within a few minutes.
-fn find_next_dips<'d>(
-    context: &PageContext,
-    activities: &[Activity],
-    dips: &'d BTreeMap<ActivityId, Vec<GroupDip>>,
-    is_wanted: impl Fn(&Activity) -> bool,
-) -> Vec<&'d GroupDip> {
-    let due = activities.iter().filter(|activity| is_wanted(activity) && activity.is_due(context.now + SOON));
-    due.filter_map(|activity| dips.get(&activity.id)).flatten().filter(|dip| dip.takes_machines()).collect()
-}
-
-/// The groups that a cause makes smaller, or the machines that the group which suffers most keeps. Follows the number of machines.
-fn describe_effect(cause: &CauseCount, dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
-    let of_cause = || cause.activities.iter().filter_map(|id| dips.get(id)).flatten();
-    let mut smallest = BTreeMap::<GroupId, &GroupDip>::new();
-    for dip in of_cause().filter(|dip| dip.is_shrinking) {
-        let known = smallest.entry(dip.id).or_insert(dip);
-        if dip.all < known.all {
-            *known = dip;
-        }
-    }
-    if let Some(losses) = describe_losses(smallest.into_values()) {
-        return format!("; {losses}");
-    }
-    let at_risk = of_cause().filter(|dip| dip.could_be_below());
-    let worst = at_risk.min_by_key(|dip| (dip.reserve(), dip.then));
-    worst.map_or_else(String::new, |dip| format!("; {} then has {}", dip.name, dip.range()))
-}
-
 /// The group that is farthest below its floor, or nearest to it, now.
 fn describe_lowest(region: &Region, groups: &[FleetGroup]) -> String {
     let affected = groups.iter().filter(|group| group.up < group.machines && group.machines > 1);
@@ -197,15 +156,22 @@ fn describe_lowest(region: &Region, groups: &[FleetGroup]) -> String {
     })
 }
 
-fn describe_going_down(context: &PageContext, soon: &Upcoming, down: usize) -> String {
-    let machines = if down == 0 { count_of(soon.machines, "machine") } else { format!("{} more", soon.machines) };
-    let verb = if soon.machines == 1 { "goes" } else { "go" };
-    format!(r#"<span class="amber">{machines} {verb} down {}</span>"#, describe_span(context, soon))
-}
-
-fn describe_deletion(context: &PageContext, deleted: &Upcoming) -> String {
-    let machines = count_of(deleted.machines, "machine");
-    format!(r#"<span class="red">{machines} will be deleted {}</span>"#, describe_span(context, deleted))
+/// Machines that go down or are deleted within a few minutes, in the order of time. HTML.
+fn list_next(context: &PageContext, outages: &Outages) -> Vec<String> {
+    let has_down = outages.down() > 0;
+    let down = outages.soon().map(|soon| (soon, "amber", if has_down { "more down" } else { "down" }));
+    let deleted = outages.deleted().map(|deleted| (deleted, "red", "deleted"));
+    let mut next: Vec<_> = deleted.into_iter().chain(down).collect();
+    next.sort_by_key(|(upcoming, _, _)| upcoming.first);
+    let describe = |(number, (upcoming, class, verb)): (usize, (Upcoming, &str, &str))| {
+        // The sentence has named the machines before.
+        let machines = match number {
+            0 if !has_down => count_of(upcoming.machines, "machine"),
+            _ => upcoming.machines.to_string(),
+        };
+        format!(r#"<span class="{class}">{machines} {verb} {}</span>"#, describe_span(context, &upcoming))
+    };
+    next.into_iter().enumerate().map(describe).collect()
 }
 
 /// `at 02:54`, `from 02:54 to 03:00`, `at any moment`.
@@ -223,82 +189,30 @@ fn describe_span(context: &PageContext, upcoming: &Upcoming) -> String {
     }
 }
 
-fn describe_next(activities: &[Activity]) -> String {
-    match find_next(activities) {
+/// The first event after the next few minutes. HTML.
+fn describe_later(activities: &[Activity], outages: &Outages) -> String {
+    let scheduled = activities.iter().filter_map(|activity| Some((activity.due()?, activity)));
+    match scheduled.min_by_key(|(due, _)| *due) {
         Some((due, activity)) => format!(
             r#" Next: <a href="{}">{}</a> {}."#,
             activity.href(),
             words::escape_html(&activity.title),
             words::countdown_at(due)
         ),
+        None if outages.down() > 0 => String::new(),
         None => " No events are scheduled.".into(),
     }
 }
 
-fn find_next(activities: &[Activity]) -> Option<(Timestamp, &Activity)> {
-    let scheduled = activities.iter().filter_map(|activity| Some((activity.due()?, activity)));
-    scheduled.min_by_key(|(due, _)| *due)
-}
-
-/// Failures say whether an operator must act.
-fn list_failures(causes: Vec<CauseCount>) -> Vec<StatusEntry> {
-    let describe = |cause: &CauseCount| match (cause.stays, cause.machines) {
-        (false, _) => ", recovering".into(),
-        (true, 1) => ", stays down until you act".into(),
-        (true, _) => ", stay down until you act".into(),
-    };
-    list_entries(causes, |_| String::new(), describe)
-}
-
-fn list_entries(
-    causes: Vec<CauseCount>,
-    render_time: impl Fn(&CauseCount) -> String,
-    describe: impl Fn(&CauseCount) -> String,
-) -> Vec<StatusEntry> {
-    let entry = |cause: CauseCount| StatusEntry {
-        at: render_time(&cause),
-        machines: cause.machines,
-        note: describe(&cause),
-        text: cause.cause,
-        href: cause.href,
-    };
-    causes.into_iter().map(entry).collect()
-}
-
-/// The causes of the next few minutes or, if there are none while machines are down, the next operation.
-fn list_next(
-    context: &PageContext,
-    activities: &[Activity],
-    outages: &Outages,
-    dips: &BTreeMap<ActivityId, Vec<GroupDip>>,
-) -> Vec<StatusEntry> {
-    let mut next = outages.list_next(context.region());
-    if next.is_empty() && outages.down() > 0 {
-        next.extend(find_next(activities).map(|(at, activity)| CauseCount {
-            machines: activity.readiness().all(),
-            cause: activity.title.clone(),
-            href: activity.href(),
-            at,
-            stays: false,
-            activities: vec![activity.id],
-        }));
-    }
-    list_entries(next, |cause| words::clock_time(cause.at), |cause| describe_effect(cause, dips))
-}
-
-/// The machines that are not ready for events within a few minutes, by operation.
-fn list_unready(activities: &[Activity], unready: &BTreeMap<ActivityId, Unready>) -> Vec<StatusEntry> {
-    let entries = activities.iter().filter_map(|activity| {
-        let unready = unready.get(&activity.id)?;
-        Some(StatusEntry {
-            at: activity.due().map_or(String::new(), words::clock_time),
-            machines: unready.count(),
-            note: String::new(),
-            text: unready.describe(),
-            href: activity.href(),
-        })
+/// The causes of all machines that are down: failures first, which say whether an operator must act.
+fn list_causes(region: &Region, outages: &Outages) -> Vec<DownCause> {
+    let describe =
+        |cause: CauseCount, note| DownCause { machines: cause.machines, text: cause.cause, href: cause.href, note };
+    let failed = outages.list_failed(region).into_iter().map(|cause| match cause.stays {
+        true => describe(cause, "until you act"),
+        false => describe(cause, "recovering"),
     });
-    entries.take(ENTRIES_MAX).collect()
+    failed.chain(outages.list_planned(region).into_iter().map(|cause| describe(cause, ""))).collect()
 }
 
 fn list_facts(context: &PageContext, groups: &[FleetGroup]) -> Vec<SideFact> {

@@ -61,6 +61,11 @@ impl Unready {
         self.polling.len() + self.silent.len() + self.unnotified.len()
     }
 
+    /// Whether some of them have a handler, so that an approval is missing.
+    pub fn is_waited_for(&self) -> bool {
+        self.count() > self.unnotified.len()
+    }
+
     /// `web-1, web-2 (silent) and web-4 (no handler)`.
     pub fn describe(&self) -> String {
         let silent = self.silent.iter().map(|name| format!("{name} (silent)"));

@@ -66,12 +66,25 @@ impl GroupDip {
         format!("{} falls to {} up, floor {}", self.name, self.then, self.floor)
     }
 
+    /// `pay-db may fall to 13 to 15 up, floor 14`.
+    pub fn describe_risk(&self) -> String {
+        format!("{} may fall to {}, floor {}", self.name, self.range_up(), self.floor)
+    }
+
     /// `13 to 15 of 20 up`: fewer if those that are down now have not returned.
     pub fn range(&self) -> String {
-        let GroupDip { then, all, .. } = self;
+        format!("{} of {} up", self.span(), self.all)
+    }
+
+    /// `13 to 15 up`.
+    pub fn range_up(&self) -> String {
+        format!("{} up", self.span())
+    }
+
+    fn span(&self) -> String {
         match self.min_up_then() {
-            least if least == *then => format!("{then} of {all} up"),
-            least => format!("{least} to {then} of {all} up"),
+            least if least == self.then => least.to_string(),
+            least => format!("{least} to {}", self.then),
         }
     }
 

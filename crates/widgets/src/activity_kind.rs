@@ -62,6 +62,17 @@ impl ActivityKind {
         }
     }
 
+    /// The state of machines after the start, before a time: `down at 03:00`.
+    pub fn effect(self) -> &'static str {
+        match self {
+            ActivityKind::Events(EventKind::Freeze) => "paused",
+            ActivityKind::Events(EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt) => "down",
+            ActivityKind::Events(EventKind::Terminate) => "deleted",
+            ActivityKind::Drain => "moved",
+            ActivityKind::Events(EventKind::SpotRebalanceRecommendation) | ActivityKind::Unknown => "starts",
+        }
+    }
+
     pub fn is_deletion(self) -> bool {
         self == ActivityKind::Events(EventKind::Terminate)
     }

@@ -12,6 +12,8 @@ pub struct Callout<'a> {
     pub title: String,
     /// HTML.
     pub text: String,
+    /// Addresses and labels of pages that offer a way out.
+    pub actions: Vec<(String, String)>,
 }
 
 impl Callout<'_> {

@@ -10,11 +10,14 @@ use crate::panel::Panel;
 use crate::stage::Stage;
 use crate::words;
 use forewarn_api_types::{count_of, join_names};
-use forewarn_core::{AvailabilityLimit, Event, LimitOwner, Machine, OperationId, Region, Timestamp};
+use forewarn_core::{AvailabilityLimit, Event, GroupId, LimitOwner, Machine, OperationId, Region, Timestamp};
 use forewarn_render::{GroupDip, find_conflicts, find_dips, render_owner};
 
 use crate::activity::{Activity, ActivityId, find_cause, find_title};
 use crate::outage::SOON;
+
+/// Buttons in a warning.
+const LINKS_MAX: usize = 2;
 
 /// A sentence that names the rollout that owns the host or group of a machine. HTML.
 pub fn describe_owner(region: &Region, machine: &Machine) -> Option<String> {
@@ -55,6 +58,7 @@ pub fn warn_of_operations(region: &Region, operations: &[OperationId]) -> String
             "{}. Steps wait while their groups have too many machines down. Open an operation to cancel it.",
             name_causes(region, &causes)
         ),
+        actions: link_causes(region, &causes),
     }
     .render()
 }
@@ -69,12 +73,37 @@ pub fn warn_about(region: &Region, own: ActivityId, events: &[&Arc<Event>], dips
         (false, _) => join_names(&names),
         (true, false) => "Other operations affect the same machines".into(),
     };
-    let text = if causes.is_empty() {
-        "Nothing else takes machines of the group down at that time.".into()
-    } else {
-        format!("At the same time or on the same machines: {}.", name_causes(region, &causes))
+    let text = match (causes.is_empty(), names.is_empty()) {
+        (true, _) => "Nothing else takes machines of the group down at that time. Cancel this operation, or plan fewer machines at a time.".into(),
+        (false, true) => format!("On the same machines: {}.", name_causes(region, &causes)),
+        (false, false) => {
+            format!("At the same time or on the same machines: {}. Cancel one of them.", name_causes(region, &causes))
+        }
     };
-    Callout { class: if names.is_empty() { "c-amber" } else { "c-red" }, title, text }.render()
+    let class = if names.is_empty() { "c-amber" } else { "c-red" };
+    Callout { class, title, text, actions: link_causes(region, &causes) }.render()
+}
+
+/// A warning that activities take a group below its floor, or may do so. Empty if none does.
+pub fn warn_of_group(region: &Region, id: GroupId, dips: &BTreeMap<ActivityId, Vec<GroupDip>>) -> String {
+    let is_at_risk = |dip: &&GroupDip| dip.id == id && dip.could_be_below() && !dip.is_shrinking;
+    let worst = dips.values().flatten().filter(is_at_risk).min_by_key(|dip| (dip.reserve(), dip.min_up_then()));
+    let of_causes = dips.iter().filter(|(_, dips)| dips.iter().any(|dip| is_at_risk(&dip)));
+    let causes: BTreeSet<ActivityId> = of_causes.map(|(id, _)| *id).collect();
+    worst.map_or_else(String::new, |worst| {
+        let (class, title) = match worst.is_below() {
+            true => ("c-red", worst.describe()),
+            false => ("c-amber", worst.describe_risk()),
+        };
+        let text = format!("Because of {}. Open the operation to cancel it.", name_causes(region, &causes));
+        Callout { class, title, text, actions: link_causes(region, &causes) }.render()
+    })
+}
+
+/// Links to the pages of the first causes, where they can be canceled.
+fn link_causes(region: &Region, causes: &BTreeSet<ActivityId>) -> Vec<(String, String)> {
+    let link = |id: &ActivityId| (id.href(), format!("Open {}", find_title(region, *id)));
+    causes.iter().take(LINKS_MAX).map(link).collect()
 }
 
 /// A panel with a warning, which is hidden while there is none.

@@ -52,8 +52,12 @@ struct Shapes {
 }
 
 impl EventLane<'_> {
-    fn is_scheduled(&self) -> bool {
-        self.event.stage() == Stage::Scheduled
+    /// Follows the status. HTML.
+    fn describe_start(&self) -> String {
+        match self.event.stage() {
+            Stage::Scheduled => format!(", starts {}", words::countdown_at(self.event.not_before)),
+            Stage::InProgress | Stage::Finished => String::new(),
+        }
     }
 }
 

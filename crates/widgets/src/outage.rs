@@ -64,11 +64,8 @@ pub struct CauseCount {
     /// For example `Restart of web`, or `7 restarts or redeploys`.
     pub cause: String,
     pub href: String,
-    /// When the first machine goes down or is deleted.
-    pub at: Timestamp,
     /// Whether all of them stay down until an operator acts.
     pub stays: bool,
-    pub activities: Vec<ActivityId>,
 }
 
 /// Machines that go down or are deleted within a few minutes.
@@ -155,14 +152,6 @@ impl Outages {
     pub fn list_planned(&self, region: &Region) -> Vec<CauseCount> {
         count_causes(region, self.down.values().filter(|outage| !outage.is_failure()))
     }
-
-    /// The causes that take machines down or delete them next, in the order of time.
-    pub fn list_next(&self, region: &Region) -> Vec<CauseCount> {
-        let (soon, deleted) = (self.soon.values(), self.deleted.values());
-        let mut next = [count_causes(region, soon), count_causes(region, deleted)].concat();
-        next.sort_by_key(|cause| cause.at);
-        next
-    }
 }
 
 impl Outage {
@@ -176,13 +165,6 @@ impl Source {
         match self {
             Source::Host(_) => CauseKind::HostFailure,
             Source::Activity(kind, _) => *kind,
-        }
-    }
-
-    fn activity(&self) -> Option<ActivityId> {
-        match self {
-            Source::Host(_) => None,
-            Source::Activity(_, id) => Some(*id),
         }
     }
 
@@ -270,21 +252,17 @@ fn find_span(machines: &Machines) -> Option<Upcoming> {
 
 /// One row per cause, or per kind of cause if there are too many to read.
 fn count_causes<'o>(region: &Region, outages: impl Iterator<Item = &'o Outage>) -> Vec<CauseCount> {
-    let mut sources: BTreeMap<&Source, (usize, Timestamp)> = BTreeMap::new();
+    let mut sources: BTreeMap<&Source, usize> = BTreeMap::new();
     for outage in outages {
-        let (count, at) = sources.entry(&outage.source).or_insert((0, outage.at));
-        *count += 1;
-        *at = outage.at.min(*at);
+        *sources.entry(&outage.source).or_default() += 1;
     }
     let mut kinds: BTreeMap<CauseKind, Vec<CauseCount>> = BTreeMap::new();
-    for (source, (machines, at)) in &sources {
+    for (source, machines) in &sources {
         kinds.entry(source.kind()).or_default().push(CauseCount {
             machines: *machines,
             cause: source.title(region),
             href: source.href(),
-            at: *at,
             stays: matches!(source, Source::Host(_)),
-            activities: source.activity().into_iter().collect(),
         });
     }
     for causes in kinds.values_mut() {
@@ -305,8 +283,6 @@ fn combine_causes(kind: CauseKind, mut causes: Vec<CauseCount>) -> Option<CauseC
         machines: causes.iter().map(|cause| cause.machines).sum(),
         cause: kind.describe_many(causes.len()),
         href: "/operations?show=running".into(),
-        at: causes.iter().map(|cause| cause.at).min()?,
         stays: causes.iter().all(|cause| cause.stays),
-        activities: causes.iter().flat_map(|cause| cause.activities.iter().copied()).collect(),
     })
 }

@@ -306,7 +306,10 @@ fn an_event_is_requested_approved_and_followed_to_its_end() {
     let event = asked.header("location").unwrap().to_owned();
     let id = event.strip_prefix("/events/").unwrap().to_owned();
     let page = browser.page(&event);
-    assert!(page.contains("<b>Scheduled</b>") && page.contains("not approved yet"), "{page}");
+    assert!(
+        page.contains("<b>Scheduled</b>, starts <span class=\"count\"") && page.contains("not approved yet"),
+        "{page}"
+    );
     assert_eq!(browser.post("/portal/act", &[("act", "approve"), ("target", &id), ("back", &event)]).status, 303);
     let page = browser.page(&event);
     assert!(page.contains("<b>In progress</b>") && page.contains("owner (management)"), "{page}");

@@ -29,7 +29,9 @@ fn an_operation_says_what_it_waits_for_and_is_approved_at_once() {
     let here = format!("/operations/{id}");
     let page = browser.page(&here);
     for part in [
-        "1 of 1 approval missing: db-2",
+        "1 of 1 not ready: db-2 (silent)",
+        "<b>Seen</b> <span>0/1, 1 has not</span>",
+        "id=\"confirm-approve-",
         "CHG-1 &#60;b&#62;",
         "href=\"/hosts/n-2\"",
         "Requested by <b>you</b>",
@@ -304,6 +306,7 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     let page = browser.page(&group);
     assert!(page.contains("1 of the 1 that is up, last poll under 1 min ago, last approval <time"), "{page}");
     let page = browser.page(&machine);
+    assert!(page.contains("<dt>Handler</dt><dd>handler connected in its event group</dd>"), "{page}");
     assert!(page.contains("Handler connected: 1 poll since") && page.contains("Last approval: <time"), "{page}");
     let page = browser.page(plan);
     assert!(page.contains("class=\"g-lane\"") && !page.contains("handlers have stopped polling"), "{page}");
@@ -312,6 +315,8 @@ fn handlers_that_polled_before_a_restart_count_as_polling_afterward() {
     let row = row("/", "group-");
     assert!(row.contains(">0</span><span class=\"of\">/1</span>") && row.contains("2 min ago"), "{row}");
     assert!(browser.page(&machine).contains("Handler stopped polling: 1 poll since"));
+    assert!(browser.page(&machine).contains("<dt>Handler</dt><dd>handler silent in its event group</dd>"));
+    assert!(browser.page(&group).contains("no handler polls"));
     let page = browser.page(plan);
     assert!(page.contains("1 group whose handlers have stopped polling") && page.contains(&group), "{page}");
 }
@@ -328,7 +333,8 @@ fn an_operation_waits_for_the_same_in_the_portal_and_in_the_api() {
     check(&server, &format!("GET /operations/{id}"), NONE, 200, waits);
     let page = Browser::at_once(&server).page(&format!("/operations/{id}"));
     let status = between(&page, "id=\"status\"", "</section>");
-    assert!(status.contains("1 of 1 approval missing: db-1"), "{status}");
+    assert!(status.contains("2 of 2 not ready: db-1 and lonely (no handler)"), "{status}");
+    assert!(between(&page, "<dt>Waits for</dt>", "</dd>").contains("1 of 1 approval missing: db-1"), "{page}");
     // It goes down together with db-1, not at a time of its own.
     assert!(!status.contains("waits for the planned time"), "{status}");
     assert!(page.contains("No handler, not notified."), "{page}");

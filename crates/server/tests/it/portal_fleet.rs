@@ -176,7 +176,7 @@ fn the_status_sentence_counts_machines_that_are_down_or_soon_will_be() {
     let (operation, event) = restart(&server, "m-000");
     assert!(said(&browser).contains("No machines are down. Next:"), "{}", said(&browser));
     check(&server, "POST /clock/advance", json!({ "seconds": 360 }), 200, json!({}));
-    assert!(said(&browser).contains("1 machine goes down at <time"), "{}", said(&browser));
+    assert!(said(&browser).contains("1 machine down at <time"), "{}", said(&browser));
     let page = browser.page("/");
     assert!(page.contains(&format!("id=\"attention-op-{operation}\"")) && page.contains("not ready: "));
     check(&server, &format!("POST /events/{event}/approve"), NONE, 200, json!({}));

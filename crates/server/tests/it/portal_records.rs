@@ -226,7 +226,7 @@ fn actions_are_offered_only_to_roles_that_may_perform_them() {
         .map(|role| Browser::with_token(&server, &token_for(dir.path(), role)));
     let has = |browser: &Browser<'_>, path: &str, text: &str| browser.page(path).contains(text);
     assert!(has(&owner, "/", ">Scale out web</a>") && !has(&operator, "/", ">Scale out web</a>"));
-    assert!(has(&operator, "/", "an owner can add new instances"));
+    assert!(has(&operator, "/", "an owner can scale out"));
     let group = format!("/groups/{group}");
     for (path, text) in
         [(group.as_str(), "Plan a rollout"), (&group, "Plan maintenance"), ("/hosts/h1", "Plan maintenance")]

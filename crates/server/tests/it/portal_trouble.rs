@@ -54,24 +54,22 @@ fn machines_that_are_down_are_counted_by_cause() {
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     let page = Browser::at_once(&server).page("/");
     let failed = format!(
-        "<a href=\"/operations/{}\">Hardware failure on host n-1</a> <small><b>1</b> machine, recovering<",
+        "<b>1</b> <a href=\"/operations/{}\">Hardware failure on host n-1</a> <small>recovering</small>",
         id_of(&failure)
     );
-    let restarted = format!("<a href=\"/operations/{}\">Restart of lone</a> <small><b>1</b> machine<", id_of(&restart));
-    let off = "<a href=\"/hosts/n-2\">Host n-2 is off</a> <small><b>1</b> machine, stays down until you act<";
+    let restarted = format!("<b>1</b> <a href=\"/operations/{}\">Restart of lone</a></span>", id_of(&restart));
+    let off = "<b>1</b> <a href=\"/hosts/n-2\">Host n-2 is off</a> <small>until you act</small>";
     let sentence = "<span class=\"red\">3 machines down now</span>, 2 because of failures";
     assert_has(&status(&page), &[sentence, "; <a href=\"/groups/", "has 2 of 4 up, below its floor of 3"]);
-    assert_has(&between(&status(&page), "<dt>Failures</dt>", "</div>"), &[&failed, off]);
-    assert_has(&between(&status(&page), "<dt>Planned work</dt>", "</div>"), &[&restarted]);
+    assert_order(&between(&status(&page), "<p class=\"by\">", "</p>"), &[&failed, off, &restarted]);
     assert!(page.contains("<title>(3 down) Overview"), "{page}");
     assert_has(
         &attention(&page, "host-n-2"),
         &[
             "1 machine down",
-            "<small>db-2</small>",
-            "failed and fenced, so its machines are stopped",
-            "Move 1 machine or activate the host",
-            "stays down",
+            "<small class=\"\">in db</small>",
+            "failed and fenced; stopped: db-2",
+            "<b>stays down</b><small>until you activate the host</small>",
             "action=\"/portal/hosts\"",
             "name=\"host\" value=\"n-2\"",
             "name=\"act\" value=\"activate\"",
@@ -79,7 +77,7 @@ fn machines_that_are_down_are_counted_by_cause() {
     );
     assert_has(
         &attention(&page, &format!("op-{}", id_of(&failure))),
-        &["1 machine down", "<small>db-1</small>", "nothing to do"],
+        &["1 machine down", "<small class=\"\">in db</small>", "ends without action", "in progress since <time"],
     );
 }
 
@@ -91,7 +89,7 @@ fn many_causes_are_counted_by_kind() {
         check(&server, &format!("POST /machines/vm-{number}/restart"), NONE, 202, json!({}));
     }
     let page = Browser::at_once(&server).page("/");
-    let counted = "<a href=\"/operations?show=running\">5 user requests</a> <small><b>5</b> machines<";
+    let counted = "<b>5</b> <a href=\"/operations?show=running\">5 user requests</a></span>";
     assert_has(&status(&page), &["5 machines down now", counted]);
 }
 
@@ -100,28 +98,18 @@ fn a_deletion_is_not_an_outage() {
     let (server, operation) = deleting();
     let browser = Browser::at_once(&server);
     let page = browser.page("/");
-    let link = format!("<a href=\"/operations/{}\">Deletion of web_1</a> <small><b>1</b> machine; ", id_of(&operation));
-    assert_has(
-        &status(&page),
-        &[
-            "No machines are down. <span class=\"red\">1 machine will be deleted at <time",
-            "</span>.</p>",
-            "<dt>Next</dt>",
-            "<b>1</b> machine; web shrinks from 2 to 1 machine</small>",
-            "<dt>Not ready</dt>",
-            &link,
-        ],
-    );
+    let next = "No machines are down. Next: <span class=\"red\">1 machine deleted at <time";
+    assert_has(&status(&page), &[next, "</span>.</p>"]);
     let row = attention(&page, &format!("op-{}", id_of(&operation)));
     assert_has(
         &row,
         &[
             "not ready: web_1 (silent)",
-            "1 machine to delete",
-            "<small>web_1</small>",
-            "deleted at <time",
-            "<small>web shrinks from 2 to 1 machine; cannot be canceled; new instances can replace them</small>",
+            "<b>1 machine</b><small class=\"red\">web: 2 → 1</small>",
+            "<b>deleted <span",
+            "</time>, cannot be canceled</small>",
             ">Scale out web</a>",
+            ">Open operation</a>",
         ],
     );
     assert!(!row.contains("value=\"cancel\"") && !row.contains("value=\"approve\""), "{row}");
@@ -138,6 +126,22 @@ fn a_deletion_is_not_an_outage() {
 }
 
 #[test]
+fn the_headline_names_what_comes_first() {
+    let server = hosts();
+    let model = json!({ "terminateNotification": { "notBeforeTimeout": "PT5M" } });
+    let set = json!({ "name": "web", "capacity": 2, "orchestration": "Uniform", "model": model });
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("web_0");
+    maintain(&server, "n-1", "Reboot");
+    advance(&server, 400);
+    check(&server, "DELETE /machines/web_1", NONE, 202, json!({}));
+    let headline = || between(&Browser::at_once(&server).page("/"), "<p class=\"say\">", "</p>");
+    assert_order(&headline(), &["Next: ", "1 machine deleted at <time", "1 down at <time", ">db</a>"]);
+    check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
+    assert_order(&headline(), &["1 machine down now", "Next: ", ">1 deleted at <time", ">1 more down at <time"]);
+}
+
+#[test]
 fn a_deletion_of_a_standalone_machine_says_what_can_still_be_done() {
     let server = Server::start();
     let lone = json!({ "name": "lone", "terminateNotification": { "notBeforeTimeout": "PT5M" } });
@@ -145,11 +149,9 @@ fn a_deletion_of_a_standalone_machine_says_what_can_still_be_done() {
     server.listen_as("lone");
     let id = id_of(&check(&server, "DELETE /machines/lone", NONE, 202, json!({})));
     let page = Browser::at_once(&server).page("/");
-    let headline = between(&page, "<p class=\"say\">", "</p>");
-    assert_has(&headline, &["<span class=\"red\">1 machine will be deleted at <time"]);
-    assert!(!headline.contains("shrinks"), "{headline}");
+    assert_has(&status(&page), &["<span class=\"red\">1 machine deleted at <time"]);
     let row = attention(&page, &format!("op-{id}"));
-    assert_has(&row, &["1 machine to delete", "<small>cannot be canceled; save the data first</small>"]);
+    assert_has(&row, &["<b>1 machine</b><small class=\"\">standalone", "</time>, save the data first</small>"]);
     assert_has(&row, &[&format!("href=\"/operations/{id}\">Open operation</a>")]);
 }
 
@@ -162,7 +164,7 @@ fn a_recommendation_takes_no_machine_down() {
     advance(&server, 6 * 60);
     let status = status(&Browser::at_once(&server).page("/"));
     assert_has(&status, &["No machines are down. Next:", "Rebalance recommendation"]);
-    assert!(!status.contains("<dt>"), "{status}");
+    assert!(!status.contains("class=\"by\""), "{status}");
 }
 
 #[test]
@@ -187,7 +189,7 @@ fn an_operation_is_canceled_from_the_overview() {
     let browser = Browser::at_once(&server);
     let row = attention(&browser.page("/"), &format!("op-{id}"));
     assert_has(&row, &["name=\"act\" value=\"approve\"", "name=\"act\" value=\"cancel\"", &format!("value=\"{id}\"")]);
-    assert_has(&row, &["starts at <time", "ready or not; earlier if approved"]);
+    assert_has(&row, &["<b>down <span", "</time>, ready or not</small>"]);
     let cancel = [("act", "cancel"), ("id", id.as_str()), ("back", "/")];
     let confirmation = browser.post("/portal/operations", &cancel).text();
     assert_has(&confirmation, &["Cancel: Reboot of host n-2?", "Reboot of db-2 is canceled.", "href=\"/\">Back</a>"]);
@@ -217,17 +219,29 @@ fn machines_without_a_handler_are_part_of_the_readiness() {
     let overview = browser.page("/");
     let row = attention(&overview, &format!("op-{id}"));
     let meter = ["0/2 <small>ready</small>", "1 without a handler"];
-    assert_has(&row, &[&meter[..], &["<b>2 machines</b><small>db-2 and lone</small>"]].concat());
+    assert_has(&row, &[&meter[..], &["<b>2 machines</b><small class=\"\">in 2 groups</small>"]].concat());
     let lane = between(&overview, &format!("id=\"op-{id}\""), "</svg>");
     assert_has(&lane, &["0/2 ready, 1 without a handler", "class=\"no x-amber\""]);
     assert_has(&browser.page("/operations"), &meter);
     let names = "db-2 (silent) and lone (no handler)";
     assert_has(&row, &[&format!("not ready: {names}")]);
-    assert_has(
-        &between(&overview, "<dt>Not ready</dt>", "</div>"),
-        &[&format!(">{names}</a> <small><b>2</b> machines<")],
-    );
     assert_has(&state_of(&browser, "/hosts/n-2"), &[&format!("<span class=\"amber\">not ready: {names}</span>")]);
+    // The counts are the same on the page of the operation, and say why.
+    let state = state_of(&browser, &format!("/operations/{id}"));
+    assert_has(&state, &[&format!("<span class=\"amber\">2 of 2 not ready: {names}</span>")]);
+    let progress = || between(&browser.page(&format!("/operations/{id}")), "id=\"progress-content\"", "</section>");
+    for (stage, count) in [
+        ("Announced", "1/2, 1 without a handler"),
+        ("Seen", "0/2, 1 has not"),
+        ("Ready", "0/2, 2 not ready"),
+        ("Down", "0/2, <time"),
+        ("Up again", "0/2<"),
+    ] {
+        assert_has(&progress(), &[&format!("<b>{stage}</b> <span>{count}")]);
+    }
+    advance(&server, 1);
+    server.listen_as("db-2");
+    assert_has(&progress(), &["<b>Seen</b> <span>1/2</span>"]);
     // Events are named after their machines.
     let page = browser.page(&format!("/operations/{id}"));
     assert_has(&page, &[">db-2 <small>Scheduled</small></a>", ">lone <small>Scheduled</small></a>"]);
@@ -242,7 +256,7 @@ fn a_machine_without_a_handler_is_listed_before_it_goes_down() {
     advance(&server, 660);
     let browser = Browser::at_once(&server);
     let row = attention(&browser.page("/"), &format!("op-{id}"));
-    assert_has(&row, &["no handler, not notified: lone", "starts at <time", "<small>without notice</small>"]);
+    assert_has(&row, &["no handler, not notified: lone", "<b>down <span", "</time>, without notice</small>"]);
     assert_has(&state_of(&browser, "/hosts/n-1"), &["Reboot <span", "not ready: lone (no handler)"]);
 }
 
@@ -327,11 +341,23 @@ fn operations_that_take_a_group_below_its_floor_together_name_each_other() {
     let page = browser.page(&format!("/operations/{first}"));
     let link = format!("<a href=\"/operations/{other}\">Reboot of host n-2</a>");
     assert_has(&between(&page, "id=\"conflict-content\"", "</p>"), &["db falls to 2 up, floor 3", &link]);
-    assert_has(&page, &["4 → 2</span>"]);
+    let way_out = format!("href=\"/operations/{other}\">Open Reboot of host n-2</a>");
+    assert_has(&between(&page, "class=\"ways\"", "</p>"), &[&way_out]);
+    assert_has(&page, &["4 → 2</span>", "<span class=\"red\">db falls to 2 up, floor 3</span>"]);
+    // The other operation is on the timeline, too.
+    assert_has(&page, &[&format!("id=\"op-{first}\" class=\"lane"), &format!("id=\"op-{other}\" class=\"lane")]);
+    let group = check(&server, "GET /availability-sets/db", NONE, 200, json!({}))["id"].clone();
+    let page = browser.page(&format!("/groups/{group}"));
+    assert!(!page.contains("conflict-content"), "they start later: {page}");
     advance(&server, 400);
     let page = browser.page("/");
-    for id in [first, other] {
-        assert_has(&attention(&page, &format!("op-{id}")), &["db falls to 2 up, floor 3"]);
+    let group = browser.page(&format!("/groups/{group}"));
+    assert_has(&between(&group, "id=\"conflict-content\"", "</p></div>"), &["db falls to 2 up, floor 3", &way_out]);
+    // Each row offers to cancel, and to open the other operation.
+    for (id, other) in [(&first, &other), (&other, &first)] {
+        let link = format!("<a href=\"/operations/{other}\">Open Reboot of host");
+        let parts = ["db falls to 2 up, floor 3", " · not ready: db-", "value=\"cancel\"", &link];
+        assert_has(&attention(&page, &format!("op-{id}")), &parts);
     }
 }
 
@@ -448,7 +474,6 @@ fn what_needs_action_comes_first_and_by_deadline() {
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     let browser = Browser::at_once(&server);
     let rows = [
-        "id=\"attention-act\"".to_owned(),
         format!("id=\"attention-op-{reboot}\""),
         format!("id=\"attention-op-{redeploy}\""),
         "id=\"attention-host-n-2\"".to_owned(),
@@ -458,11 +483,11 @@ fn what_needs_action_comes_first_and_by_deadline() {
     let page = browser.page("/");
     assert_order(&page, &rows.each_ref().map(String::as_str));
     assert_has(&attention(&page, &format!("op-{reboot}")), &["requested by you"]);
-    // A failure that runs needs no heading for actions.
+    // One heading says that the other rows need nothing, even if there are no others.
     let server = hosts();
     check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     let page = Browser::at_once(&server).page("/");
-    assert!(page.contains("Running, nothing to do") && !page.contains("id=\"attention-act\""), "{page}");
+    assert_order(&page, &["id=\"attention-head\"", "Running, nothing to do", "id=\"attention-op-"]);
 }
 
 #[test]
@@ -485,7 +510,7 @@ fn the_headline_names_the_group_that_falls_below_its_floor() {
     maintain(&server, "n-1", "Reboot");
     advance(&server, 400);
     let headline = |server: &Server| between(&Browser::at_once(server).page("/"), "<p class=\"say\">", "</p>");
-    assert_has(&headline(&server), &["1 machine goes down at", "<span class=\"\">falls to its floor of 3</span>"]);
+    assert_has(&headline(&server), &["1 machine down at", "<span class=\"\">falls to its floor of 3</span>"]);
     maintain(&server, "n-2", "Redeploy");
     assert_has(&headline(&server), &[">db</a> <span class=\"red\">falls below its floor of 3</span>"]);
 }
@@ -502,8 +527,8 @@ fn a_forecast_counts_machines_that_may_return_late() {
     let page = Browser::at_once(&server).page("/");
     let verdict = ">db</a> <span class=\"red\">falls below its floor of 3</span>";
     let headline = between(&page, "<p class=\"say\">", "</p>");
-    assert_has(&headline, &["1 machine down now for planned work", "2 more go down at", verdict]);
-    assert_has(&between(&page, "<dt>Next</dt>", "</div>"), &["; db then has 1 to 2 of 4 up</small>"]);
+    assert_has(&headline, &["1 machine down now for planned work", "2 more down at", verdict]);
+    assert_has(&page, &["<small class=\"red\">db: 1 to 2 up, floor 3</small>"]);
 }
 
 #[test]
