@@ -13,6 +13,9 @@ use super::fleet::FleetGroup;
 use super::rollout_chart::{Chart, StepSpan, list_levels};
 use forewarn_previews::rollout_fields::{HERE, names};
 
+/// The field of the address with the name of the step that was moved.
+pub const MOVED: &str = "moved";
+
 /// One conflict of a plan.
 pub struct PlanConflict {
     at: Timestamp,
@@ -167,8 +170,17 @@ pub fn find_fix(
     }
     let name = order.remove(from);
     let label = format!("Move {name} to wave {}", next.wave);
-    order.insert(to, name);
-    Some((label, query.with(field, &order.join(",")).address(HERE)))
+    order.insert(to, name.clone());
+    Some((label, query.with(field, &order.join(",")).with(MOVED, &name).address(HERE)))
+}
+
+/// The new time of a step that was moved to another wave. HTML, or empty if there is no such step.
+pub fn describe_move(chart: &Chart<'_>, region: &Region, name: &str) -> String {
+    let step = chart.steps().iter().find(|step| step.name_and_address(region).0.eq_ignore_ascii_case(name));
+    step.map_or_else(String::new, |step| {
+        let (from, to) = (words::time(Timestamp(step.impact)), words::about(Timestamp(step.end)));
+        format!("{} is now in wave {}: down from {from} to {to}.", words::escape_html(name), step.wave)
+    })
 }
 
 /// Whether this number of further machines of a group can be down at a time without going below its floor.

@@ -18,11 +18,16 @@ use super::flash::Flash;
 use super::fleet::{self, FleetGroup};
 use super::page_context::PageContext;
 use super::rollout_chart::{Chart, is_meant};
-use super::rollout_conflicts::{self, PlanConflict};
+use super::rollout_conflicts::{self, MOVED, PlanConflict};
 use super::visitor::Form;
 use super::{Portal, frame};
 use forewarn_previews::rollout_fields::{FIELDS, HERE, field_of, names, parse, render_fields};
 use forewarn_widgets::conflict;
+
+/// The field that confirms that groups fall below their floors.
+const BELOW_FLOOR: &str = "below-floor";
+
+const UNCONFIRMED: &str = "A group falls below its floor. Change the plan, or confirm that next to the button.";
 
 #[derive(Template)]
 #[template(path = "rollout_form.html")]
@@ -39,6 +44,8 @@ struct RolloutFoot<'a> {
     /// Why it cannot be scheduled; empty if it can.
     blocker: String,
     conflict: Option<&'a PlanConflict>,
+    /// The effect of the last change of the order. HTML, or empty.
+    moved: String,
     /// The label and the address of a plan that may not have the conflict.
     fix: Option<(String, String)>,
     /// Consequences that the visitor confirms; empty if no group falls below its floor.
@@ -74,7 +81,11 @@ pub async fn render(context: &PageContext, query: &PageQuery, problems: &FieldEr
         panels.push(
             Panel::new("order", "Order", Vec::new())
                 .with_html_before(ends + &chart.render_order(severity_class(plan.kind), &in_conflict))
-                .with_html_after(html::render(&RolloutFoot { fix, ..foot(context, query, (plan, found), &conflicts) })),
+                .with_html_after(html::render(&RolloutFoot {
+                    fix,
+                    moved: rollout_conflicts::describe_move(&chart, context.region(), query.text(MOVED)),
+                    ..foot(context, query, (plan, found), &conflicts)
+                })),
         );
         aside.push(
             Panel::new("capacity", "Capacity, worst first", Vec::new()).with_html_before(chart.render_capacity()),
@@ -151,6 +162,7 @@ fn foot<'a>(
             "Not every step is expected to end. Change the plan, or schedule it and resolve the wait later.".into()
         },
         conflict: conflicts.first(),
+        moved: String::new(),
         fix: None,
         confirm: confirm_floors(conflicts),
         notes: waits.collect(),
@@ -209,6 +221,13 @@ fn find_stopped(context: &PageContext, preview: &RolloutPreview) -> Vec<String> 
     stopped.map(|group| format!(r#"<a href="{}">{}</a>"#, group.href, words::escape_html(&group.name))).collect()
 }
 
+/// Whether a group falls below its floor, which the visitor must confirm.
+async fn breaks_floor(context: &PageContext, plan: &NewRollout) -> bool {
+    let Some(preview) = preview(context, plan, &mut FieldErrors::default()).await else { return false };
+    let chart = Chart::new(context, plan, &preview);
+    rollout_conflicts::find(&chart, context.region(), context.now).iter().any(|conflict| conflict.group().is_some())
+}
+
 /// Schedules the plan that was previewed.
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let query = FIELDS.iter().fold(PageQuery::default(), |query, name| query.with(name, form.text(name)));
@@ -221,6 +240,11 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         let content = render(&context, &query, &problems).await;
         return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &content, "")).into_response();
     };
+    if !form.is_checked(BELOW_FLOOR) && breaks_floor(&context, &plan).await {
+        let content = render(&context, &query, &problems).await;
+        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&context, HERE, &content, UNCONFIRMED))
+            .into_response();
+    }
     match portal.actions(form.visitor.principal()).start_rollout(plan.clone()).await {
         Ok(rollout) => {
             let text = format!("Scheduled a rollout with {}.", count_of(rollout.steps.len(), "step"));

@@ -208,9 +208,28 @@ fn a_plan_in_which_a_group_falls_below_its_floor_names_the_steps_and_offers_a_fi
     let page = browser.page(&fix);
     assert!(page.contains("Schedule 3 hosts") && !page.contains("g-conflict"), "{page}");
     assert!(!page.contains("Schedule even though") && !page.contains("cp-bad"), "{page}");
+    let moved = between(&page, "id=\"moved\"", "</p>");
+    assert!(moved.contains("n-2 is now in wave 2: down from <time"), "{moved}");
     // In the wave of another machine of the group, it would be the same.
     let other = browser.page("/rollouts/plan?hosts=n-1,n-2,n-3&type=Reboot&parallel=2&unavailable=2");
     assert!(other.contains("n-1 and n-2 are both in wave 1.") && !other.contains(">Move n-2"), "{other}");
+}
+
+#[test]
+fn a_plan_that_takes_a_group_below_its_floor_is_scheduled_only_after_a_confirmation() {
+    let server = hosts_and_another();
+    check(&server, "POST /machines/db-4/stop", NONE, 200, json!({}));
+    let browser = Browser::at_once(&server);
+    let plan = [("hosts", "n-1,n-2,n-5"), ("type", "Reboot"), ("parallel", "2"), ("unavailable", "2")];
+    let refused = browser.post("/rollouts", &plan);
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.text().contains("A group falls below its floor. Change the plan, or confirm"),
+        "{}",
+        refused.text()
+    );
+    check(&server, "GET /rollouts", NONE, 200, json!({ "value": [] }));
+    assert_eq!(browser.post("/rollouts", &[&plan[..], &[("below-floor", "on")]].concat()).status, 303);
 }
 
 #[test]

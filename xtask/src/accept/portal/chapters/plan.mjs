@@ -197,6 +197,11 @@ export async function aConflictIsSolvedInTheNextWave() {
 
   // Without the confirmation, the browser sends nothing.
   const confirmed = page.getByLabel("Schedule even though kafka falls below its floor");
+  const color = () => button(page, "Schedule 6 hosts").evaluate((button) => getComputedStyle(button).backgroundColor);
+  const blocked = await color();
+  await confirmed.check();
+  assert.notEqual(await color(), blocked, "the button looks disabled until the visitor confirms");
+  await confirmed.uncheck();
   await button(page, "Schedule 6 hosts").click();
   assert.ok(await confirmed.evaluate((box) => box.validity.valueMissing));
   assert.deepEqual((await server.api("GET", "/rollouts")).value, []);
@@ -205,6 +210,7 @@ export async function aConflictIsSolvedInTheNextWave() {
   await page.waitForURL(/hosts=r1-n1%2Cr1-n2%2Cr1-n3%2Cr1-n5%2Cr1-n4/);
   await live(page);
   assert.deepEqual(await conflicts(page), []);
+  await shows(page, "#moved", "r1-n4 is now in wave 3: down from");
   for (const absent of ["#conflict", ".key.cf", ".cp-bad", ".planfoot [type=checkbox]"]) assert.equal(await page.locator(absent).count(), 0, absent);
   assert.equal(await page.locator("#wave-3 .g-name a", { hasText: "r1-n4" }).count(), 1);
   await button(page, "Schedule 6 hosts").click();
