@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
@@ -44,12 +43,6 @@ impl ResourceName {
                 text.chars().take(NAME_BYTES_MAX).collect::<String>()
             )),
         }
-    }
-}
-
-impl From<ResourceName> for Arc<str> {
-    fn from(name: ResourceName) -> Arc<str> {
-        name.0.into()
     }
 }
 

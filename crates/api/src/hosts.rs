@@ -34,7 +34,7 @@ pub async fn list(actions: Actions, Params(query): Params<HostsQuery>) -> Result
     let snapshot = actions.engine().snapshot();
     let region = &snapshot.region;
     let after = query.after.as_deref();
-    let found = region.hosts().filter(|host| after.is_none_or(|after| host.name.as_ref() > after));
+    let found = region.hosts().filter(|host| after.is_none_or(|after| host.name.as_str() > after));
     let cursor = |host: &&Arc<core::Host>| host.name.to_string();
     Ok(extract::respond_ok(Page::split_off(found, limit, cursor, |host| describe_host(&actions, region, &host.name))))
 }

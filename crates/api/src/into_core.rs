@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_api_types::{Address, Details, ResourceName, Tags, TerminateNotification, Text};
+use forewarn_api_types::{Address, Details, Number, ResourceName, Tags, TerminateNotification, Text};
 use forewarn_core as core;
-use forewarn_core::{Name, TerminateProfile};
+use forewarn_core::TerminateProfile;
 use forewarn_wire::duration;
 
 use super::error::ApiError;
@@ -13,6 +13,16 @@ use super::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
 
 /// Addresses of one machine; Azure allows up to eight network interfaces.
 pub const ADDRESSES_MAX: usize = 64;
+
+pub fn name<N: From<String>>(given: ResourceName) -> N {
+    given.0.into()
+}
+
+/// Memory of a machine. 4 PiB is more than any host has.
+pub fn memory_mib(given: Number) -> Result<u32, ApiError> {
+    let too_much = |_| ApiError::field("memoryMib", format!("is larger than {}", u32::MAX));
+    u32::try_from(given.0).map_err(too_much)
+}
 
 /// Refuses malformed durations; the rules check the range.
 pub fn terminate_profile(given: &TerminateNotification) -> Result<Arc<TerminateProfile>, ApiError> {
@@ -54,8 +64,8 @@ pub fn resource_group_or_default(
     resource_group: Option<ResourceName>,
 ) -> core::ResourceGroupRef {
     core::ResourceGroupRef {
-        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
-        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
+        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), name),
+        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), name),
     }
 }
 
@@ -63,5 +73,5 @@ pub fn core_addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiErro
     if given.len() > ADDRESSES_MAX {
         return Err(ApiError::field("addresses", format!("has more than {ADDRESSES_MAX} entries")));
     }
-    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
+    Ok(given.into_iter().map(|address| core::Address { network: name(address.network), ip: address.ip.0 }).collect())
 }

@@ -146,7 +146,7 @@ pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
         .arm
         .actions
         .permit(Action::DeleteInstances)?
-        .note(group.name.as_ref())
+        .note(group.name.as_str())
         .with(serde_json::json!({ "instances": name_machines(&machines) }));
     call.arm.actions.commit(commands, note, |_| Vec::new()).await?;
     Ok(ticket.accepted(&call))
@@ -161,7 +161,7 @@ pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
         Selection::All(_) => Vec::new(),
         Selection::These(machines) => machines.iter().map(|machine| machine.id).collect(),
     };
-    let note = call.arm.actions.permit(Action::UpgradeInstances)?.note(group.name.as_ref());
+    let note = call.arm.actions.permit(Action::UpgradeInstances)?.note(group.name.as_str());
     let command = Command::UpgradeInstances { group: group.id, machines };
     call.arm.actions.commit(vec![command], note, |_| Vec::new()).await?;
     Ok(OperationTicket::finished(call.arm.actions.engine().now()).accepted(&call))

@@ -68,7 +68,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         }
     };
     let id = group.id;
-    let note = arm.actions.permit(Action::ChangeAvailabilitySet)?.note(group.name.as_ref());
+    let note = arm.actions.permit(Action::ChangeAvailabilitySet)?.note(group.name.as_str());
     let done = arm.actions.commit(commands, note, move |_| vec![body_attachment(Owner::Group(id), &merged)]).await?;
     written(arm, &done.snapshot.region, id, false).await
 }
@@ -101,7 +101,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     if let Some(member) = snapshot.region.group_members(&group).next() {
         let message =
             format!("'{}' still contains machines, such as '{}'. Delete them first.", group.name, member.name);
-        return Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target(group.name.as_ref()));
+        return Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target(group.name.as_str()));
     }
     groups::delete(&call, &group, Action::DeleteAvailabilitySet).await?;
     Ok(StatusCode::OK.into_response())

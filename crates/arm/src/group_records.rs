@@ -120,7 +120,7 @@ pub fn implied_groups(region: &Region, subscription: &str) -> impl Iterator<Item
         }
         let location = if location.is_empty() { LOCATION_DEFAULT } else { location };
         let first = || ImpliedGroup { home: home.clone(), location: location.to_owned(), is_leaving: true };
-        found.entry(home.resource_group.to_ascii_lowercase()).or_insert_with(first).is_leaving &= leaving;
+        found.entry(home.resource_group.as_str().to_ascii_lowercase()).or_insert_with(first).is_leaving &= leaving;
     };
     for machine in region.machines() {
         add(&machine.home, &machine.details.location, is_leaving(region, machine));

@@ -94,7 +94,7 @@ pub fn new_group(
     [update_domains, fault_domains]: [Option<u32>; 2],
 ) -> Result<NewGroup, ApiError> {
     Ok(NewGroup {
-        name: ResourceName::new(name.to_owned()).map_err(|reason| invalid_name("name", reason))?.into(),
+        name: ResourceName::new(name.to_owned()).map_err(|reason| invalid_name("name", reason))?.0.into(),
         home,
         kind,
         policy: profile::policy(properties)?.unwrap_or_default(),
@@ -119,7 +119,7 @@ pub async fn delete(call: &Call, group: &Group, action: Action) -> Result<Operat
     let (ticket, commands) = OperationTicket::of_requests(&call.arm, vec![request]);
     call.arm
         .actions
-        .commit(commands, call.arm.actions.permit(action)?.note(group.name.as_ref()), |_| Vec::new())
+        .commit(commands, call.arm.actions.permit(action)?.note(group.name.as_str()), |_| Vec::new())
         .await?;
     Ok(ticket)
 }

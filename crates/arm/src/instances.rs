@@ -56,7 +56,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
         let change = Box::new(MachineChange { protected: Some(protected), ..MachineChange::default() });
         Command::ChangeMachine { machine: machine.id, change }
     });
-    let note = call.arm.actions.permit(Action::ChangeMachine)?.note(machine.name.as_ref());
+    let note = call.arm.actions.permit(Action::ChangeMachine)?.note(machine.name.as_str());
     let done = call.arm.actions.commit(commands.into_iter().collect(), note, |_| Vec::new()).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(machine.id).ok_or_else(|| not_found(call.id()))?;

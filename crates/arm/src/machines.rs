@@ -58,7 +58,7 @@ async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) ->
     let properties = at(&body, "properties").cloned().unwrap_or_default();
     let new = NewMachine {
         vm_id: random_guid(),
-        name: ResourceName::new(name.to_owned()).map_err(|reason| invalid_name("name", reason))?.into(),
+        name: ResourceName::new(name.to_owned()).map_err(|reason| invalid_name("name", reason))?.0.into(),
         home,
         place: place(&snapshot.region, &properties)?,
         host: None,
@@ -125,7 +125,7 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMod
     let attach =
         move |_: &[Answer]| vec![body_attachment(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
     let done =
-        arm.actions.commit(commands, arm.actions.permit(Action::ChangeVm)?.note(machine.name.as_ref()), attach).await?;
+        arm.actions.commit(commands, arm.actions.permit(Action::ChangeVm)?.note(machine.name.as_str()), attach).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(id).ok_or_else(|| deleted_meanwhile(&machine.name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
@@ -192,7 +192,7 @@ fn find_membership(
     }
 }
 
-fn zone(body: &Value) -> Result<Option<forewarn_core::Name>, ApiError> {
+fn zone(body: &Value) -> Result<Option<forewarn_core::SharedName>, ApiError> {
     Ok(fields::read_names(body, "zones", 1)?.first().map(|zone| (*zone).into()))
 }
 

@@ -88,7 +88,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let subscription: forewarn_core::Name = call.subscription().into();
     let mut all = BTreeMap::new();
     for group in implied_groups(&call.arm.snapshot().region, &subscription) {
-        all.insert(group.home.resource_group.to_ascii_lowercase(), group.render());
+        all.insert(group.home.resource_group.as_str().to_ascii_lowercase(), group.render());
     }
     for record in group_records::read_all(&call.arm, call.id().subscription()).await? {
         let name = record["name"].as_str().unwrap_or_default();
@@ -120,7 +120,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let mut removed = attachments_in(arm, id).await?;
     removed.push(record_name(id));
     let (ticket, commands) = OperationTicket::of_requests(arm, requests);
-    let note = call.arm.actions.permit(Action::DeleteResourceGroup)?.note(home.resource_group.as_ref());
+    let note = call.arm.actions.permit(Action::DeleteResourceGroup)?.note(home.resource_group.as_str());
     let remove = |name| Attachment::remove(Owner::Region, name);
     arm.actions.commit(commands, note, move |_| removed.into_iter().map(remove).collect()).await?;
     Ok(ticket.accepted(&call))

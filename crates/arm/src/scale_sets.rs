@@ -7,7 +7,7 @@ use forewarn_core::{
     Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, MachineId, NewGroupKind, OperationState,
     Orchestration, Region, Rejection, ResourceGroupRef, ScaleSet, UpgradeMode,
 };
-use forewarn_core::{Name, Scale};
+use forewarn_core::{Scale, SharedName};
 use forewarn_store::{Attachment, Owner};
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
         upgrade_mode: upgrade_mode(body)?.unwrap_or(UpgradeMode::Manual),
         capacity,
         placement_group_max,
-        zones: fields::read_names(body, "zones", ZONES_MAX)?.into_iter().map(Name::from).collect(),
+        zones: fields::read_names(body, "zones", ZONES_MAX)?.into_iter().map(SharedName::from).collect(),
         model: profile::model(body, &Details::default())?,
     })
 }
@@ -118,7 +118,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
     };
     let done = arm
         .actions
-        .commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_ref()), attach)
+        .commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_str()), attach)
         .await?;
     written(arm, &done.snapshot.region, id, false, Some(operation)).await
 }

@@ -16,7 +16,7 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let mut ids = BTreeSet::from([SUBSCRIPTION_DEFAULT.to_owned()]);
     ids.extend(group_records::read_subscriptions(&call.arm).await?);
     let region = &call.arm.snapshot().region;
-    ids.extend(region.groups().map(|group| group.home.subscription.to_ascii_lowercase()));
+    ids.extend(region.groups().map(|group| group.home.subscription.as_str().to_ascii_lowercase()));
     Ok(page::respond(&call, ids.iter().map(|id| render(&call, id)).collect(), None))
 }
 

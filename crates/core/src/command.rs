@@ -230,13 +230,13 @@ pub struct NewMachine {
     /// None: assigned by the group in turn; 0 for a standalone machine.
     pub update_domain: Option<u32>,
     pub fault_domain: Option<u32>,
-    pub zone: Option<Name>,
+    pub zone: Option<SharedName>,
     pub priority: Priority,
     pub eviction: EvictionPolicy,
     pub addresses: AddressRequest,
     pub terminate: Option<Arc<TerminateProfile>>,
     pub policy: Option<EventsPolicy>,
-    pub memory_mib: u64,
+    pub memory_mib: u32,
     pub live_migratable: bool,
     pub details: Arc<Details>,
 }
@@ -272,7 +272,7 @@ pub enum NewMembership {
     Standalone,
     AvailabilitySet(GroupId),
     FlexibleSet(GroupId),
-    CloudService { service: GroupId, role: Name },
+    CloudService { service: GroupId, role: SharedName },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,10 +290,10 @@ pub struct MachineChange {
     pub host: Option<Option<Name>>,
     pub update_domain: Option<u32>,
     pub fault_domain: Option<u32>,
-    pub zone: Option<Option<Name>>,
+    pub zone: Option<Option<SharedName>>,
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
-    pub memory_mib: Option<u64>,
+    pub memory_mib: Option<u32>,
     pub live_migratable: Option<bool>,
     pub terminate: Option<Option<Arc<TerminateProfile>>>,
     pub policy: Option<Option<EventsPolicy>>,
@@ -323,7 +323,7 @@ pub enum NewGroupKind {
         upgrade_mode: UpgradeMode,
         capacity: u32,
         placement_group_max: Option<u32>,
-        zones: Vec<Name>,
+        zones: Vec<SharedName>,
         model: SetModel,
     },
 }

@@ -11,10 +11,12 @@
 mod addresses;
 mod event;
 mod operation;
+mod shared_name;
 
 pub use addresses::Addresses;
 pub use event::*;
 pub use operation::*;
+pub use shared_name::SharedName;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,8 +27,8 @@ use std::time::Duration;
 use crate::ids::{EventId, GroupId, Guid, MachineId, ScopeId};
 use crate::time::Timestamp;
 
-/// Text shared between entities. Cloning it only increments a reference count.
-pub type Name = Arc<str>;
+/// A text that is cheap to clone: up to 15 bytes are in the value itself, and a longer text is shared.
+pub type Name = ecow::EcoString;
 
 // --- machines ------------------------------------------------------------------------------------
 
@@ -49,21 +51,24 @@ pub struct Machine {
     pub addresses: Addresses,
     pub membership: Membership,
     pub host: Option<Name>,
-    pub vm_id: Guid,
     pub home: Arc<ResourceGroupRef>,
-    pub zone: Option<Name>,
+    pub vm_id: Guid,
+    pub zone: Option<SharedName>,
     pub update_domain: u32,
     pub fault_domain: u32,
     /// The terminate notification applied to this machine. None: the machine is deleted without notice.
     pub terminate: Option<Arc<TerminateProfile>>,
     /// The version of the scale set model that was last applied.
-    pub model: u64,
+    pub model: u32,
     /// Memory that the machine needs on its host, in MiB. 0: unknown.
-    pub memory_mib: u64,
+    pub memory_mib: u32,
     pub details: Arc<Details>,
     /// None for almost all machines.
     pub transfer: Option<Box<MachineTransfer>>,
 }
+
+/// There can be a million of them.
+const _: () = assert!(size_of::<Machine>() <= 192);
 
 impl Machine {
     /// The host that gets the orders for this machine and reports on it.
@@ -139,7 +144,7 @@ pub enum Membership {
     AvailabilitySet(GroupId),
     RoleInstance {
         service: GroupId,
-        role: Name,
+        role: SharedName,
     },
     /// An instance of a scale set. `number` is its instance ID in a Uniform scale set.
     Instance {
@@ -184,7 +189,7 @@ pub enum Power {
 /// An address on one of the networks that metadata listeners serve.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    pub network: Name,
+    pub network: SharedName,
     pub ip: IpAddr,
 }
 
@@ -275,10 +280,10 @@ pub struct ScaleSet {
     pub capacity: u32,
     /// Maximum number of instances in one placement group of a Uniform scale set. None: no limit.
     pub placement_group_max: Option<u32>,
-    pub zones: Vec<Name>,
+    pub zones: Vec<SharedName>,
     pub model: SetModel,
     /// Incremented by every change of the model.
-    pub model_version: u64,
+    pub model_version: u32,
     /// When the next batch of a rolling upgrade starts.
     pub next_batch: Option<Timestamp>,
 }

@@ -84,5 +84,5 @@ fn hash(bytes: impl Iterator<Item = u8>, from: u64) -> u64 {
 /// Converts to lower case. Shares the text if it already is, as most names are.
 fn fold_shared(name: &Name) -> Name {
     let is_folded = !name.bytes().any(|byte| byte.is_ascii_uppercase());
-    if is_folded { name.clone() } else { name.to_ascii_lowercase().into() }
+    if is_folded { name.clone() } else { name.to_ascii_lowercase() }
 }

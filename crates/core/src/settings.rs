@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::model::{EventKind, Name};
+use crate::model::{EventKind, SharedName};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -26,7 +26,7 @@ pub struct Settings {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    pub network: Name,
+    pub network: SharedName,
     pub first: Ipv4Addr,
     pub count: u32,
 }

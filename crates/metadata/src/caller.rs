@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forewarn_core::{Address, Guid, Machine, MachineId, MachineLookup, Membership, Name, Region};
+use forewarn_core::{Address, Guid, Machine, MachineId, MachineLookup, Membership, Region, SharedName};
 use forewarn_wire::error::MetadataError;
 use forewarn_wire::guid;
 
@@ -19,7 +19,7 @@ pub struct ListenerPolicy {
     /// Every caller is this machine.
     pub machine: Option<String>,
     /// Source addresses are looked up on this network.
-    pub network: Name,
+    pub network: SharedName,
     pub prefix_allowed: bool,
     /// Whether only programs on this computer reach the listener.
     pub is_local: bool,

@@ -201,7 +201,7 @@ fn describe_readiness(event: &Event) -> (&'static str, &'static str) {
     }
 }
 
-fn latest_model(group: &Group) -> Option<u64> {
+fn latest_model(group: &Group) -> Option<u32> {
     match &group.kind {
         GroupKind::ScaleSet(set) => Some(set.model_version),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,

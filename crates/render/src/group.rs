@@ -43,6 +43,6 @@ pub fn render_scale_set(region: &Region, group: &core::Group, set: &core::ScaleS
             details,
             tags,
         },
-        model_version: set.model_version,
+        model_version: set.model_version.into(),
     }
 }

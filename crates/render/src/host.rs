@@ -27,7 +27,7 @@ pub fn render_host(region: &Region, name: &Name) -> Host {
         pool: host.pool.to_string(),
         labels: host.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
         memory_mib: host.memory_mib,
-        memory_used_mib: machines().map(|machine| machine.memory_mib).sum(),
+        memory_used_mib: machines().map(|machine| u64::from(machine.memory_mib)).sum(),
         machine_count: machines().count() as u64,
         machines: machines().take(HOST_MACHINES_MAX).map(|machine| machine.name.to_string()).collect(),
         drain: drain.map(|operation| operation.id.convert()),

@@ -46,7 +46,7 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         addresses: render_addresses(&machine.addresses),
         terminate_notification: machine.terminate.as_deref().map(Convert::convert),
         protected: machine.protected,
-        memory_mib: machine.memory_mib,
+        memory_mib: machine.memory_mib.into(),
         live_migratable: machine.live_migratable,
         problem: describe_problem(machine),
         policy: machine.policy.as_ref().map(Convert::convert),

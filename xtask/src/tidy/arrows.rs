@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::sh;
 
 /// The only crates that `core` may use.
-const CORE_DEPENDENCIES: &[&str] = &["imbl"];
+const CORE_DEPENDENCIES: &[&str] = &["ecow", "imbl"];
 
 /// Packages that the host agent must not link: it serves a copy and decides nothing.
 const ABSENT_FROM_HOST: &[&str] = &["forewarn-engine", "forewarn-cluster", "rusqlite", "tonic"];

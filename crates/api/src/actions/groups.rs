@@ -12,7 +12,7 @@ use forewarn_render::{Convert, render_group};
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
 use crate::error::{ApiError, ErrorCode};
-use crate::into_core::resource_group_or_default;
+use crate::into_core::{self, resource_group_or_default};
 use crate::names::{GroupTarget, GroupType};
 
 /// The two kinds of groups whose machines are registered one by one.
@@ -86,7 +86,7 @@ impl Actions {
         let group = self.find_group(kind.group_type(), target)?;
         let change = GroupChange { policy: change.policy.map(Convert::convert), ..GroupChange::default() };
         let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
-        let done = self.submit(command, permit.note(group.name.as_ref())).await?;
+        let done = self.submit(command, permit.note(group.name.as_str())).await?;
         let region = &done.snapshot.region;
         Ok(render_group(region, region.group(group.id).unwrap_or(&group)))
     }
@@ -120,7 +120,7 @@ impl Actions {
         }
         let machines = snapshot.region.group_members(&group).map(|machine| machine.id).collect();
         let request = Request::Delete { machines, group: Some(group.id) };
-        self.start_deletion(request, with.event_id, permit.note(group.name.as_ref()), &[]).await
+        self.start_deletion(request, with.event_id, permit.note(group.name.as_str()), &[]).await
     }
 
     pub(super) async fn submit_new_group(
@@ -154,12 +154,12 @@ fn refuse_members(region: &Region, group: &core::Group) -> Result<(), ApiError> 
         count_of(region.group_members(group).count(), "machine"),
         first.name
     );
-    Err(ApiError::new(ErrorCode::GroupHasMachines, message).with_target(group.name.as_ref()))
+    Err(ApiError::new(ErrorCode::GroupHasMachines, message).with_target(group.name.as_str()))
 }
 
 pub(super) fn new_group(new: NewGroup, kind: NewGroupKind) -> core::NewGroup {
     core::NewGroup {
-        name: new.name.into(),
+        name: into_core::name(new.name),
         home: resource_group_or_default(new.subscription, new.resource_group),
         kind,
         policy: new.policy.map(Convert::convert).unwrap_or_default(),

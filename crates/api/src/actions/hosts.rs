@@ -14,6 +14,7 @@ use forewarn_render::{Convert, render_host, render_owners, render_wait};
 use crate::Actions;
 use crate::action::Action;
 use crate::error::{ApiError, ErrorCode};
+use crate::into_core;
 use crate::names::find_host;
 
 /// Whether a request created the host.
@@ -46,11 +47,11 @@ impl Actions {
             labels.into_iter().map(|(key, value)| (Name::from(key), Name::from(value))).collect()
         };
         let change = core::HostChange {
-            pool: change.pool.map(Name::from),
+            pool: change.pool.map(into_core::name),
             labels: change.labels.map(labels),
             memory_mib: change.memory_mib.into_change().map(|memory| memory.map(|number| number.0)),
         };
-        let note = permit.note(name.as_ref());
+        let note = permit.note(name.as_str());
         let done = self.submit(Command::ChangeHost { name: name.clone(), change }, note).await?;
         Ok(render_host(&done.snapshot.region, &name))
     }
@@ -59,7 +60,7 @@ impl Actions {
     pub async fn drain_host(&self, name: &str, new: NewDrain) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::DrainHost)?;
         let host = find_host(&self.engine().snapshot().region, name)?;
-        let note = permit.note(host.as_ref());
+        let note = permit.note(host.as_str());
         self.start_operation(Request::Drain(drain_plan(host, new)), None, note).await
     }
 
@@ -86,7 +87,7 @@ impl Actions {
     pub async fn activate_host(&self, name: &str) -> Result<Host, ApiError> {
         let permit = self.permit(Action::ActivateHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
-        let note = permit.note(name.as_ref());
+        let note = permit.note(name.as_str());
         let command = Command::ActivateHost { name: name.clone(), by: self.principal_name() };
         let done = self.submit(command, note).await?;
         Ok(render_host(&done.snapshot.region, &name))
@@ -96,7 +97,7 @@ impl Actions {
     pub async fn fence_host(&self, name: &str) -> Result<Host, ApiError> {
         let permit = self.permit(Action::FenceHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
-        let note = permit.note(name.as_ref());
+        let note = permit.note(name.as_str());
         let done = self.submit(Command::FenceHost { name: name.clone() }, note).await?;
         Ok(render_host(&done.snapshot.region, &name))
     }
@@ -104,7 +105,7 @@ impl Actions {
     pub async fn remove_host(&self, name: &str) -> Result<(), ApiError> {
         let permit = self.permit(Action::RemoveHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
-        let note = permit.note(name.as_ref());
+        let note = permit.note(name.as_str());
         let removed = HostAccess::remove_host(&name);
         self.commit(vec![Command::RemoveHost { name: name.clone() }], note, move |_| removed).await?;
         self.forget_certificates(&name);
@@ -122,7 +123,7 @@ impl Actions {
 fn drain_plan(host: Name, new: NewDrain) -> DrainPlan {
     DrainPlan {
         host,
-        to: new.to.map(Name::from),
+        to: new.to.map(into_core::name),
         parallel: new.parallel.unwrap_or(1),
         unavailable_max: new.max_unavailable,
         notice: new.notice_seconds.map(Duration::from_secs),

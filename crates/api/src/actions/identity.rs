@@ -17,7 +17,7 @@ impl Actions {
         let permit = self.permit(Action::AssignIdentity)?;
         let machine = self.find_machine(target)?;
         let identity = MachineIdentity::of(&machine, self.tenant(), new.role);
-        let note = permit.note(machine.name.as_ref()).with(json!({ "role": identity.role().as_str() }));
+        let note = permit.note(machine.name.as_str()).with(json!({ "role": identity.role().as_str() }));
         let attachment = identity.attachment(machine.id);
         self.commit(Vec::new(), note, move |_| vec![attachment]).await?;
         Ok(render_identity(&identity))
@@ -30,7 +30,7 @@ impl Actions {
             return Err(no_identity(&machine.name));
         }
         let removed = Attachment::remove(Owner::Machine(machine.id), MACHINE_ATTACHMENT);
-        self.commit(Vec::new(), permit.note(machine.name.as_ref()), move |_| vec![removed]).await.map(drop)
+        self.commit(Vec::new(), permit.note(machine.name.as_str()), move |_| vec![removed]).await.map(drop)
     }
 
     /// The identity of a machine.

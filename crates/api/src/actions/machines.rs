@@ -9,8 +9,7 @@ use forewarn_api_types::{
 };
 use forewarn_core as core;
 use forewarn_core::{
-    AddressRequest, Command, Guid, MachineId, Name, NewMachine as NewCoreMachine, NewMembership, Region, Request,
-    Target,
+    AddressRequest, Command, Guid, MachineId, NewMachine as NewCoreMachine, NewMembership, Region, Request, Target,
 };
 use forewarn_render::{Convert, render_machine};
 use serde_json::json;
@@ -18,7 +17,7 @@ use serde_json::json;
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
 use crate::error::{ApiError, ErrorCode};
-use crate::into_core::{core_addresses, merge_details, resource_group_or_default, terminate_profile};
+use crate::into_core::{self, core_addresses, merge_details, resource_group_or_default, terminate_profile};
 use crate::names::{self, GroupType, MachineTarget};
 
 impl Actions {
@@ -38,7 +37,7 @@ impl Actions {
         let permit = self.permit(Action::ChangeMachine)?;
         let machine = self.find_machine(target)?;
         let change = Box::new(machine_change(change, &machine)?);
-        let note = permit.note(machine.name.as_ref());
+        let note = permit.note(machine.name.as_str());
         let done = self.submit(Command::ChangeMachine { machine: machine.id, change }, note).await?;
         Ok(render_changed(&done.snapshot.region, &machine))
     }
@@ -66,7 +65,7 @@ impl Actions {
     pub async fn evict_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::EvictMachine)?;
         let machine = self.find_machine(target)?;
-        let note = permit.note(machine.name.as_ref());
+        let note = permit.note(machine.name.as_str());
         self.start_operation(Request::Evict { machine: machine.id }, with.event_id, note).await
     }
 
@@ -83,7 +82,7 @@ impl Actions {
             return Err(ApiError::new(ErrorCode::NoPreviewVersion, message));
         }
         let machine = self.find_machine(target)?;
-        let note = permit.note(machine.name.as_ref());
+        let note = permit.note(machine.name.as_str());
         self.start_operation(Request::RecommendRebalance { machine: machine.id }, with.event_id, note).await
     }
 
@@ -101,7 +100,7 @@ impl Actions {
     ) -> Result<Operation, ApiError> {
         let machine = self.find_machine(target)?;
         let request = Request::Delete { machines: vec![machine.id], group: None };
-        self.start_deletion(request, with.event_id, permit.note(machine.name.as_ref()), &[]).await
+        self.start_deletion(request, with.event_id, permit.note(machine.name.as_str()), &[]).await
     }
 
     /// Simulates a hardware failure of a machine.
@@ -130,7 +129,7 @@ impl Actions {
         let permit = self.permit(power_action(power))?;
         let machine = self.find_machine(target)?;
         let command = power_command(machine.id, power, random_guid());
-        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
+        let done = self.submit(command, permit.note(machine.name.as_str())).await?;
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
@@ -139,7 +138,7 @@ impl Actions {
         let permit = self.permit(Action::EnableEvents)?;
         let machine = self.find_machine(target)?;
         let command = Command::Seen { machine: machine.id };
-        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
+        let done = self.submit(command, permit.note(machine.name.as_str())).await?;
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
@@ -180,7 +179,7 @@ impl Actions {
         request: fn(Vec<MachineId>) -> Request,
     ) -> Result<Operation, ApiError> {
         let machine = self.find_machine(target)?;
-        let note: AuditNote = permit.note(machine.name.as_ref());
+        let note: AuditNote = permit.note(machine.name.as_str());
         self.start_operation(request(vec![machine.id]), with.event_id, note).await
     }
 }
@@ -214,13 +213,13 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
     merge_details(new.details, Some(new.tags), &mut details);
     Ok(NewCoreMachine {
         vm_id: new.vm_id.map_or_else(random_guid, |id| Guid(id.0)),
-        name: new.name.into(),
+        name: into_core::name(new.name),
         home: resource_group_or_default(new.subscription, new.resource_group),
         place,
-        host: new.host.map(Name::from),
+        host: new.host.map(into_core::name),
         update_domain: new.update_domain,
         fault_domain: new.fault_domain,
-        zone: new.zone.map(Name::from),
+        zone: new.zone.map(into_core::name),
         priority: new.priority.unwrap_or(MachinePriority::Regular).convert(),
         eviction: new.eviction_policy.unwrap_or(MachineEvictionPolicy::Deallocate).convert(),
         addresses: match new.addresses {
@@ -230,7 +229,7 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
         },
         terminate: new.terminate_notification.as_ref().map(terminate_profile).transpose()?,
         policy: new.policy.map(Convert::convert),
-        memory_mib: new.memory_mib.map_or(0, |number| number.0),
+        memory_mib: new.memory_mib.map_or(Ok(0), into_core::memory_mib)?,
         live_migratable: new.live_migratable.unwrap_or(true),
         details: Arc::new(details),
     })
@@ -282,13 +281,13 @@ fn machine_change(given: MachineChange, machine: &core::Machine) -> Result<core:
         None => None,
     };
     Ok(core::MachineChange {
-        host: given.host.into_change().map(|host| host.map(Name::from)),
+        host: given.host.into_change().map(|host| host.map(into_core::name)),
         update_domain: given.update_domain,
         fault_domain: given.fault_domain,
-        zone: given.zone.into_change().map(|zone| zone.map(Name::from)),
+        zone: given.zone.into_change().map(|zone| zone.map(into_core::name)),
         addresses: given.addresses.map(core_addresses).transpose()?,
         protected: given.protected,
-        memory_mib: given.memory_mib.map(|number| number.0),
+        memory_mib: given.memory_mib.map(into_core::memory_mib).transpose()?,
         live_migratable: given.live_migratable,
         terminate,
         policy: given.policy.into_change().map(|policy| policy.map(Convert::convert)),

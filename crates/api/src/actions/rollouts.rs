@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::Actions;
 use crate::action::{Action, AuditNote};
 use crate::error::{ApiError, ErrorCode};
+use crate::into_core;
 use crate::{names, windows};
 use forewarn_engine::SubmitError;
 
@@ -163,7 +164,7 @@ fn find_labeled_hosts(region: &Region, label: &str) -> Result<Vec<Name>, ApiErro
 
 fn build_plan(new: NewRollout, now: Timestamp) -> Result<RolloutPlan, ApiError> {
     let drain = RolloutAction::Drain {
-        to: new.to.map(Name::from),
+        to: new.to.map(into_core::name),
         machines_parallel: new.machines_parallel.unwrap_or(1),
         in_place: new.wait_in_place,
     };

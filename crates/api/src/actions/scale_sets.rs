@@ -9,7 +9,7 @@ use forewarn_api_types::{
     ScaleSetChange, ScaleSetChanged, Upgrade, UpgradePolicy,
 };
 use forewarn_core as core;
-use forewarn_core::{Answer, Command, GroupChange, MachineId, Name, NewGroupKind, Region, Request, Scale};
+use forewarn_core::{Answer, Command, GroupChange, MachineId, NewGroupKind, Region, Request, Scale};
 use forewarn_render::{Convert, render_events_of, render_operation, render_owners, render_scale_set};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::Actions;
 use crate::action::Action;
 use crate::dry_run::Execution;
 use crate::error::ApiError;
-use crate::into_core::{merge_details, terminate_profile};
+use crate::into_core::{self, merge_details, terminate_profile};
 use crate::names::{self, GroupTarget, GroupType, scale_set_of};
 
 /// Default maximum of instances in one placement group of a Uniform set.
@@ -49,7 +49,7 @@ impl Actions {
         let model = scale_set_of(&group)?.model.clone();
         let operation = random_guid();
         let note = permit
-            .note(group.name.as_ref())
+            .note(group.name.as_str())
             .with(json!({ "capacity": given.capacity, "upgradeMode": given.upgrade_mode }));
         let change = GroupChange {
             policy: given.policy.map(Convert::convert),
@@ -94,7 +94,7 @@ impl Actions {
         let snapshot = self.engine().snapshot();
         let set = target.find(&snapshot.region, GroupType::ScaleSet)?;
         let machines = members_of(&snapshot.region, &set, &with.instances)?;
-        let note = permit.note(set.name.as_ref()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
         let done = self.submit(Command::UpgradeInstances { group: set.id, machines }, note).await?;
         let region = &done.snapshot.region;
         render(region, region.group(set.id).unwrap_or(&set))
@@ -133,7 +133,7 @@ impl Actions {
         if with.instances.is_empty() {
             return Err(ApiError::field("instances", "must name at least one instance"));
         }
-        let note = permit.note(set.name.as_ref()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
         let started = match members_of(&snapshot.region, &set, &with.instances) {
             Ok(machines) => {
                 let request = Request::Delete { machines, group: None };
@@ -162,7 +162,7 @@ impl Actions {
         } else {
             members_of(region, &set, &with.instances)?
         };
-        let note = permit.note(set.name.as_ref()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
         self.start_operation(request(machines), with.event_id, note).await
     }
 }
@@ -205,7 +205,7 @@ fn new_scale_set(new: NewScaleSet) -> Result<core::NewGroup, ApiError> {
         upgrade_mode: new.upgrade_mode.unwrap_or(UpgradePolicy::Manual).convert(),
         capacity: new.capacity,
         placement_group_max,
-        zones: new.zones.into_iter().map(Name::from).collect(),
+        zones: new.zones.into_iter().map(into_core::name).collect(),
         model: changed_model(new.model, default)?,
     };
     Ok(new_group(group, kind))

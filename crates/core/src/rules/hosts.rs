@@ -297,7 +297,7 @@ impl Step {
                 && host.pool == *pool
                 && host.state == HostState::Active
                 && !host.is_unreachable()
-                && self.free_memory(host).is_none_or(|free| free >= machine.memory_mib as i64)
+                && self.free_memory(host).is_none_or(|free| free >= i64::from(machine.memory_mib))
         };
         let rank = |host: &&Arc<Host>| {
             let free = self.free_memory(host).unwrap_or(i64::MAX);
@@ -308,8 +308,8 @@ impl Step {
 
     /// Free memory after reservations, in MiB. None: unlimited.
     fn free_memory(&self, host: &Host) -> Option<i64> {
-        let used: u64 = self.region.machines_on(&host.name).map(|machine| machine.memory_mib).sum();
-        let reserved: u64 = self.inbound(&host.name).map(|machine| machine.memory_mib).sum();
+        let used: u64 = self.region.machines_on(&host.name).map(|machine| u64::from(machine.memory_mib)).sum();
+        let reserved: u64 = self.inbound(&host.name).map(|machine| u64::from(machine.memory_mib)).sum();
         Some(host.memory_mib? as i64 - (used + reserved) as i64)
     }
 

@@ -105,7 +105,7 @@ impl Step {
         }
         self.edit_set(id, |set| {
             set.model = model.clone();
-            set.model_version += 1;
+            set.model_version = set.model_version.wrapping_add(1);
         });
         match set.upgrade_mode {
             UpgradeMode::Manual => {}
@@ -208,7 +208,7 @@ impl Step {
         group: &Group,
         set: &ScaleSet,
         scope: ScopeId,
-        zone: Option<Name>,
+        zone: Option<SharedName>,
         vm_id: Guid,
     ) -> Result<MachineId, Rejection> {
         let id = MachineId(self.allocate_id());
@@ -250,13 +250,13 @@ impl Step {
 /// Number of instances per placement group and zone, used to place new instances.
 struct FreeSeats {
     scopes: Vec<(ScopeId, u32)>,
-    zones: BTreeMap<Name, u32>,
+    zones: BTreeMap<SharedName, u32>,
 }
 
 impl FreeSeats {
     fn count(step: &Step, group: &Group, set: &ScaleSet) -> FreeSeats {
         let count = |scope: &ScopeId| (*scope, step.region.members(*scope).count() as u32);
-        let mut zones: BTreeMap<Name, u32> = set.zones.iter().map(|zone| (zone.clone(), 0)).collect();
+        let mut zones: BTreeMap<SharedName, u32> = set.zones.iter().map(|zone| (zone.clone(), 0)).collect();
         for machine in step.active_instances(group) {
             if let Some(count) = machine.zone.as_ref().and_then(|zone| zones.get_mut(zone)) {
                 *count += 1;
@@ -284,7 +284,7 @@ impl FreeSeats {
         scope
     }
 
-    fn take_zone(&mut self) -> Option<Name> {
+    fn take_zone(&mut self) -> Option<SharedName> {
         let (zone, count) = self.zones.iter_mut().min_by_key(|(_, count)| **count)?;
         *count += 1;
         Some(zone.clone())
@@ -294,8 +294,8 @@ impl FreeSeats {
 /// Chooses the instances to delete: unprotected ones, newest first, each from the zone with the most instances.
 fn choose_surplus(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
     active.sort_by_key(|machine| machine.id);
-    let mut counts: BTreeMap<Option<Name>, usize> = BTreeMap::new();
-    let mut unprotected: BTreeMap<Option<Name>, Vec<Arc<Machine>>> = BTreeMap::new();
+    let mut counts: BTreeMap<Option<SharedName>, usize> = BTreeMap::new();
+    let mut unprotected: BTreeMap<Option<SharedName>, Vec<Arc<Machine>>> = BTreeMap::new();
     for machine in active {
         *counts.entry(machine.zone.clone()).or_default() += 1;
         if !machine.protected {
@@ -304,7 +304,7 @@ fn choose_surplus(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Mach
     }
     let mut leaving = Vec::new();
     while leaving.len() < surplus {
-        let newest = |zone: &Option<Name>| unprotected[zone].last().map(|machine| (counts[zone], machine.id));
+        let newest = |zone: &Option<SharedName>| unprotected[zone].last().map(|machine| (counts[zone], machine.id));
         let fullest = unprotected.keys().filter_map(|zone| Some((newest(zone)?, zone.clone()))).max();
         let Some((_, zone)) = fullest else { break };
         *counts.entry(zone.clone()).or_default() -= 1;

@@ -464,7 +464,7 @@ impl Model {
             if free.iter().filter(newer).any(|other| !removing.contains(&other.id)) {
                 return Err("scale-in leaves one that is newer".into());
             }
-            let left = |zone: &Option<Name>| {
+            let left = |zone: &Option<SharedName>| {
                 staying.iter().filter(|other| other.zone == *zone && !removing.contains(&other.id)).count()
             };
             let fuller = |other: &&&Arc<Machine>| left(&other.zone) > left(&it.zone) + 1;

@@ -303,7 +303,7 @@ impl Run {
         let others: Vec<Arc<Machine>> = self.world.region.machines().cloned().collect();
         let Some(other) = self.rng.pick(&others) else { return new };
         match self.rng.below(16) {
-            0 => (new.name, new.home) = (other.name.to_uppercase().into(), (*other.home).clone()),
+            0 => (new.name, new.home) = (other.name.to_uppercase(), (*other.home).clone()),
             1 => new.vm_id = other.vm_id,
             2 => new.place = NewMembership::AvailabilitySet(self.group()),
             3 => new.place = NewMembership::CloudService { service: self.group(), role: "role".into() },
@@ -330,7 +330,7 @@ impl Run {
         let mut new = self.new_group(kind);
         let groups = self.groups();
         match (self.rng.below(5), self.rng.pick(&groups)) {
-            (0, Some(other)) => (new.name, new.home) = (other.name.to_uppercase().into(), (*other.home).clone()),
+            (0, Some(other)) => (new.name, new.home) = (other.name.to_uppercase(), (*other.home).clone()),
             (1, _) => new.update_domains = Some(self.rng.one(&[0, 1, DOMAINS_MAX, DOMAINS_MAX + 1])),
             (2, _) => new.name = "".into(),
             _ => {}

@@ -121,6 +121,15 @@ fn a_drain_shows_the_machines_that_are_left_and_why_it_waits() {
 }
 
 #[test]
+fn a_machine_has_at_most_4_pib_of_memory() {
+    let server = fleet();
+    for (memory, status) in [(u64::from(u32::MAX), 200), (u64::from(u32::MAX) + 1, 400)] {
+        check(&server, "PATCH /machines/web_1", json!({ "memoryMib": memory }), status, json!({}));
+    }
+    check(&server, "GET /machines/web_1", NONE, 200, json!({ "memoryMib": u32::MAX }));
+}
+
+#[test]
 fn the_list_of_operations_is_filtered_and_paged() {
     let server = fleet();
     let reboot = |target: Value| json!({ "target": target, "type": "Reboot" });

@@ -140,7 +140,7 @@ impl Fleet {
 /// Text that all machines share, as after loading from a store.
 struct Common {
     home: Arc<ResourceGroupRef>,
-    network: Name,
+    network: SharedName,
     details: Arc<Details>,
 }
 

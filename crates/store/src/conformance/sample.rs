@@ -200,7 +200,7 @@ pub fn machine(n: u64) -> Entity {
         power: [Power::Running, Power::Stopped, Power::Deallocated][n as usize % 3],
         addresses: if plain { Addresses::default() } else { addresses(n as u8).into() },
         terminate: (!plain).then(terminate),
-        model: n,
+        model: n as u32,
         protected: n == 5,
         memory_mib: if n == 5 { 4096 } else { 0 },
         live_migratable: n != 5,

@@ -107,7 +107,7 @@ pub(super) struct ScaleSetBody<'a> {
     terminate: Option<TerminateBody<'a>>,
     #[serde(borrow)]
     details: DetailsBody<'a>,
-    model_version: u64,
+    model_version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_batch: Option<i64>,
 }
@@ -137,7 +137,7 @@ impl ScaleSetBody<'_> {
             upgrade_mode: self.upgrade_mode.0,
             capacity: self.capacity,
             placement_group_max: self.placement_group_max,
-            zones: self.zones.into_iter().map(|zone| interner.name(zone)).collect(),
+            zones: self.zones.into_iter().map(|zone| interner.shared_name(zone)).collect(),
             model: SetModel {
                 priority: self.priority.0,
                 eviction: self.eviction.0,

@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use forewarn_core::{Details, Name, ResourceGroupRef, SharedDetails};
+use forewarn_core::{Details, Name, ResourceGroupRef, SharedDetails, SharedName};
 
 use super::tag::Text;
 
 #[derive(Default)]
 pub struct Interner {
     names: HashSet<Name>,
+    shared_names: HashSet<SharedName>,
     homes: HashSet<Arc<ResourceGroupRef>>,
     shared: HashSet<Arc<SharedDetails>>,
     details: HashMap<u64, Arc<Details>>,
@@ -23,11 +24,23 @@ const DETAILS_MAX: usize = 4096;
 
 impl Interner {
     pub(crate) fn name(&mut self, text: Text<'_>) -> Name {
-        if let Some(name) = self.names.get(&*text.0) {
-            return name.clone();
+        if text.0.len() <= Name::INLINE_LIMIT {
+            return Name::from(&*text.0);
+        }
+        if let Some(known) = self.names.get(&*text.0) {
+            return known.clone();
         }
         let name = Name::from(&*text.0);
         self.names.insert(name.clone());
+        name
+    }
+
+    pub(crate) fn shared_name(&mut self, text: Text<'_>) -> SharedName {
+        if let Some(name) = self.shared_names.get(&*text.0) {
+            return name.clone();
+        }
+        let name = SharedName::from(&*text.0);
+        self.shared_names.insert(name.clone());
         name
     }
 
@@ -81,7 +94,8 @@ mod tests {
     #[test]
     fn equal_names_and_details_are_shared() {
         let mut interner = Interner::default();
-        assert!(Arc::ptr_eq(&interner.name("a".into()), &interner.name("a".into())));
+        let [name, same] = [(); 2].map(|()| interner.name("00000000-0000-4000-8000-000000000001".into()));
+        assert_eq!(name.as_ptr(), same.as_ptr());
         let shared = || SharedDetails { tags: [("env".into(), "test".into())].into(), ..SharedDetails::default() };
         let mut made = |mac: &str| interner.details("".into(), mac.into(), shared());
         let first = made("1");

@@ -37,7 +37,7 @@ pub(super) struct MachineBody<'a> {
     addresses: Vec<AddressBody<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     terminate: Option<TerminateBody<'a>>,
-    model: u64,
+    model: u32,
     protected: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     memory_mib: u64,
@@ -84,7 +84,7 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             terminate: machine.terminate.as_deref().map(TerminateBody::from),
             model: machine.model,
             protected: machine.protected,
-            memory_mib: machine.memory_mib,
+            memory_mib: machine.memory_mib.into(),
             fixed: !machine.live_migratable,
             policy: machine.policy.as_ref().map(PolicyBody::from),
             details: (&*machine.details).into(),
@@ -116,7 +116,7 @@ impl MachineBody<'_> {
             host,
             update_domain: self.update_domain,
             fault_domain: self.fault_domain,
-            zone: self.zone.map(|zone| interner.name(zone)),
+            zone: self.zone.map(|zone| interner.shared_name(zone)),
             priority: self.priority.0,
             eviction: self.eviction.0,
             power: self.power.0,
@@ -124,7 +124,8 @@ impl MachineBody<'_> {
             terminate: self.terminate.map(|terminate| terminate.into_profile(interner)),
             model: self.model,
             protected: self.protected,
-            memory_mib: self.memory_mib,
+            // Earlier versions accepted any number. This one is 4 PiB, more than any host has.
+            memory_mib: self.memory_mib.try_into().unwrap_or(u32::MAX),
             live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
             details: self.details.into_details(Some(&name), interner),
@@ -212,7 +213,7 @@ impl MembershipBody<'_> {
             MembershipBody::Standalone => Membership::Standalone,
             MembershipBody::AvailabilitySet(group) => Membership::AvailabilitySet(GroupId(group)),
             MembershipBody::RoleInstance { service, role } => {
-                Membership::RoleInstance { service: GroupId(service), role: interner.name(role) }
+                Membership::RoleInstance { service: GroupId(service), role: interner.shared_name(role) }
             }
             MembershipBody::Instance { set, number } => Membership::Instance { set: GroupId(set), number },
         }
@@ -235,7 +236,7 @@ impl<'a> From<&'a Address> for AddressBody<'a> {
 
 impl AddressBody<'_> {
     fn into_address(self, interner: &mut Interner) -> Address {
-        Address { network: interner.name(self.network), ip: self.ip }
+        Address { network: interner.shared_name(self.network), ip: self.ip }
     }
 }
 

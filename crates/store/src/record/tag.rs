@@ -115,6 +115,12 @@ impl<'a> From<&'a Name> for Text<'a> {
     }
 }
 
+impl<'a> From<&'a SharedName> for Text<'a> {
+    fn from(name: &'a SharedName) -> Self {
+        Text(Cow::Borrowed(name))
+    }
+}
+
 impl<'a> From<&'a String> for Text<'a> {
     fn from(text: &'a String) -> Self {
         Text(Cow::Borrowed(text))

@@ -54,6 +54,15 @@ fn a_scope_is_stored_without_its_live_events() {
 }
 
 #[test]
+fn a_machine_with_more_memory_than_fits_can_be_read() {
+    let body = encode(&sample::machine(5)).body.replace("4096", "18446744073709551615");
+    let Ok(Entity::Machine(machine)) = decode("machine", "5", 1, &body, &mut Interner::default()) else {
+        panic!("cannot read {body}")
+    };
+    assert_eq!(machine.memory_mib, u32::MAX);
+}
+
+#[test]
 fn any_text_round_trips() {
     for name in ["", "a \"quoted\" \\ name", "täst ✓", "\u{0}\n\t", "null"] {
         let entity = Entity::Host(Arc::new(Host::new(name.into())));

@@ -379,7 +379,7 @@ fn views_list_machines_and_events() {
 }
 
 #[test]
-fn loaded_machines_share_names() {
+fn loaded_machines_share_what_they_have_in_common() {
     let directory = filled();
     let entities = SqliteStore::open(directory.path()).unwrap().load().unwrap().entities;
     let machine = |id| {
@@ -389,10 +389,9 @@ fn loaded_machines_share_names() {
         })
     };
     let (one, other) = (machine(1).unwrap(), machine(2).unwrap());
-    assert!(Arc::ptr_eq(&one.home.subscription, &other.home.subscription));
-    assert!(Arc::ptr_eq(&one.home.resource_group, &other.home.resource_group));
-    assert!(Arc::ptr_eq(one.host.as_ref().unwrap(), other.host.as_ref().unwrap()));
-    assert!(Arc::ptr_eq(&one.addresses[0].network, &other.addresses[0].network));
+    assert!(Arc::ptr_eq(&one.home, &other.home));
+    assert!(Arc::ptr_eq(&one.details.shared, &other.details.shared));
+    assert_eq!(one.addresses[0].network.as_ptr(), other.addresses[0].network.as_ptr());
 }
 
 /// More records than wait for decoding at once.

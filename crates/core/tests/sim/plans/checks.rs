@@ -220,10 +220,10 @@ fn memory_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for (_, one) in new_moves(step) {
         let Some(host) = step.after.host(&one.to) else { return Err(format!("{} does not exist", one.to)) };
         let Some(memory) = host.memory_mib else { continue };
-        let there: u64 = step.after.machines_on(&host.name).map(|machine| machine.memory_mib).sum();
+        let there: u64 = step.after.machines_on(&host.name).map(|machine| u64::from(machine.memory_mib)).sum();
         let live = step.after.events().filter(|event| event.is_live()).flat_map(|event| &event.moves);
         let coming = live.filter(|other| other.to == host.name).filter_map(|other| step.after.machine(other.machine));
-        let needed = there + coming.map(|machine| machine.memory_mib).sum::<u64>();
+        let needed = there + coming.map(|machine| u64::from(machine.memory_mib)).sum::<u64>();
         ensure(needed <= memory, || format!("{} has {memory} MiB, but {needed} are needed", host.name))?;
     }
     Ok(())
