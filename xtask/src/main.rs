@@ -19,7 +19,7 @@
 //! cargo xtask release --verify  rebuilds the last commit elsewhere and compares it with target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
-//! cargo xtask bench [NAME…] [--json] [--smoke]  measures performance against a reference
+//! cargo xtask bench [NAME…] [--json] [--smoke] [--write]  measures performance against a reference
 //! ```
 
 use std::os::unix::process::CommandExt as _;
@@ -107,7 +107,7 @@ fn run() -> Result<ExitCode> {
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | upgrade REVISION | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR | --verify] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | upgrade REVISION | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR | --verify] | publish [--dry-run] | docs | bench [NAME…] [--json] [--smoke] [--write]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

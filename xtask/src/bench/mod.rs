@@ -19,7 +19,8 @@
 //! ```
 //!
 //! Servers run on one core and the load generator on another, on loopback only. `--json` prints the figures under stable
-//! names. `--smoke` runs everything once with small fleets, to see that the benchmarks still work; its figures mean nothing.
+//! names. `--write` puts the tables on the page. `--smoke` runs everything once with small fleets, to see that the benchmarks
+//! still work; its figures mean nothing.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -80,8 +81,8 @@ const PAGE: &str = "docs/performance.md";
 
 pub fn run(arguments: &[&str]) -> Result<()> {
     let (flags, names): (Vec<&str>, Vec<&str>) = arguments.iter().partition(|argument| argument.starts_with("--"));
-    if let Some(flag) = flags.iter().find(|flag| !["--json", "--smoke"].contains(flag)) {
-        bail!("unknown option '{flag}': use --json or --smoke");
+    if let Some(flag) = flags.iter().find(|flag| !["--json", "--smoke", "--write"].contains(flag)) {
+        bail!("unknown option '{flag}': use --json, --smoke or --write");
     }
     let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name) && **name != "all") {
@@ -89,7 +90,8 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     }
     NEEDS.meet()?;
     let built = Built::new(if flags.contains(&"--smoke") { Scale::Smoke } else { Scale::Full })?;
-    let page = std::fs::read_to_string(sh::root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
+    let file = sh::root().join(PAGE);
+    let mut page = std::fs::read_to_string(&file).with_context(|| format!("cannot read {PAGE}"))?;
     let mut figures = Map::new();
     for (name, bench) in ALL {
         if names.is_empty() || names.contains(&"all") || names.contains(name) {
@@ -98,6 +100,10 @@ pub fn run(arguments: &[&str]) -> Result<()> {
             let (table, warning) = built.measure(*bench).with_context(|| format!("bench {name}"))?;
             eprintln!("   {name}: {:.0} s", begun.elapsed().as_secs_f64());
             let text = table.render(&read_documented(&page, name)) + &warning.unwrap_or_default();
+            page = table.write_on(&page, name);
+            if flags.contains(&"--write") {
+                std::fs::write(&file, &page)?;
+            }
             if flags.contains(&"--json") {
                 eprintln!("{text}")
             } else {

@@ -61,17 +61,32 @@ impl Table {
 
     /// The table in Markdown, with the documented figure beside each measured one.
     pub fn render(&self, documented: &Documented) -> String {
-        let heads = ["", "measured", "documented", "target", "result"].map(str::to_owned);
         let rows = self.rows.iter().map(|Row { label, cells: [figure, target, result] }| {
-            let before = documented.get(label).cloned().unwrap_or_default();
-            [label.clone(), figure.clone(), before, target.clone(), result.clone()]
+            let before = documented.get(label).map_or("", String::as_str);
+            [label.as_str(), figure, before, target, result]
         });
-        let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 5] = std::array::from_fn(width);
-        let mut lines: Vec<String> = rows.iter().map(|row| render_line(row, &widths)).collect();
-        lines.insert(1, format!("|{}|", widths.map(|width| "-".repeat(width + 2)).join("|")));
+        let lines = render_lines(["", "measured", "documented", "target", "result"], rows);
         format!("\n{}\n\n{}\n", self.title, lines.join("\n"))
+    }
+
+    /// The lines of the table on the page.
+    fn document(&self) -> Vec<String> {
+        let rows = self.rows.iter().map(|Row { label, cells: [figure, target, result] }| {
+            let cells: [&str; 4] = [label, figure, target, result];
+            cells
+        });
+        render_lines(["", "measured", "target", "result"], rows)
+    }
+
+    /// Puts the table on the page, in place of the first one after the command of the benchmark.
+    pub fn write_on(&self, page: &str, bench: &str) -> String {
+        let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+        let starts = |at: &usize| lines[*at].starts_with('|');
+        let after = lines.iter().position(|line| line.contains(&command(bench))).unwrap_or(lines.len());
+        let from = (after..lines.len()).find(starts).unwrap_or(lines.len());
+        let to = (from..lines.len()).find(|at| !starts(at)).unwrap_or(lines.len());
+        lines.splice(from..to, if from < to { self.document() } else { Vec::new() });
+        lines.join("\n") + "\n"
     }
 
     fn keep(&mut self, name: &str, figure: f64) {
@@ -80,15 +95,28 @@ impl Table {
     }
 }
 
-fn render_line(row: &[String; 5], widths: &[usize; 5]) -> String {
+fn render_lines<'a, const N: usize>(heads: [&'a str; N], rows: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
+    let rows: Vec<[&str; N]> = std::iter::once(heads).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut lines: Vec<String> = rows.iter().map(|row| render_line(row, &widths)).collect();
+    lines.insert(1, format!("|{}|", widths.map(|width| "-".repeat(width + 2)).join("|")));
+    lines
+}
+
+fn render_line(row: &[&str], widths: &[usize]) -> String {
     let cells = row.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} "));
     format!("|{}|", cells.collect::<Vec<_>>().join("|"))
 }
 
+/// The command of a benchmark, as the page has it above its table.
+fn command(bench: &str) -> String {
+    format!("`cargo xtask bench {bench}`")
+}
+
 /// The figures that a page documents for a benchmark: those of the first table after its command.
 pub fn read_documented(page: &str, bench: &str) -> Documented {
-    let command = format!("`cargo xtask bench {bench}`");
-    let after = page.lines().skip_while(|line| !line.contains(&command));
+    let after = page.lines().skip_while(|line| !line.contains(&command(bench)));
     let table = after.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     let cells = table.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     cells.filter(|cells| cells.len() > 3).map(|cells| (cells[1].to_owned(), cells[2].to_owned())).collect()
@@ -149,6 +177,11 @@ Reads
 | p99   | 120 µs   |            |          |                |
 ";
         assert_eq!(table.render(&read_documented(PAGE, "get")), expected);
+        let updated = table.write_on(PAGE, "get");
+        assert_eq!(read_documented(&updated, "get")["p99"], "120 µs");
+        assert_eq!(table.write_on(&updated, "get"), updated);
+        assert!(updated.ends_with(PAGE.split_once("met    |\n").unwrap().1), "{updated}");
+        assert_eq!(table.write_on(PAGE, "hold"), PAGE);
         let names: Vec<String> = table.into_figures().keys().cloned().collect();
         assert_eq!(names, ["get_p99_ratio", "get_ratio"]);
     }
