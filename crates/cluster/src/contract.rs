@@ -132,6 +132,8 @@ pub struct LogPage {
     pub view: View,
     /// Consecutive. The first one is later than asked for if the log was truncated.
     pub entries: Vec<Entry>,
+    /// The head was the newest one when the log was asked. Otherwise, there may be more entries.
+    pub is_read: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -48,6 +48,11 @@ impl Request {
         }
     }
 
+    /// Whether everything that was applied must be durable before this is sent, because it allows the log to delete it.
+    pub fn needs_durable_copy(&self) -> bool {
+        matches!(self, Request::Report { .. })
+    }
+
     /// Whether the request only reads. Its answer can be out of date, but never in doubt.
     pub fn is_read(&self) -> bool {
         match self {

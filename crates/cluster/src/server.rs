@@ -15,13 +15,11 @@ use crate::machine::{
     Outcome, Settings, Step,
 };
 use crate::record::{Entry, Position};
-use crate::request::Request;
 
 /// A server's own copy of the region.
 pub trait Replica {
-    /// Applies consecutive entries with the position of the last one, in one transaction: all of them, or none. A crash of the
-    /// process loses nothing that was applied; one of the computer may lose entries since the last [`Replica::sync`], in
-    /// reverse order. The log still has them.
+    /// Applies consecutive entries with the position of the last one, in one transaction: all of them, or none. A crash may lose
+    /// entries since the last [`Replica::sync`], in reverse order. The log still has them.
     fn apply(&mut self, entries: &[Entry]) -> Result<(), String>;
 
     /// Makes all applied entries durable. Called before this server reports its progress, which lets the log delete them.
@@ -201,6 +199,11 @@ impl Follower {
         self.0.machine.freshness(self.0.clock.now())
     }
 
+    /// How old the copy is at most. None: it must not be shown yet.
+    pub fn copy_age(&self) -> Option<Duration> {
+        self.0.machine.copy_age(self.0.clock.now())
+    }
+
     /// The time since the copy was last known to have everything that was in the log.
     pub fn current_age(&self) -> Option<Duration> {
         self.0.machine.current_age(self.0.clock.now())
@@ -312,7 +315,7 @@ impl Server {
     fn step(&mut self, replica: &mut dyn Replica) -> Progress {
         match self.machine.poll(self.clock.now(), self.clock.time_ms()) {
             Step::Send(request) => {
-                let synced = if let Request::Report { .. } = &request { replica.sync() } else { Ok(()) };
+                let synced = if request.needs_durable_copy() { replica.sync() } else { Ok(()) };
                 let answer = synced.map_err(LogError::Unavailable).and_then(|()| request.run(&mut *self.log));
                 self.note_error(answer.as_ref().err());
                 self.machine.answer(self.clock.now(), answer);

@@ -13,7 +13,7 @@ use forewarn_drivers::CommandRunner;
 use forewarn_engine::Engine;
 use forewarn_metadata::{self as metadata, BoundListener, EndpointState, Limits, ListenerInfo};
 use forewarn_portal::{self as portal, Portal};
-use forewarn_store::{MemoryStore, Replicated, SqliteStore, Store};
+use forewarn_store::{BufferedStore, MemoryStore, Replicated, SqliteStore, Store};
 use forewarn_webhooks::Webhooks;
 use forewarn_wire::document::NameStyle;
 use prometheus_client::registry::Registry;
@@ -40,7 +40,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
         StoreChoice::Directory(directory) => Box::new(SqliteStore::open(directory)?),
     };
     if config.cluster.is_some() {
-        return start_on(config, OpenStore::Copy(store)).await;
+        return start_on(config, OpenStore::Copy(Box::new(BufferedStore::new(store)?))).await;
     }
     if store.position()?.is_some() {
         bail!(

@@ -35,6 +35,7 @@ pub struct Faults {
 #[derive(Default)]
 struct Pending {
     commits: VecDeque<Option<Fault>>,
+    applies: VecDeque<Fault>,
     loads: u32,
     /// Whether applies of records wait, as on a disk that does not answer.
     is_stalled: bool,
@@ -52,6 +53,11 @@ impl Faults {
     /// Queues a fault for the next commit that has none queued. None: that commit succeeds.
     pub fn next_commit(&self, fault: impl Into<Option<Fault>>) {
         self.pending().commits.push_back(fault.into());
+    }
+
+    /// Queues a fault for the next apply of records that has none queued.
+    pub fn next_apply(&self, fault: Fault) {
+        self.pending().applies.push_back(fault);
     }
 
     /// Makes this many loads fail, starting with the next.
@@ -84,7 +90,7 @@ impl Faults {
     /// Number of queued faults that have not occurred.
     pub fn left(&self) -> usize {
         let pending = self.pending();
-        pending.commits.len() + pending.loads as usize
+        pending.commits.len() + pending.applies.len() + pending.loads as usize
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -156,7 +162,11 @@ impl<S: Replicated> Replicated for FaultyStore<S> {
 
     fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
         self.faults.wait_while_stalled();
-        self.inner.apply(revision, position, changes)
+        let fault = self.faults.pending().applies.pop_front();
+        if matches!(fault, None | Some(Fault::DoneButDoubt)) {
+            self.inner.apply(revision, position, changes)?;
+        }
+        fault.map_or(Ok(()), |_| Err(StoreError::Io(INJECTED.into())))
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {

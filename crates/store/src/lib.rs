@@ -13,6 +13,7 @@
 //!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
 //!   replica       records of a replicated log, and stores that apply them
+//!   buffered      a copy of a region that stores many records of the log together
 //!   rules         the settings of the rules, which servers of a cluster store
 //!   conformance   the tests that every store must pass
 //!   faulty        a store that fails on demand, for tests of its users
@@ -20,6 +21,7 @@
 
 pub mod archive;
 mod attachment;
+mod buffered;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod contract;
@@ -38,6 +40,7 @@ mod sqlite;
 mod text;
 
 pub use attachment::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
+pub use buffered::BufferedStore;
 pub use contract::*;
 pub use error::{CommitError, StoreError};
 pub use fact::*;

@@ -81,8 +81,8 @@ pub trait Replicated: Store {
     fn set_position(&mut self, position: &str) -> Result<(), StoreError>;
 
     /// Stores the changes of consecutive records with the revision and position of the last one, atomically. `revision` is that of
-    /// the first one, and the stored one must be the one before. The changes survive a crash of the process, but one of the
-    /// computer only after [`Replicated::sync`]: the log has them.
+    /// the first one, and the stored one must be the one before. Readers see the changes
+    /// at once. A crash can lose changes since the last [`Replicated::sync`]: the log has them.
     fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError>;
 
     /// Makes all applied records durable.

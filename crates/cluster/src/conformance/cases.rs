@@ -26,9 +26,9 @@ cases![
     a_commit_with_an_old_token_is_refused,
     a_commit_at_another_head_is_refused_and_shows_its_rival,
     a_commit_by_another_chain_is_refused,
-    a_takeover_needs_an_unchanged_leader_and_beat,
-    beats_are_fenced_and_return_the_head,
-    beats_arrive_in_order,
+    a_takeover_needs_an_unchanged_leader_and_heartbeat,
+    heartbeats_are_fenced_and_return_the_head,
+    heartbeats_arrive_in_order,
     only_the_leader_can_resign,
     members_report_their_progress,
     truncation_removes_the_beginning_and_is_fenced,
@@ -134,7 +134,7 @@ fn a_commit_by_another_chain_is_refused(server: &TestServer<'_>) {
     }
 }
 
-fn a_takeover_needs_an_unchanged_leader_and_beat(server: &TestServer<'_>) {
+fn a_takeover_needs_an_unchanged_leader_and_heartbeat(server: &TestServer<'_>) {
     let (mut first, mut second) = (server.open(), server.open());
     let token = lead(&mut *first, "a");
     let seen = second.read(1).expect("read").view.sighting();
@@ -147,7 +147,7 @@ fn a_takeover_needs_an_unchanged_leader_and_beat(server: &TestServer<'_>) {
     assert_eq!(first.read(1).expect("read").view.leader, Some((new, leader("b"))));
 }
 
-fn beats_are_fenced_and_return_the_head(server: &TestServer<'_>) {
+fn heartbeats_are_fenced_and_return_the_head(server: &TestServer<'_>) {
     let (mut old, mut new) = (server.open(), server.open());
     let first = lead(&mut *old, "a");
     let head = append_many(&mut *old, first, 2);
@@ -161,7 +161,7 @@ fn beats_are_fenced_and_return_the_head(server: &TestServer<'_>) {
 }
 
 /// A late heartbeat must not replace a newer one.
-fn beats_arrive_in_order(server: &TestServer<'_>) {
+fn heartbeats_arrive_in_order(server: &TestServer<'_>) {
     let mut log = server.open();
     let token = lead(&mut *log, "a");
     send_heartbeat(&mut *log, token, &heartbeat(1));

@@ -312,7 +312,7 @@ impl EtcdConnection {
         self.page = choose_page(self.page, entries.len(), bytes);
         self.last_view = Some((view.clone(), begun, other_changes));
         self.last_read = view.head.map(|head| (head.revision, changes));
-        Ok(LogPage { view, entries })
+        Ok(LogPage { view, entries, is_read: true })
     }
 
     /// The watch makes it possible to wait without reading: nothing has changed while it is silent.
@@ -358,7 +358,7 @@ impl EtcdConnection {
             .collect::<Option<_>>()?;
         let head = entries.last().map(Entry::position);
         self.last_read = Some((newest, changes));
-        Some(LogPage { view: View { head, ..view.clone() }, entries })
+        Some(LogPage { view: View { head, ..view.clone() }, entries, is_read: false })
     }
 
     /// Without a watch, following still works, at the pace of the waits.

@@ -45,7 +45,7 @@ impl std::error::Error for Divergence {}
 
 /// Judges an answer of the log against the local copy.
 pub fn compare(local: Position, tail: LogPage) -> LogRelation {
-    let LogPage { view: View { head, .. }, entries } = tail;
+    let LogPage { view: View { head, .. }, entries, is_read: _ } = tail;
     let Some(head) = head else { return LogRelation::NoRegion };
     if head.revision < local.revision {
         return LogRelation::Behind(head);

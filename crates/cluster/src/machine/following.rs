@@ -33,6 +33,7 @@ impl Machine {
         }
         let view = tail.view.clone();
         self.observe(sent_at, now, &view);
+        let read_head = view.head.filter(|_| tail.is_read);
         let chain = compare(self.position, tail);
         if !matches!(chain, LogRelation::Behind(_)) {
             self.behind_reads = 0;
@@ -40,11 +41,13 @@ impl Machine {
         match chain {
             LogRelation::Continues(entries) => {
                 self.resume_takeover(now, &view);
+                let last = entries.last().map(Entry::position);
+                self.current_with = read_head.filter(|head| last == Some(*head)).map(|head| (head, sent_at));
                 let batches = split_into_batches(entries, &self.settings);
                 self.deliveries.extend(batches.into_iter().map(Delivery::Apply));
             }
             LogRelation::Current => {
-                self.current_at = Some(sent_at);
+                self.current_at = read_head.map(|_| sent_at).or(self.current_at);
                 self.take_current(now, &view);
             }
             LogRelation::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),

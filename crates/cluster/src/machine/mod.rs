@@ -167,7 +167,7 @@ pub struct Machine {
     identity: Identity,
     /// Numbers this process's nonces.
     counter: u64,
-    /// The last entry that the local copy has applied durably.
+    /// The last entry that the local copy has applied.
     position: Position,
     role: Role,
     in_flight: Option<InFlight>,
@@ -178,8 +178,10 @@ pub struct Machine {
     /// A heartbeat with a lower version than `seen_heartbeat`, and the number of consecutive reads that showed it.
     lower_heartbeat: Option<(SeenHeartbeat, u32)>,
     leader: Option<Leader>,
-    /// When the last read was sent that found the local copy current.
+    /// When the last read was sent that found the local copy current, or whose entries made it current.
     current_at: Option<Moment>,
+    /// The position at which the local copy will be as current as the log was at this moment.
+    current_with: Option<(Position, Moment)>,
     /// The takeover to try next.
     swap: Option<ObservedVersions>,
     /// The counter when this server last gave up a leadership. Older takeovers of its own are not resumed.
@@ -210,6 +212,7 @@ impl Machine {
             lower_heartbeat: None,
             leader: None,
             current_at: None,
+            current_with: None,
             swap: None,
             given_up: 0,
             retry_at: Moment::ZERO,
@@ -248,7 +251,7 @@ impl Machine {
         }
     }
 
-    /// The next delivery. Beats take precedence over entries, because applying many of them takes long.
+    /// The next delivery. Heartbeats take precedence over entries, because applying many of them takes long.
     fn deliver(&mut self, now: Moment) -> Option<Step> {
         if let (Some(Delivery::Apply(_)), true) = (self.deliveries.front(), self.is_heartbeat_due(now)) {
             return None;
@@ -296,6 +299,9 @@ impl Machine {
     pub fn applied(&mut self) {
         if let Some(position) = self.applying.take() {
             self.position = position;
+        }
+        if let Some((_, at)) = self.current_with.take_if(|(position, _)| *position == self.position) {
+            self.current_at = Some(at);
         }
     }
 
@@ -353,6 +359,15 @@ impl Machine {
     pub fn freshness(&self, now: Moment) -> Option<Freshness> {
         let seen = self.seen_heartbeat?;
         Some(Freshness { heartbeat: seen.heartbeat, age: now.saturating_sub(seen.asked_at) })
+    }
+
+    /// How old the local copy is at most: the time since a heartbeat whose revision it has. None: it must not be shown yet.
+    ///
+    /// A crash loses entries that readers have seen, and the last heartbeat can be older than those. So a server that has started shows
+    /// nothing until its copy was current once.
+    pub fn copy_age(&self, now: Moment) -> Option<Duration> {
+        let fresh = self.current_at.and(self.freshness(now))?;
+        (fresh.heartbeat.revision <= self.position.revision).then_some(fresh.age)
     }
 
     /// The time since the local copy was last known to have everything that was in the log.

@@ -69,6 +69,7 @@ impl<L: Log> FaultyLog<L> {
                 (Request::Follow { from, .. }, Some(tail)) => Ok(Response::LogPage(LogPage {
                     view: tail.view.clone(),
                     entries: tail.entries.iter().filter(|entry| entry.revision >= *from).cloned().collect(),
+                    is_read: false,
                 })),
                 _ => self.forward(&request),
             },

@@ -214,7 +214,7 @@ impl MemoryContents {
             }
             entries.push(Entry { revision: *revision, record: record.clone() });
         }
-        LogPage { view: self.view.clone(), entries }
+        LogPage { view: self.view.clone(), entries, is_read: true }
     }
 
     fn append(&mut self, token: Token, expected: &Position, record: &Record) -> AppendResult {

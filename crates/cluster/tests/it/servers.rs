@@ -437,7 +437,7 @@ fn a_leader_whose_log_is_restored_under_load_stops_with_an_error() {
 }
 
 #[test]
-fn a_follower_sees_the_beats_of_a_log_that_counts_its_versions_from_one_again() {
+fn a_follower_sees_the_heartbeats_of_a_log_that_counts_its_versions_from_one_again() {
     let site = Site::new();
     let (mut writer, mut a) = site.writer("a");
     for _ in 0..20 {
@@ -490,7 +490,7 @@ fn a_region_that_appears_with_a_history_is_copied_from_a_peer() {
 }
 
 #[test]
-fn freshness_counts_from_the_read_that_first_showed_a_beat() {
+fn freshness_counts_from_the_read_that_first_showed_a_heartbeat() {
     let site = Site::new();
     let (mut writer, mut a) = site.writer("a");
     writer.run_due_tasks(&mut a.copy).unwrap();
@@ -505,7 +505,7 @@ fn freshness_counts_from_the_read_that_first_showed_a_beat() {
 }
 
 #[test]
-fn a_leader_whose_commits_fail_for_two_seconds_resigns_although_its_beats_succeed() {
+fn a_leader_whose_commits_fail_for_two_seconds_resigns_although_its_heartbeats_succeed() {
     let site = Site::new();
     let (mut writer, mut server) = site.writer("a");
     let begun = server.clock.now();

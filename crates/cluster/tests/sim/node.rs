@@ -10,13 +10,18 @@ use crate::checker::id_of;
 use crate::region::RegionCopy;
 use crate::rng::Rng;
 
-/// The copy on disk. It survives crashes of the process.
+/// The age of a copy up to which clients may see it.
+const SHOWN_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// The copy: what was stored survives crashes of the process, and what was synced those of the computer.
 #[derive(Clone, Debug)]
 pub struct Disk {
     pub position: Position,
     pub entries: Vec<Entry>,
     pub copy: RegionCopy,
-    /// The number of entries that survive a crash of the computer, and the copy with them.
+    /// The number of entries that survive a crash of the process, and the copy with them.
+    stored: (usize, RegionCopy),
+    /// The same for a crash of the computer.
     synced: (usize, RegionCopy),
 }
 
@@ -26,20 +31,37 @@ impl Disk {
             position: Position::START,
             entries: Vec::new(),
             copy: RegionCopy::default(),
+            stored: (0, RegionCopy::default()),
             synced: (0, RegionCopy::default()),
         }
     }
 
+    pub fn store(&mut self) {
+        self.stored = (self.entries.len(), self.copy.clone());
+    }
+
     pub fn sync(&mut self) {
-        self.synced = (self.entries.len(), self.copy.clone());
+        self.store();
+        self.synced = self.stored.clone();
+    }
+
+    /// The last revision that survives a crash of the computer.
+    pub fn synced_revision(&self) -> u64 {
+        self.synced.0.checked_sub(1).map_or(0, |last| self.entries[last].revision)
+    }
+
+    /// The process crashes.
+    fn lose_memory(&mut self) {
+        let (entries, copy) = self.stored.clone();
+        self.entries.truncate(entries);
+        self.copy = copy;
+        self.position = self.entries.last().map_or(Position::START, Entry::position);
     }
 
     /// The computer crashes.
     pub fn lose_power(&mut self) {
-        let (entries, copy) = self.synced.clone();
-        self.entries.truncate(entries);
-        self.copy = copy;
-        self.position = self.entries.last().map_or(Position::START, Entry::position);
+        self.stored = self.synced.clone();
+        self.lose_memory();
     }
 
     pub fn apply(&mut self, entry: &Entry, writes: &[Write]) -> Result<(), String> {
@@ -82,6 +104,8 @@ pub struct Node {
     /// The region in memory, after this request.
     region: Option<(u64, Region)>,
     pub has_stopped: bool,
+    /// The highest revision that a client has seen at this server.
+    pub shown: u64,
     /// Lost its disk, so that its last report is no longer true.
     pub was_wiped: bool,
     /// The region's time minus the time of this server's clock, once it has led.
@@ -107,6 +131,7 @@ impl Node {
             request: None,
             region: None,
             has_stopped: false,
+            shown: 0,
             was_wiped: false,
             time_offset_ms: 0,
             clock_offset_ms: rng.below(1_000_000),
@@ -133,6 +158,7 @@ impl Node {
         self.region = None;
         self.is_hung = false;
         self.uncommitted.clear();
+        self.disk.lose_memory();
     }
 
     /// This server's clock at a true time.
@@ -175,6 +201,21 @@ impl Node {
     pub fn may_act(&self, true_ms: u64) -> bool {
         let machine = self.machine.as_ref().filter(|_| true_ms >= self.paused_until && !self.is_hung);
         machine.is_some_and(|machine| machine.may_act(self.local(true_ms)))
+    }
+
+    /// A client reads what this server shows. It must not see less than before.
+    pub fn show(&mut self, true_ms: u64) -> Result<(), String> {
+        let local = self.local(true_ms);
+        let Some(machine) = self.machine.as_ref().filter(|_| true_ms >= self.paused_until) else { return Ok(()) };
+        let revision = self.disk.position.revision;
+        if machine.copy_age(local).is_none_or(|age| age > SHOWN_AGE_MAX) {
+            return Ok(());
+        }
+        if revision < self.shown {
+            return Err(format!("invariant \"copies never go back\": {} from {} to {revision}", self.name, self.shown));
+        }
+        self.shown = revision;
+        Ok(())
     }
 
     pub fn is_leading(&self, true_ms: u64) -> bool {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use forewarn_cluster::machine::{Delivery, Outcome, Settings, Step};
 use forewarn_cluster::{
-    AppendResult, Entry, Hash, HeartbeatResult, Log as _, LogError, MemoryContents, MemoryLog, Position, Request,
-    Response, TakeoverResult, TruncateResult,
+    AppendResult, Entry, Hash, HeartbeatResult, Log as _, LogError, LogPage, MemoryContents, MemoryLog, Position,
+    Request, Response, TakeoverResult, TruncateResult,
 };
 
 use crate::checker::{Checker, id_of};
@@ -119,6 +119,8 @@ struct World {
     rng: Rng,
     /// Chooses the commands, so that they do not change the faults of a seed.
     commands: Rng,
+    /// Chooses when copies are stored and how fast processes start again, for the same reason.
+    stores: Rng,
     now: u64,
     sequence: u64,
     /// Boxed, because the map moves its values often.
@@ -174,6 +176,7 @@ impl World {
         World {
             rng,
             commands: Rng::new(!seed),
+            stores: Rng::new(seed.rotate_left(32) ^ 1),
             now: 0,
             sequence: 0,
             queue: BTreeMap::new(),
@@ -223,6 +226,7 @@ impl World {
             self.trace(|_| format!("{event:?}"));
             self.handle(*event)?;
             self.check_actors()?;
+            self.check_readers()?;
         }
         self.now = end;
         Ok(())
@@ -311,7 +315,7 @@ impl World {
     }
 
     fn send(&mut self, index: usize, request: Request) -> Result<(), String> {
-        if let Request::Report { .. } = &request {
+        if request.needs_durable_copy() {
             self.nodes[index].disk.sync();
         }
         let node = &self.nodes[index];
@@ -371,7 +375,10 @@ impl World {
         let old = MemoryLog::new();
         let backup = self.rng.below(self.backups.len().min(4) as u64) as usize;
         old.restore(self.backups[self.backups.len() - 1 - backup].clone());
-        run_at_once(request, old)
+        match run_at_once(request, old)? {
+            Response::LogPage(page) => Ok(Response::LogPage(LogPage { is_read: false, ..page })),
+            response => Ok(response),
+        }
     }
 
     fn run_request(&mut self, request: &Request) -> Result<Result<Response, LogError>, String> {
@@ -404,7 +411,7 @@ impl World {
     }
 
     fn check_truncation(&self, through: u64) -> Result<(), String> {
-        let behind = |node: &&Node| node.disk.position.revision < through && !node.was_wiped && !node.has_stopped;
+        let behind = |node: &&Node| node.disk.synced_revision() < through && !node.was_wiped && !node.has_stopped;
         let members = self.log.clone().roster().map_err(|error| error.to_string())?.members;
         let is_member = |node: &&Node| members.iter().any(|member| member.name == node.name);
         match self.nodes.iter().filter(is_member).find(behind).filter(|_| !self.was_restored) {
@@ -488,7 +495,8 @@ impl World {
             return;
         }
         self.summary.transfers += 1;
-        let disk = self.nodes[self.rng.one(&peers)].disk.clone();
+        let mut disk = self.nodes[self.rng.one(&peers)].disk.clone();
+        disk.store();
         let node = &mut self.nodes[index];
         if let Some(machine) = &mut node.machine {
             machine.transferred(disk.position);
@@ -538,6 +546,8 @@ impl World {
                 if kind == 0 {
                     self.nodes[index].disk.lose_power();
                 }
+                // A supervisor starts a process again at once.
+                let until = if self.stores.percent(50) { self.now + self.stores.below(100) } else { until };
                 self.at(until, Event::Restart { node: index });
             }
             3..7 => self.nodes[index].paused_until = until,
@@ -645,6 +655,13 @@ impl World {
             Some(_) => Err(format!("invariant \"a server acts in its own term\": {names:?}")),
             None => Ok(()),
         }
+    }
+
+    /// Clients read at every server all the time.
+    fn check_readers(&mut self) -> Result<(), String> {
+        let now = self.now;
+        let mut nodes = self.nodes.iter_mut().filter(|_| !self.was_restored);
+        nodes.try_for_each(|node| node.show(now))
     }
 
     /// All servers that follow a leader know its heartbeats.

@@ -337,6 +337,7 @@ impl Node {
             Place::Following(follower) => {
                 let freshness = follower.freshness();
                 follower.current_age().into_iter().for_each(|age| self.monitor.record_current(age));
+                follower.copy_age().into_iter().for_each(|age| self.monitor.record_heartbeat(age));
                 let problem = follower.log_error().map(ToString::to_string);
                 // An earlier process of this server sends no more heartbeats.
                 let has_heartbeat = |fresh: Freshness| {
@@ -352,7 +353,6 @@ impl Node {
                 let role = self.follower_role(freshness);
                 if let Some(fresh) = freshness {
                     let first_ms = *self.first_heartbeat_ms.get_or_insert(fresh.heartbeat.time_ms);
-                    self.monitor.record_heartbeat(fresh.age);
                     if fresh.heartbeat.time_ms > first_ms {
                         self.copy.follow_time(Timestamp(fresh.heartbeat.time_ms) + fresh.age);
                     }

@@ -55,7 +55,7 @@ pub struct ClusterStatus {
 pub struct ClusterMonitor {
     status: ArcSwap<ClusterStatus>,
     changes: watch::Sender<u64>,
-    /// The moment of the newest heartbeat that this server knows, in milliseconds since boot; 0: none.
+    /// The moment of the newest heartbeat whose revision the copy has, in milliseconds since boot; 0: none.
     heartbeat_ms: AtomicU64,
     /// The last moment for which this server knows that its copy was current, in milliseconds since boot; 0: none.
     current_ms: AtomicU64,
@@ -97,7 +97,7 @@ impl ClusterMonitor {
         self.changes.subscribe()
     }
 
-    /// The time since the newest heartbeat of the leader that this server has seen. None: it has seen none.
+    /// The time since the newest heartbeat of the leader whose revision the local copy has. None: there is none.
     pub fn heartbeat_age(&self) -> Option<Duration> {
         age_of(&self.heartbeat_ms)
     }

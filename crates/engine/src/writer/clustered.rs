@@ -6,7 +6,7 @@
 //!     └───────────────────────── the leadership has ended ◀────────────────────────────────────┘
 //! ```
 //!
-//! Beats are sent by this thread only: if it hangs, another server takes over.
+//! Heartbeats are sent by this thread only: if it hangs, another server takes over.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -25,6 +25,13 @@ const BEGIN_RETRY: Duration = Duration::from_millis(100);
 impl Writer {
     pub(super) fn run_in_cluster(mut self) {
         self.set_following(true);
+        self.take_part();
+        self.refuse_all();
+        self.sync_copy();
+    }
+
+    /// Follows and leads until the server stops, or its copy does not belong to the log.
+    fn take_part(&mut self) {
         while !self.is_stopping() {
             self.refuse_all();
             let Some(node) = self.node() else { return };
@@ -39,7 +46,13 @@ impl Writer {
                 }
             }
         }
-        self.refuse_all();
+    }
+
+    /// Stores what the copy has only in memory: operators read the files of a server that has stopped.
+    fn sync_copy(&mut self) {
+        if let Some(Err(error)) = self.node().map(|node| node.copy.store.sync()) {
+            tracing::error!(%error, "cannot store the last records; they are read from the log again");
+        }
     }
 
     fn node(&mut self) -> Option<&mut Node> {

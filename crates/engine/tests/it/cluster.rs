@@ -580,7 +580,7 @@ async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
 
 /// Orders to agents depend on this age.
 #[tokio::test]
-async fn the_age_of_a_leaders_beat_counts_from_the_beat_and_not_from_the_last_command() {
+async fn the_age_of_a_leaders_heartbeat_counts_from_the_heartbeat_and_not_from_the_last_command() {
     let mut place = Place::new(MemoryStore::new());
     let rare = Duration::from_secs(3600);
     place.settings = ClusterSettings { heartbeat_every: rare, act_max: 2 * rare, ..quick() };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use forewarn_store::conformance::{Fixture, run};
 use forewarn_store::faulty::FaultyStore;
-use forewarn_store::{MemoryStore, SqliteStore, Store};
+use forewarn_store::{BufferedStore, MemoryStore, SqliteStore, Store};
 
 #[test]
 fn memory_store() {
@@ -38,6 +38,17 @@ fn faulty_store() {
         }
     }
     run(&|| Box::new(Faultless(MemoryStore::new())));
+}
+
+#[test]
+fn buffered_store() {
+    struct Buffered(MemoryStore);
+    impl Fixture for Buffered {
+        fn open(&self) -> Box<dyn Store> {
+            Box::new(BufferedStore::new(Box::new(self.0.clone())).unwrap())
+        }
+    }
+    run(&|| Box::new(Buffered(MemoryStore::new())));
 }
 
 /// A store called `SomeStore` is tested by `fn some_store` above.

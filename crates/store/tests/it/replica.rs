@@ -7,8 +7,8 @@ use std::path::Path;
 use forewarn_core::{Entity, Key, StepTarget, Timestamp, Write};
 use forewarn_store::conformance::sample;
 use forewarn_store::{
-    Attachment, Batch, Change, ClockKind, ClockStamp, HistoryQuery, HistoryRow, MemoryStore, Owner, PAYLOAD_FORMAT,
-    Replicated, SqliteStore, archive,
+    Attachment, Batch, BufferedStore, Change, ClockKind, ClockStamp, HistoryQuery, HistoryRow, MemoryStore, Owner,
+    PAYLOAD_FORMAT, Replicated, SqliteStore, archive,
 };
 
 /// The distance between simulated crashes in a log, less than a page.
@@ -38,6 +38,9 @@ fn for_each_store(check: impl Fn(&mut dyn Replicated, &Path)) {
     check(&mut MemoryStore::new(), directory.path());
     let directory = tempfile::tempdir().unwrap();
     check(&mut SqliteStore::open(&directory.path().join("data")).unwrap(), directory.path());
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&directory.path().join("data")).unwrap();
+    check(&mut BufferedStore::new(Box::new(store)).unwrap(), directory.path());
 }
 
 #[test]

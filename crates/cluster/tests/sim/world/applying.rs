@@ -7,6 +7,9 @@ use forewarn_cluster::Entry;
 use super::{Event, World};
 use crate::checker::id_of;
 
+/// How often a copy stores what it has applied, although nothing requires it.
+const STORED_PERCENT: u64 = 10;
+
 impl World {
     /// Applies entries in one transaction. If it takes long, it can be committed early or late.
     pub(super) fn apply(&mut self, index: usize, entries: Vec<Entry>) -> Result<(), String> {
@@ -42,6 +45,9 @@ impl World {
         for entry in entries {
             let writes = self.contents.get(&id_of(entry)).map_or(&[][..], |content| &content.transition.writes);
             self.nodes[index].disk.apply(entry, writes)?;
+            if self.stores.percent(STORED_PERCENT) {
+                self.nodes[index].disk.store();
+            }
             self.check_copy(index)?;
             let written = self.checker.history.get(entry.revision as usize - 1);
             if !self.was_restored && written != Some(entry) {
