@@ -1,5 +1,6 @@
 //! Opens a store and starts the single writer on it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -145,6 +146,7 @@ async fn start(
         history_kept: options.history_kept,
         housekeeping: Housekeeping::default(),
         gathering: Gathering::default(),
+        early: VecDeque::new(),
     };
     let (ready, taken) = oneshot::channel();
     let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;

@@ -13,7 +13,7 @@
 mod clustered;
 mod gathering;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -73,6 +73,8 @@ pub struct Writer {
     pub history_kept: Duration,
     pub housekeeping: Housekeeping,
     pub gathering: Gathering,
+    /// Messages that arrived during the last commit.
+    pub early: VecDeque<Message>,
 }
 
 /// Where commits go.
@@ -159,7 +161,7 @@ impl Writer {
         while !self.health.stopping.load(Ordering::Relaxed) {
             self.follow_wall_clock();
             self.pass_time();
-            match self.mailbox.recv_timeout(self.sleep_time()) {
+            match self.next_message(self.sleep_time()) {
                 Ok(message) => self.serve(message),
                 Err(RecvTimeoutError::Timeout) => self.do_housekeeping(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -260,11 +262,22 @@ impl Writer {
     }
 
     /// The next message, if it is here or comes early enough for a batch of this size.
-    fn next_of_batch(&self, size: usize, begun: Instant) -> Option<Message> {
-        self.mailbox.try_recv().ok().or_else(|| {
+    fn next_of_batch(&mut self, size: usize, begun: Instant) -> Option<Message> {
+        self.early.pop_front().or_else(|| self.mailbox.try_recv().ok()).or_else(|| {
             let until = self.gathering.wait_until(size, begun)?;
             self.mailbox.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
         })
+    }
+
+    /// The next message, if it comes within this time.
+    fn next_message(&mut self, wait: Duration) -> Result<Message, RecvTimeoutError> {
+        self.early.pop_front().map_or_else(|| self.mailbox.recv_timeout(wait), Ok)
+    }
+
+    /// Separates the commands of clients that waited for a commit from those that will follow it.
+    fn take_early(&mut self) {
+        let missing = BATCH_MAX.saturating_sub(self.early.len());
+        self.early.extend(self.mailbox.try_iter().take(missing));
     }
 
     fn apply_batch(&mut self, batch: Vec<QueuedCommand>) {
@@ -276,7 +289,8 @@ impl Writer {
         let (bundles, replies): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|QueuedCommand { work, reply }| (work, reply)).unzip();
         let stepped = self.step(bundles, now);
-        self.gathering.record_commit(size, begun.elapsed());
+        self.take_early();
+        self.gathering.record_commit(size, self.early.len(), begun.elapsed());
         match stepped {
             Ok(answers) => {
                 // Impacts without duration end before anyone sees them, on every clock.

@@ -74,7 +74,7 @@ impl Writer {
 
     /// Answers commands that arrived at a server that does not lead.
     fn refuse_all(&mut self) {
-        while let Ok(message) = self.mailbox.try_recv() {
+        while let Ok(message) = self.next_message(Duration::ZERO) {
             match message {
                 Message::Command(pending) => drop(pending.reply.send(Err(SubmitError::NoLeader))),
                 Message::Advance { reply, .. } => drop(reply.send(Err(AdvanceError::Unavailable))),
@@ -147,7 +147,7 @@ impl Writer {
             }
             self.follow_wall_clock();
             self.pass_time();
-            match self.mailbox.recv_timeout(self.sleep_time().min(pause)) {
+            match self.next_message(self.sleep_time().min(pause)) {
                 Ok(message) => self.serve(message),
                 Err(RecvTimeoutError::Timeout) => self.do_housekeeping(),
                 Err(RecvTimeoutError::Disconnected) => break,

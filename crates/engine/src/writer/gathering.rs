@@ -12,26 +12,27 @@ const COMPANY_MIN: usize = 8;
 /// The longest wait, however slow commits are.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// The last two commits.
+/// The last commit.
 #[derive(Default)]
 pub struct Gathering {
-    sizes: [usize; 2],
+    /// The number of its commands, and of those that arrived meanwhile.
+    active: usize,
     took: Duration,
 }
 
 impl Gathering {
-    pub fn record_commit(&mut self, size: usize, took: Duration) {
-        self.sizes = [size, self.sizes[0]];
+    /// `waiting`: the commands that have arrived during the commit.
+    pub fn record_commit(&mut self, size: usize, waiting: usize, took: Duration) {
+        self.active = size + waiting;
         self.took = took;
     }
 
     /// Until when a batch of this size waits for the next command. None: it is committed at once.
     ///
-    /// The clients of the last two commits are those that are active. A wait of half a commit is short enough for the commands
-    /// that are here, and usually long enough for the others.
+    /// The clients of the last commit and those that waited for its end are those that are active. A wait of half a commit is short
+    /// enough for the commands that are here, and usually long enough for the others.
     pub fn wait_until(&self, size: usize, begun: Instant) -> Option<Instant> {
-        let is_incomplete = size < self.sizes.iter().sum();
-        (size >= COMPANY_MIN && is_incomplete).then(|| begun + (self.took / 2).min(WAIT_MAX))
+        (size >= COMPANY_MIN && size < self.active).then(|| begun + (self.took / 2).min(WAIT_MAX))
     }
 }
 
@@ -40,18 +41,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_waits_for_the_clients_of_the_last_two_commits() {
+    fn a_batch_waits_for_the_clients_of_the_last_commit_and_those_that_arrived_meanwhile() {
         let begun = Instant::now();
         let wait = |gathering: &Gathering, size| gathering.wait_until(size, begun).map(|until| until - begun);
         let mut gathering = Gathering::default();
         assert_eq!(wait(&gathering, 30), None, "nothing is known yet");
-        gathering.record_commit(40, Duration::from_millis(90));
-        gathering.record_commit(24, Duration::from_millis(6));
+        gathering.record_commit(24, 40, Duration::from_millis(6));
         assert_eq!(wait(&gathering, 7), None, "few clients");
         assert_eq!(wait(&gathering, 8), Some(Duration::from_millis(3)));
         assert_eq!(wait(&gathering, 63), Some(Duration::from_millis(3)));
         assert_eq!(wait(&gathering, 64), None, "all are here");
-        gathering.record_commit(64, Duration::from_secs(1));
-        assert_eq!(wait(&gathering, 64), Some(WAIT_MAX));
+        gathering.record_commit(64, 0, Duration::from_secs(1));
+        assert_eq!(wait(&gathering, 63), Some(WAIT_MAX));
+        assert_eq!(wait(&gathering, 64), None, "no other client is active");
     }
 }
