@@ -134,6 +134,8 @@ pub enum Message {
     Contact(bool),
 }
 
+type CommandReply = oneshot::Receiver<Result<CommittedBundle, SubmitError>>;
+
 pub struct QueuedCommand {
     pub work: Bundle,
     pub reply: oneshot::Sender<Result<CommittedBundle, SubmitError>>,
@@ -166,6 +168,10 @@ pub struct Health {
     pub next_report_ms: AtomicI64,
 }
 
+async fn receive(reply: CommandReply) -> Result<CommittedBundle, SubmitError> {
+    reply.await.unwrap_or(Err(SubmitError::Stopping))
+}
+
 impl Engine {
     pub fn new(inner: EngineState) -> Engine {
         Engine { inner: Arc::new(inner) }
@@ -183,12 +189,22 @@ impl Engine {
         Ok(SubmitResult { answer, snapshot })
     }
 
+    /// Queues a command, so that several can be queued before the first is carried out. The result has the revision of the commit.
+    pub fn queue(&self, command: Command) -> impl Future<Output = Result<u64, SubmitError>> + Send + use<> {
+        let queued = self.enqueue(Bundle::plain(vec![command], None));
+        async move { Ok(receive(queued?).await?.snapshot.revision) }
+    }
+
     /// Carries out all commands of a bundle and stores its attachments in one commit; if one command is refused, nothing
     /// changes.
     pub async fn submit_all(&self, work: Bundle) -> Result<CommittedBundle, SubmitError> {
+        receive(self.enqueue(work)?).await
+    }
+
+    fn enqueue(&self, work: Bundle) -> Result<CommandReply, SubmitError> {
         let (reply, answer) = oneshot::channel();
         self.send(Message::Command(Box::new(QueuedCommand { work, reply })))?;
-        answer.await.unwrap_or(Err(SubmitError::Stopping))
+        Ok(answer)
     }
 
     /// Records an action outside the rules in history, with a tick that changes nothing else.

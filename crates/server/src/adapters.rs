@@ -34,7 +34,7 @@ pub struct EngineSource {
 impl EngineSource {
     async fn submit(&self, command: Command, forwarded: impl FnOnce() -> GuestCommand) -> Result<(), SourceError> {
         match (self.engine.submit(command, None).await, &self.cluster) {
-            (Err(SubmitError::NoLeader), Some(cluster)) => cluster.forward_guest(&forwarded()).await,
+            (Err(SubmitError::NoLeader), Some(cluster)) => cluster.forward_guest(forwarded()).await,
             (result, _) => result.map(drop).map_err(source_error),
         }
     }

@@ -75,7 +75,7 @@ impl Preparation {
 }
 
 impl Cluster {
-    pub async fn forward_guest(&self, GuestCommand { machine: _, act: _ }: &GuestCommand) -> Result<(), SourceError> {
+    pub async fn forward_guest(&self, GuestCommand { machine: _, act: _ }: GuestCommand) -> Result<(), SourceError> {
         match *self {}
     }
 

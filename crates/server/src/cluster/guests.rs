@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use forewarn_api::ApiError;
-use forewarn_core::{ApprovalScope, Approver, Command, EventId, MachineId, Rejection};
+use forewarn_core::{ApprovalScope, Approver, Command, EventId, MachineId, Region, Rejection};
 use forewarn_engine::SubmitError;
 use forewarn_metadata::SourceError;
 use http::StatusCode;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::guest_queue::WaitingGuest;
 use super::{Cluster, LeaderResponse};
 
 /// A command of a guest.
@@ -32,81 +32,158 @@ pub enum GuestAction {
 
 const PATH: &str = "/cluster/v1/guest";
 
-/// The body of a forwarded command.
+/// The same for several commands.
+const BATCH_PATH: &str = "/cluster/v1/guests";
+
+pub fn routes() -> Router<Arc<Cluster>> {
+    Router::new().route(PATH, post(take)).route(BATCH_PATH, post(take_batch))
+}
+
+/// A command as another server gets it.
 #[derive(Serialize, Deserialize)]
-struct GuestRequest {
+struct CommandBody {
     machine: u64,
     /// None: the guest has asked for its document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     approve: Option<Vec<String>>,
 }
 
-/// The leader's answer to a command that it has carried out.
-#[derive(Serialize, Deserialize)]
-struct Committed {
-    revision: u64,
-}
-
-/// The leader's answer to an approval of events that do not exist.
-#[derive(Serialize, Deserialize)]
+/// The result of a command: a revision, or the status of a refusal.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct UnknownEvents {
-    unknown_events: Vec<String>,
-}
-
-pub fn routes() -> Router<Arc<Cluster>> {
-    Router::new().route(PATH, post(take))
+struct AnswerBody {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unknown_events: Option<Vec<String>>,
 }
 
 impl Cluster {
-    /// Has the leader carry out the command of a guest, and waits until the local copy shows it.
-    pub async fn forward_guest(&self, command: &GuestCommand) -> Result<(), SourceError> {
-        let body = Bytes::from(command.encode());
-        match self.post_to_leader(PATH, body).await {
-            LeaderResponse::By(response) => self.take_answer(response.status(), response.body()).await,
+    /// Sends commands to the leader and answers them.
+    pub async fn send_batch(self: Arc<Self>, batch: Vec<WaitingGuest>) {
+        for guest in self.send_together(batch).await {
+            let cluster = self.clone();
+            tokio::spawn(async move {
+                let answer = cluster.ask_leader::<AnswerBody>(PATH, &guest.command.encode()).await;
+                let result = answer.and_then(|(status, answer)| answer.result(status));
+                let _ = guest.reply.send(result);
+            });
+        }
+    }
+
+    /// Sends several commands in one request. Returns those that must be sent one by one: to a leader of an older version, or again
+    /// because the leader was deposed before it carried them out.
+    async fn send_together(&self, batch: Vec<WaitingGuest>) -> Vec<WaitingGuest> {
+        if batch.len() < 2 {
+            return batch;
+        }
+        let commands: Vec<CommandBody> = batch.iter().map(|guest| guest.command.encode()).collect();
+        match self.ask_leader::<Vec<AnswerBody>>(BATCH_PATH, &commands).await {
+            Ok((StatusCode::NOT_FOUND, _)) => batch,
+            Ok((_, answers)) => answer_all(batch, answers),
+            Err(error) => {
+                batch.into_iter().for_each(|guest| drop(guest.reply.send(Err(error.clone()))));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The leader's answer, with its status. A body that is not an answer is an empty one.
+    async fn ask_leader<A: DeserializeOwned + Default>(
+        &self,
+        path: &str,
+        question: &impl Serialize,
+    ) -> Result<(StatusCode, A), SourceError> {
+        let body = serde_json::to_vec(question).map_err(|_| SourceError::Internal)?;
+        match self.post_to_leader(path, body.into()).await {
+            LeaderResponse::By(response) => {
+                Ok((response.status(), serde_json::from_slice(response.body()).unwrap_or_default()))
+            }
             // This server has become the leader meanwhile; the guest tries again.
             LeaderResponse::Here | LeaderResponse::NoLeader => Err(SourceError::Overloaded),
             LeaderResponse::Unknown => Err(SourceError::OutcomeUnknown),
         }
     }
+}
 
-    async fn take_answer(&self, status: StatusCode, body: &[u8]) -> Result<(), SourceError> {
-        match status {
-            StatusCode::OK => {
-                let committed: Committed = serde_json::from_slice(body).map_err(|_| SourceError::OutcomeUnknown)?;
-                self.wait_for_copy(committed.revision).await;
-                Ok(())
-            }
-            StatusCode::CONFLICT => {
-                let unknown: UnknownEvents = serde_json::from_slice(body).map_err(|_| SourceError::OutcomeUnknown)?;
-                Err(SourceError::UnknownEvents(decode_ids(&unknown.unknown_events)))
-            }
-            StatusCode::NOT_FOUND => Err(SourceError::UnknownMachine),
-            StatusCode::TOO_MANY_REQUESTS => Err(SourceError::Overloaded),
+/// Answers commands. Without an answer, the outcome of a command is unknown. Returns those that were certainly not carried out
+/// because the server does not lead.
+fn answer_all(batch: Vec<WaitingGuest>, answers: Vec<AnswerBody>) -> Vec<WaitingGuest> {
+    let mut again = Vec::new();
+    let mut answers = answers.into_iter();
+    for guest in batch {
+        let answer = answers.next().unwrap_or_default();
+        if answer.status == Some(StatusCode::MISDIRECTED_REQUEST.as_u16()) {
+            again.push(guest);
+        } else {
+            let _ = guest.reply.send(answer.result(StatusCode::OK));
+        }
+    }
+    again
+}
+
+impl AnswerBody {
+    /// The revision that the command has led to. `status`: of the response, unless the answer has its own.
+    fn result(self, status: StatusCode) -> Result<u64, SourceError> {
+        let status = self.status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(status);
+        match (status, self.revision, self.unknown_events) {
+            (StatusCode::OK, Some(revision), _) => Ok(revision),
+            (StatusCode::CONFLICT, _, Some(ids)) => Err(SourceError::UnknownEvents(decode_ids(&ids))),
+            (StatusCode::NOT_FOUND, ..) => Err(SourceError::UnknownMachine),
+            (StatusCode::TOO_MANY_REQUESTS, ..) => Err(SourceError::Overloaded),
             _ => Err(SourceError::OutcomeUnknown),
+        }
+    }
+
+    fn refusal(status: StatusCode) -> AnswerBody {
+        AnswerBody { status: Some(status.as_u16()), ..AnswerBody::default() }
+    }
+
+    fn of(done: Result<u64, SubmitError>) -> AnswerBody {
+        match done {
+            Ok(revision) => AnswerBody { revision: Some(revision), ..AnswerBody::default() },
+            Err(SubmitError::Rejected(Rejection::UnknownEvents(ids))) => {
+                let unknown_events = Some(ids.iter().map(ToString::to_string).collect());
+                AnswerBody { unknown_events, ..AnswerBody::refusal(StatusCode::CONFLICT) }
+            }
+            Err(SubmitError::Rejected(Rejection::UnknownMachine(_))) => AnswerBody::refusal(StatusCode::NOT_FOUND),
+            Err(SubmitError::NoLeader) => AnswerBody::refusal(StatusCode::MISDIRECTED_REQUEST),
+            Err(SubmitError::Busy | SubmitError::Stopping) => AnswerBody::refusal(StatusCode::TOO_MANY_REQUESTS),
+            Err(SubmitError::Unavailable | SubmitError::Rejected(_) | SubmitError::ServersOutdated) => {
+                AnswerBody::refusal(StatusCode::SERVICE_UNAVAILABLE)
+            }
         }
     }
 }
 
 impl GuestCommand {
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self) -> CommandBody {
         let approve = match &self.act {
             GuestAction::Seen => None,
-            GuestAction::Approve(events) => Some(encode_ids(events)),
+            GuestAction::Approve(events) => Some(events.iter().map(ToString::to_string).collect()),
         };
-        let request = GuestRequest { machine: self.machine.0, approve };
-        serde_json::to_vec(&request).expect("numbers and texts can be written as JSON")
+        CommandBody { machine: self.machine.0, approve }
     }
 
-    fn decode(body: &[u8]) -> Option<GuestCommand> {
-        let GuestRequest { machine, approve } = serde_json::from_slice(body).ok()?;
-        let act = approve.map_or(GuestAction::Seen, |ids| GuestAction::Approve(decode_ids(&ids)));
-        Some(GuestCommand { machine: MachineId(machine), act })
+    /// The command for the rules. None: there is no such machine.
+    fn into_command(self, region: &Region) -> Option<Command> {
+        let machine = self.machine;
+        let events = match self.act {
+            GuestAction::Seen => return Some(Command::Seen { machine }),
+            GuestAction::Approve(events) => events,
+        };
+        let by = Approver::Guest { machine, name: region.machine(machine)?.name.clone() };
+        Some(Command::Approve { by, within: ApprovalScope::ScopeOf(machine), events })
     }
 }
 
-fn encode_ids(ids: &[EventId]) -> Vec<String> {
-    ids.iter().map(ToString::to_string).collect()
+impl From<CommandBody> for GuestCommand {
+    fn from(body: CommandBody) -> GuestCommand {
+        let act = body.approve.map_or(GuestAction::Seen, |ids| GuestAction::Approve(decode_ids(&ids)));
+        GuestCommand { machine: MachineId(body.machine), act }
+    }
 }
 
 fn decode_ids(ids: &[String]) -> Vec<EventId> {
@@ -114,36 +191,36 @@ fn decode_ids(ids: &[String]) -> Vec<EventId> {
 }
 
 /// Carries out the command of a guest of another server.
-async fn take(State(cluster): State<Arc<Cluster>>, body: Bytes) -> Response {
-    let Some(GuestCommand { machine, act }) = GuestCommand::decode(&body) else {
-        return StatusCode::BAD_REQUEST.into_response();
-    };
-    let command = match act {
-        GuestAction::Seen => Command::Seen { machine },
-        GuestAction::Approve(events) => {
-            let snapshot = cluster.engine.snapshot();
-            let Some(found) = snapshot.region.machine(machine) else { return StatusCode::NOT_FOUND.into_response() };
-            let by = Approver::Guest { machine, name: found.name.clone() };
-            Command::Approve { by, within: ApprovalScope::ScopeOf(machine), events }
-        }
-    };
-    match cluster.engine.submit(command, None).await {
-        Ok(done) => Json(Committed { revision: done.snapshot.revision }).into_response(),
-        Err(SubmitError::Rejected(Rejection::UnknownEvents(ids))) => {
-            (StatusCode::CONFLICT, Json(UnknownEvents { unknown_events: encode_ids(&ids) })).into_response()
-        }
-        Err(SubmitError::Rejected(Rejection::UnknownMachine(_))) => StatusCode::NOT_FOUND.into_response(),
-        Err(SubmitError::NoLeader) => StatusCode::MISDIRECTED_REQUEST.into_response(),
-        Err(SubmitError::Busy | SubmitError::Stopping) => StatusCode::TOO_MANY_REQUESTS.into_response(),
-        Err(error @ (SubmitError::Unavailable | SubmitError::Rejected(_) | SubmitError::ServersOutdated)) => {
-            ApiError::from(error).into_response()
-        }
+async fn take(State(cluster): State<Arc<Cluster>>, Json(body): Json<CommandBody>) -> Response {
+    let answer = carry_out(&cluster, vec![body]).await.into_iter().next().unwrap_or_default();
+    let status = answer.status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::OK);
+    (status, Json(answer)).into_response()
+}
+
+/// Carries out the commands of several guests.
+async fn take_batch(State(cluster): State<Arc<Cluster>>, Json(bodies): Json<Vec<CommandBody>>) -> Response {
+    Json(carry_out(&cluster, bodies).await).into_response()
+}
+
+/// Queues all commands, so that they share a commit, then waits for their results.
+async fn carry_out(cluster: &Cluster, bodies: Vec<CommandBody>) -> Vec<AnswerBody> {
+    let snapshot = cluster.engine.snapshot();
+    let commands = bodies.into_iter().map(|body| GuestCommand::from(body).into_command(&snapshot.region));
+    let queued: Vec<_> = commands.map(|command| command.map(|command| cluster.engine.queue(command))).collect();
+    let mut answers = Vec::with_capacity(queued.len());
+    for result in queued {
+        answers.push(match result {
+            Some(result) => AnswerBody::of(result.await),
+            None => AnswerBody::refusal(StatusCode::NOT_FOUND),
+        });
     }
+    answers
 }
 
 #[cfg(test)]
 mod tests {
     use forewarn_core::Guid;
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -151,8 +228,43 @@ mod tests {
     fn commands_of_guests_survive_encoding() {
         for act in [GuestAction::Seen, GuestAction::Approve(vec![Guid(7), Guid(u128::MAX)])] {
             let command = GuestCommand { machine: MachineId(3), act };
-            assert_eq!(GuestCommand::decode(&command.encode()), Some(command));
+            let bytes = serde_json::to_vec(&command.encode()).unwrap();
+            let body: CommandBody = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(GuestCommand::from(body), command);
         }
-        assert_eq!(GuestCommand::decode(b"{}"), None);
+        assert!(serde_json::from_str::<CommandBody>("{}").is_err());
+    }
+
+    #[test]
+    fn results_of_commands_survive_encoding() {
+        let unknown = || SubmitError::Rejected(Rejection::UnknownEvents(vec![Guid(7)]));
+        let sent = |done: Result<u64, SubmitError>| -> AnswerBody {
+            serde_json::from_slice(&serde_json::to_vec(&AnswerBody::of(done)).unwrap()).unwrap()
+        };
+        let result = |done| sent(done).result(StatusCode::OK);
+        assert_eq!(result(Ok(5)), Ok(5));
+        assert_eq!(result(Err(unknown())), Err(SourceError::UnknownEvents(vec![Guid(7)])));
+        assert_eq!(result(Err(SubmitError::Busy)), Err(SourceError::Overloaded));
+        assert_eq!(result(Err(SubmitError::Unavailable)), Err(SourceError::OutcomeUnknown));
+        // A response of an older server has a status, but none in its body.
+        let older = AnswerBody { status: None, ..sent(Err(unknown())) };
+        assert_eq!(older.result(StatusCode::CONFLICT), Err(SourceError::UnknownEvents(vec![Guid(7)])));
+        assert_eq!(AnswerBody::default().result(StatusCode::NOT_FOUND), Err(SourceError::UnknownMachine));
+    }
+
+    #[test]
+    fn a_command_without_an_answer_is_in_doubt_and_one_at_a_deposed_leader_is_sent_again() {
+        let (batch, replies): (Vec<_>, Vec<_>) = (1..=3)
+            .map(|id| {
+                let (reply, answer) = oneshot::channel();
+                let command = GuestCommand { machine: MachineId(id), act: GuestAction::Seen };
+                (WaitingGuest { command, reply }, answer)
+            })
+            .unzip();
+        let again = answer_all(batch, vec![AnswerBody::of(Ok(9)), AnswerBody::of(Err(SubmitError::NoLeader))]);
+        assert_eq!(again.iter().map(|guest| guest.command.machine.0).collect::<Vec<_>>(), [2]);
+        drop(again);
+        let results: Vec<_> = replies.into_iter().map(|mut reply| reply.try_recv().ok()).collect();
+        assert_eq!(results, [Some(Ok(9)), None, Some(Err(SourceError::OutcomeUnknown))]);
     }
 }

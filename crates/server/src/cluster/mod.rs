@@ -12,6 +12,7 @@ mod connections;
 mod contact;
 mod etcd;
 mod forward;
+mod guest_queue;
 mod guests;
 mod init;
 mod leader;
@@ -44,6 +45,7 @@ use tokio::time::Instant;
 
 use crate::config::ClusterConfig;
 pub use forward::{forward, forward_form};
+use guest_queue::GuestQueue;
 pub use guests::{GuestAction, GuestCommand};
 pub use init::{create_cluster_key, init_region};
 pub use leader::{LeaderRequest, LeaderResponse};
@@ -85,6 +87,8 @@ pub struct Cluster {
     /// Held while a copy of the region is written for another server.
     copying: Arc<Semaphore>,
     sessions: SessionWriter,
+    /// Commands of guests on their way to the leader.
+    guests: GuestQueue,
     /// The key of the region's secrets. None: the servers require no token.
     key: Option<Arc<Key>>,
     /// The data directory. Also where copies are kept while they are sent or received.
@@ -157,6 +161,7 @@ impl Preparation {
             copier: self.copier,
             copying: Arc::new(Semaphore::new(1)),
             key: self.key,
+            guests: GuestQueue::default(),
             sessions: SessionWriter::new(engine.clone(), self.access),
             scratch: self.scratch,
         }))
