@@ -1,6 +1,6 @@
-//! Logs events, approvals and operations of a running server at the level `info`, from its history.
+//! Logs events, approvals and operations of a running server at the level `info`, from its history. In a cluster, the leader does.
 
-use forewarn_engine::Engine;
+use forewarn_engine::{ClusterRole, Engine};
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow, StoreError};
 use tokio::sync::watch;
 
@@ -15,7 +15,13 @@ pub async fn log_activity(engine: Engine) {
         let engine = engine.clone();
         async move { engine.history(query).await }
     };
-    follow(commits, read, log).await;
+    let leads = || engine.cluster().is_none_or(|cluster| cluster.status().role == ClusterRole::Leader);
+    let log_at_leader = |row: &HistoryRow| {
+        if leads() {
+            log(row);
+        }
+    };
+    follow(commits, read, log_at_leader).await;
 }
 
 /// Logs the rows of every commit. Rows that could not be read are read again after the next commit.
