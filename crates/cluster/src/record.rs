@@ -64,6 +64,11 @@ impl fmt::Debug for Record {
 }
 
 impl Record {
+    /// The position after this record.
+    pub fn position_at(&self, revision: u64) -> Position {
+        Position { revision, term: self.term, hash: self.hash(revision) }
+    }
+
     /// The hash that the next record refers to. It covers the content, not the encoding, so that records can be encoded
     /// again.
     fn hash(&self, revision: u64) -> Hash {
@@ -101,12 +106,19 @@ impl RecordKind {
 pub struct Entry {
     pub revision: u64,
     pub record: Record,
+    /// Computed once: a hash of a large record takes long, and several parts of a server need it.
+    position: Position,
 }
 
 impl Entry {
+    pub fn new(revision: u64, record: Record) -> Entry {
+        let position = record.position_at(revision);
+        Entry { revision, record, position }
+    }
+
     /// The position after this entry.
     pub fn position(&self) -> Position {
-        Position { revision: self.revision, term: self.record.term, hash: self.record.hash(self.revision) }
+        self.position
     }
 }
 
@@ -156,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_entry_continues_only_the_chain_it_was_written_for() {
-        let entry = Entry { revision: 1, record: record(b"a") };
+        let entry = Entry::new(1, record(b"a"));
         assert!(Position::START.precedes(&entry));
         assert!(!Position { revision: 1, ..Position::START }.precedes(&entry), "another revision");
         assert!(!Position { hash: Hash([1; 32]), ..Position::START }.precedes(&entry), "another parent");

@@ -121,7 +121,7 @@ fn a_commit_at_another_head_is_refused_and_shows_its_rival(server: &TestServer<'
     let head = append(&mut *log, token, &start, b"first");
     let refused = conflict(log.append(token, &start, &record(&start, b"second")).expect("append"));
     assert_eq!((refused.view.token(), refused.view.head), (Some(token), Some(head)));
-    assert_eq!(refused.rival, Some(Entry { revision: 1, record: record(&start, b"first") }));
+    assert_eq!(refused.rival, Some(Entry::new(1, record(&start, b"first"))));
     assert_eq!(read_all(&mut *log, 1).len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! Sample values for the cases.
 
 use crate::contract::{AppendResult, Heartbeat, Leader, Log, Member, TakeoverResult, Token};
-use crate::record::{Entry, Nonce, Position, Record, RecordKind};
+use crate::record::{Nonce, Position, Record, RecordKind};
 
 pub fn leader(node: &str) -> Leader {
     Leader { node: node.into(), address: format!("https://{node}:1"), nonce: Nonce { session: 1, counter: 1 } }
@@ -52,7 +52,7 @@ pub fn lead(log: &mut dyn Log, node: &str) -> Token {
 pub fn append(log: &mut dyn Log, token: Token, after: &Position, payload: &[u8]) -> Position {
     let record = record(after, payload);
     assert_eq!(log.append(token, after, &record).expect("append"), AppendResult::Done);
-    Entry { revision: after.revision + 1, record }.position()
+    record.position_at(after.revision + 1)
 }
 
 /// Appends several small records.

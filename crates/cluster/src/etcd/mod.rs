@@ -354,7 +354,7 @@ impl EtcdConnection {
         let NewRecords { records, newest, changes } = self.watch.as_ref()?.take_records(from, *other_changes)?;
         let entries: Vec<Entry> = (from..)
             .zip(&records)
-            .map(|(revision, kv)| Some(Entry { revision, record: decode_record(&kv.value).ok()? }))
+            .map(|(revision, kv)| Some(Entry::new(revision, decode_record(&kv.value).ok()?)))
             .collect::<Option<_>>()?;
         let head = entries.last().map(Entry::position);
         self.last_read = Some((newest, changes));
@@ -384,7 +384,7 @@ impl EtcdConnection {
         let revision = expected.revision + 1;
         let value = self.store_parts(token, revision, record.nonce, encode_record(record)).await?;
         let keys = &self.keys;
-        let head = Entry { revision, record: record.clone() }.position();
+        let head = record.position_at(revision);
         let compare = vec![is_version(keys.leader(), token.0), is_value(keys.head(), encode_position(expected))];
         let success = vec![put(keys.head(), encode_position(&head)), put(keys.log(revision), value)];
         let failure = vec![get(keys.leader()), get(keys.heartbeat()), get(keys.head()), get(keys.log(revision))];

@@ -50,7 +50,7 @@ impl EtcdConnection {
             }
             Some(_) | None => kv.value,
         };
-        Ok(Entry { revision, record: decode_record(&bytes).map_err(super::invalid)? })
+        Ok(Entry::new(revision, decode_record(&bytes).map_err(super::invalid)?))
     }
 
     async fn load_parts(&mut self, revision: u64, nonce: Nonce, count: u32, at: i64) -> Result<Vec<u8>, LogError> {

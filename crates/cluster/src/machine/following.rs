@@ -173,7 +173,7 @@ mod tests {
         let entry = |(revision, bytes): (u64, usize)| {
             let nonce = Nonce { session: 1, counter: revision };
             let payload = vec![0; bytes];
-            Entry { revision, record: Record { kind: RecordKind::Data, term: 1, previous: Hash::ZERO, nonce, payload } }
+            Entry::new(revision, Record { kind: RecordKind::Data, term: 1, previous: Hash::ZERO, nonce, payload })
         };
         let check = |sizes: &[usize], expected: &[&[u64]]| {
             let entries: Vec<Entry> = (1..).zip(sizes.iter().copied()).map(entry).collect();

@@ -315,7 +315,7 @@ impl Machine {
     }
 
     fn push_apply(&mut self, record: Record) -> Entry {
-        let entry = Entry { revision: self.position.revision + 1, record };
+        let entry = Entry::new(self.position.revision + 1, record);
         self.deliveries.push_back(Delivery::Apply(vec![entry.clone()]));
         entry
     }

@@ -197,11 +197,11 @@ impl MemoryContents {
 
     /// The records that have not been truncated.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.records.iter().map(|(revision, record)| Entry { revision: *revision, record: record.clone() })
+        self.records.iter().map(|(revision, record)| Entry::new(*revision, record.clone()))
     }
 
     fn entry(&self, revision: u64) -> Option<Entry> {
-        self.records.get(&revision).map(|record| Entry { revision, record: record.clone() })
+        self.records.get(&revision).map(|record| Entry::new(revision, record.clone()))
     }
 
     fn tail(&self, from: u64) -> LogPage {
@@ -212,7 +212,7 @@ impl MemoryContents {
             if bytes > READ_BYTES_MAX && !entries.is_empty() {
                 break;
             }
-            entries.push(Entry { revision: *revision, record: record.clone() });
+            entries.push(Entry::new(*revision, record.clone()));
         }
         LogPage { view: self.view.clone(), entries, is_read: true }
     }
@@ -224,7 +224,7 @@ impl MemoryContents {
             let rival = self.entry(expected.revision + 1);
             return AppendResult::Conflict(Box::new(Conflict { view: self.view.clone(), rival }));
         }
-        let entry = Entry { revision: expected.revision + 1, record: record.clone() };
+        let entry = Entry::new(expected.revision + 1, record.clone());
         self.version += 1;
         self.view.head = Some(entry.position());
         self.records.insert(entry.revision, entry.record);

@@ -386,7 +386,7 @@ impl World {
         let result = run_at_once(request, self.log.clone());
         match (request, &result) {
             (Request::Append { token, expected, record }, Ok(Response::Appended(AppendResult::Done))) => {
-                let entry = Entry { revision: expected.revision + 1, record: record.clone() };
+                let entry = Entry::new(expected.revision + 1, record.clone());
                 self.checker.appended(&before, token.0, entry)?;
             }
             (Request::Truncate { through: through @ 1.., .. }, Ok(Response::Truncated(TruncateResult::Done))) => {

@@ -47,7 +47,7 @@ fn commits_continue_while_any_one_member_is_down() {
     for index in 0..3 {
         members.kill(index);
         let record = record(&head, format!("without {index}").as_bytes());
-        let entry = Entry { revision: head.revision + 1, record: record.clone() };
+        let entry = Entry::new(head.revision + 1, record.clone());
         // A commit whose answer was lost may have happened: then the log shows the record.
         poll_until("a commit", || match log.append(token, &head, &record) {
             Ok(AppendResult::Done) => Some(()),
@@ -100,7 +100,7 @@ fn a_follower_survives_a_compaction_under_it() {
     for number in 0..6_u64 {
         let record = record(&head, &number.to_be_bytes());
         assert_eq!(writer.append(token, &head, &record), Ok(AppendResult::Done));
-        head = Entry { revision: head.revision + 1, record }.position();
+        head = record.position_at(head.revision + 1);
         if number % 2 == 1 {
             writer.truncate(token, number).unwrap();
         }
