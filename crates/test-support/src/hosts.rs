@@ -18,7 +18,7 @@ const HOSTS: &str = "XTASK_HOSTS";
 /// Names the network namespace in which a server is reached at the metadata address.
 const CLOUD: &str = "XTASK_CLOUD";
 
-/// Names the network namespace of host 1.
+/// Followed by the number of a host, names its network namespace.
 const HOST: &str = "XTASK_HOST";
 
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
@@ -40,10 +40,10 @@ impl Hosts {
         can_run(&[Need::Variable(HOSTS)]).then(|| Hosts { dir: std::env::var_os(HOSTS).unwrap_or_default().into() })
     }
 
-    /// A command on host 1, with its network and its view of `/sys`.
-    pub fn host_command(&self, program: &str) -> std::process::Command {
+    /// A command on a host, with its network and its view of `/sys`.
+    pub fn host_command(&self, number: usize, program: &str) -> std::process::Command {
         let mut command = std::process::Command::new("nsenter");
-        let network = std::env::var(HOST).unwrap_or_default();
+        let network = std::env::var(format!("{HOST}{number}")).unwrap_or_default();
         command.arg(format!("--net={network}")).arg(format!("--mount={}", network.replace("/ns/net", "/ns/mnt")));
         command.args(["--", program]);
         command

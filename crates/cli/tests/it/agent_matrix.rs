@@ -6,115 +6,44 @@
 //! ```
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Child;
 
 use forewarn_test_support::{free_port, is_long};
 use serde_json::Value;
 
+use crate::agent_bench::AgentBench;
 use crate::fake_qemu::{FakeQemu, UUID};
-use crate::kill_matrix::{Effect, Machine as _, Matrix, QEMU, Victim, has_entries};
-use crate::machine_bench::{ABORT_BEFORE, Bench, has_no_events, wait_until};
+use crate::kill_matrix::{Effect, Machine as _, Matrix, QEMU, Victim};
+use crate::machine_bench::{Bench, has_no_events, wait_until};
 use crate::support::clean_command;
 
 const CREATE: &str = "vm create web1 --host host1 --spot --eviction-policy Deallocate --vm-id";
 
 /// A server, and an agent that drives a machine.
-struct AgentBench {
-    agent: Option<Child>,
-    config: PathBuf,
-    // Ends after the agent.
-    server: Bench,
+fn start_bench(qemu: &FakeQemu) -> AgentBench {
+    let listener = format!("127.0.0.1:{}", free_port());
+    let server = Bench::on_loopback(&["--metadata", "127.0.0.1:0", "--hosts", &listener, "--driver", "agents"]);
+    let machines = qemu.write_machines(qemu.name());
+    let config = format!("driver = \"qemu\"\ndriver_machines = {machines:?}\nmetadata = [\"127.0.0.1:0\"]\n");
+    let mut bench = AgentBench::new(server);
+    bench.add("host1", &config, None, Box::new(clean_command));
+    bench.start(0);
+    bench.wait_for_contact();
+    bench.server.run(&format!("{CREATE} {UUID}"));
+    bench
 }
 
-impl AgentBench {
-    fn start(qemu: &FakeQemu) -> AgentBench {
-        let listener = format!("127.0.0.1:{}", free_port());
-        let server = Bench::on_loopback(&["--metadata", "127.0.0.1:0", "--hosts", &listener, "--driver", "agents"]);
-        let (data, config, machines) =
-            (server.path("agent"), server.path("host.toml"), qemu.write_machines(qemu.name()));
-        let text = format!(
-            "data = {data:?}\ndriver = \"qemu\"\ndriver_machines = {machines:?}\nmetadata = [\"127.0.0.1:0\"]\n"
-        );
-        fs::write(&config, text).unwrap();
-        let mut bench = AgentBench { agent: None, config, server };
-        bench.join();
-        bench.start_agent(&[]);
-        wait_until("contact", || bench.server.show("host show host1")["reachable"] == true);
-        bench.server.run(&format!("{CREATE} {UUID}"));
-        bench
-    }
-
-    fn join(&self) {
-        let token = self.server.show("host token host1")["token"].as_str().unwrap().to_owned();
-        let (server, data) = (self.server.management(), self.server.path("agent"));
-        self.server.run(&format!("host join http://{server} --token {token} --data {}", data.display()));
-    }
-
-    fn start_agent(&mut self, variables: &[(&str, &str)]) {
-        let mut command = clean_command();
-        command.args(["host", "run", "--config"]).arg(&self.config).envs(variables.iter().copied());
-        self.agent = Some(self.server.spawn(&mut command, "agent.log"));
-    }
-
-    fn kill_agent(&mut self) {
-        if let Some(mut agent) = self.agent.take() {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
-    }
-
-    fn journal(&self) -> PathBuf {
-        self.server.path("agent/journal")
-    }
-
-    /// The order of the machine, as it is in the journal.
-    fn order(&self) -> Option<Value> {
-        serde_json::from_slice(&fs::read(self.journal().join(format!("{UUID}.json"))).ok()?).ok()
-    }
-
-    /// The outcome of the last event.
-    fn last_outcome(&self) -> String {
-        let rows = self.server.show("history --kind ended");
-        rows.as_array().and_then(|rows| rows.last()).unwrap_or(&Value::Null)["outcome"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{rows}"))
-            .to_owned()
-    }
+/// The order of the machine, as it is in the journal.
+fn order(bench: &AgentBench) -> Option<Value> {
+    serde_json::from_slice(&fs::read(bench.agents[0].journal().join(format!("{UUID}.json"))).ok()?).ok()
 }
 
-impl Drop for AgentBench {
-    fn drop(&mut self) {
-        self.kill_agent();
-    }
-}
-
-impl Victim for AgentBench {
-    fn bench(&self) -> &Bench {
-        &self.server
-    }
-
-    fn name(&self) -> &'static str {
-        "agent"
-    }
-
-    fn restart_until(&mut self, step: &str) {
-        self.kill_agent();
-        self.start_agent(&[(ABORT_BEFORE, step)]);
-    }
-
-    fn wait_for_abort(&mut self) {
-        let mut agent = self.agent.take().unwrap();
-        wait_until("the end of the agent", || agent.try_wait().unwrap().is_some());
-    }
-
-    fn start_again(&mut self) {
-        self.start_agent(&[]);
-    }
-
-    fn has_orders(&self) -> bool {
-        has_entries(&self.journal())
-    }
+/// The outcome of the last event.
+fn last_outcome(bench: &AgentBench) -> String {
+    let rows = bench.server.show("history --kind ended");
+    rows.as_array().and_then(|rows| rows.last()).unwrap_or(&Value::Null)["outcome"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{rows}"))
+        .to_owned()
 }
 
 /// The server is killed while the QEMU of the machine holds a command of the agent. The agent finishes the order before or after the
@@ -130,8 +59,8 @@ impl Victim for ServerOfAgent<'_> {
         &self.bench.server
     }
 
-    fn name(&self) -> &'static str {
-        "server of the agent"
+    fn name(&self) -> String {
+        "server of the agent".into()
     }
 
     fn restart_until(&mut self, step: &str) {
@@ -150,7 +79,7 @@ impl Victim for ServerOfAgent<'_> {
             self.qemu.release();
         } else {
             self.qemu.release();
-            wait_until("the end of the order", || self.bench.order().is_some_and(|order| !order["outcome"].is_null()));
+            wait_until("the end of the order", || order(self.bench).is_some_and(|order| !order["outcome"].is_null()));
             self.bench.server.start_server();
         }
     }
@@ -171,8 +100,8 @@ impl Victim for QemuOfAgent<'_> {
         &self.bench.server
     }
 
-    fn name(&self) -> &'static str {
-        "QEMU of the machine"
+    fn name(&self) -> String {
+        "QEMU of the machine".into()
     }
 
     fn restart_until(&mut self, step: &str) {
@@ -207,7 +136,7 @@ fn run(test: impl AsyncFnOnce()) {
 fn orders_survive_kills_of_the_agent() {
     run(async || {
         let qemu = FakeQemu::start();
-        let mut bench = AgentBench::start(&qemu);
+        let mut bench = start_bench(&qemu);
         let mut matrix = Matrix::new(&mut bench, &qemu, &QEMU);
         if is_long() {
             matrix.survive_common().await;
@@ -233,7 +162,7 @@ fn orders_survive_kills_of_the_agent() {
 fn orders_survive_kills_of_the_server_of_an_agent() {
     run(async || {
         let qemu = FakeQemu::start();
-        let mut agent = AgentBench::start(&qemu);
+        let mut agent = start_bench(&qemu);
         let mut bench = ServerOfAgent { bench: &mut agent, qemu: &qemu, kills: 0 };
         let freeze = "maintenance start --vm web1 --type Freeze --duration 1s";
         // Twice each: the order ends without the server, and with it.
@@ -267,7 +196,7 @@ fn orders_survive_kills_of_the_server_of_an_agent() {
 fn orders_of_an_agent_survive_the_death_of_qemu() {
     run(async || {
         let qemu = FakeQemu::start();
-        let mut agent = AgentBench::start(&qemu);
+        let mut agent = start_bench(&qemu);
         let mut bench = QemuOfAgent { bench: &mut agent, qemu: &qemu };
         for (words, command, effect, outcome) in [
             ("vm restart web1", "system_reset", Effect::Reboots, Some("completed")),
@@ -276,7 +205,7 @@ fn orders_of_an_agent_survive_the_death_of_qemu() {
         ] {
             Matrix::new(&mut bench, &qemu, &QEMU).survive_step(words, command, effect).await;
             if let Some(outcome) = outcome {
-                assert_eq!(bench.bench.last_outcome(), outcome, "{words}");
+                assert_eq!(last_outcome(bench.bench), outcome, "{words}");
             }
             if matches!(effect, Effect::Stops(_)) {
                 start_again(bench.bench(), &qemu).await;
@@ -286,11 +215,11 @@ fn orders_of_an_agent_survive_the_death_of_qemu() {
         // A machine that dies while it is frozen is started when the freeze ends, and its event fails.
         let boots = qemu.boot_ids().len();
         bench.bench().try_run("maintenance start --vm web1 --type Freeze --duration 2s");
-        wait_until("the freeze", || bench.bench.order().is_some_and(|order| order["stage"] == "held"));
+        wait_until("the freeze", || order(bench.bench).is_some_and(|order| order["stage"] == "held"));
         qemu.kill();
         wait_until("the end of the event", || has_no_events(bench.bench()) && !bench.has_orders());
         qemu.wait_for_boot(boots + 1).await;
-        assert_eq!(bench.bench.last_outcome(), "failed");
+        assert_eq!(last_outcome(bench.bench), "failed");
     });
 }
 
@@ -308,20 +237,20 @@ fn an_agent_that_was_killed_abandons_its_order_if_the_host_was_removed_and_joins
 fn abandons_its_order_after(statements: &[&str]) {
     run(async || {
         let qemu = FakeQemu::start();
-        let mut bench = AgentBench::start(&qemu);
+        let mut bench = start_bench(&qemu);
         bench.server.try_run("maintenance start --vm web1 --type Freeze --duration 600s");
-        wait_until("the freeze", || bench.order().is_some_and(|order| order["stage"] == "held"));
-        bench.kill_agent();
+        wait_until("the freeze", || order(&bench).is_some_and(|order| order["stage"] == "held"));
+        bench.agents[0].kill();
         for statement in statements {
             bench.server.run(statement);
         }
         assert!(qemu.is_paused(), "the agent was cut off, and the host was not off");
         if statements.contains(&"host delete host1") {
-            bench.join();
+            bench.agents[0].join(&bench.server);
         }
-        bench.start_agent(&[]);
+        bench.start(0);
         wait_until("the end of the order", || !bench.has_orders());
         assert!(!qemu.is_paused() && qemu.is_on());
-        assert_eq!((qemu.boot_ids().len(), bench.last_outcome()), (1, "failed".into()));
+        assert_eq!((qemu.boot_ids().len(), last_outcome(&bench)), (1, "failed".into()));
     });
 }

@@ -1,140 +1,71 @@
 //! A host agent on a real hypervisor: it drives guests on libvirt and identifies them by their taps.
 //!
 //! ```text
-//!  cloud: server, 10.99.0.254 ── host 1: bridge `guests`, 169.254.169.254, agent, libvirtd ── guests
+//!  cloud: server, 10.99.0.254 ─┬─ host 1: bridge `guests`, 169.254.169.254, agent, libvirtd ── guests
+//!                              └─ host 2: the same
 //! ```
 //!
 //! `cargo xtask accept libvirt` provides the hosts and guests.
 
-use std::fs;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
 use forewarn_test_support::{Guest, Hosts, is_long};
-use rustix::process::{Pid, Signal, kill_process};
 
-use crate::kill_matrix::{Effect, LIBVIRT_ALONE, Matrix, Victim, has_entries};
-use crate::machine_bench::{ABORT_BEFORE, Bench, MANAGEMENT, wait_for_approval, wait_for_empty, wait_until};
+use crate::agent_bench::AgentBench;
+use crate::kill_matrix::{Effect, LIBVIRT_ALONE, Matrix};
+use crate::machine_bench::{Bench, wait_for_approval, wait_for_empty, wait_until};
 use crate::machines::{boot, connect, state};
 use crate::support::FOREWARN;
 
-/// The listener for hosts, and how a token's URL names it.
 const HOST_LISTENER: &str = "10.99.0.254:8172";
-const HOST_LISTENER_JOINED: &str = "127.0.0.1:8172";
 
-/// Keeps the guests of host 1 from the endpoint in the cloud, which has the same address as the agent's.
-const OWN_ENDPOINT: &str = "table bridge own { chain forward { type filter hook forward priority 0; \
-                            arp daddr ip 169.254.169.254 drop; };}";
+/// Keeps the guests of a host from the endpoints of others and of the cloud, which have the same address.
+const OWN_ENDPOINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bridge/own-endpoint.nft");
+
+/// Each test uses the network of the hosts.
+static HOSTS_IN_USE: Mutex<()> = Mutex::new(());
 
 const DOCUMENT: &str = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
 
-/// A server, and the agent of host 1.
-struct AgentBench {
-    hosts: Hosts,
-    agent: Option<Child>,
-    // Ends after the agent.
-    server: Bench,
+/// A server that lets agents carry out events.
+fn start_server() -> AgentBench {
+    let listeners = ["--metadata", "127.0.0.1:8169", "--hosts", HOST_LISTENER];
+    AgentBench::new(Bench::start(&[&listeners, &["--driver", "agents"][..]].concat()))
 }
 
-impl AgentBench {
-    fn start(hosts: Hosts) -> AgentBench {
-        let listeners = ["--metadata", "127.0.0.1:8169", "--hosts", HOST_LISTENER];
-        let server = Bench::start(&[&listeners, &["--driver", "agents"][..]].concat());
-        let bench = AgentBench { hosts, agent: None, server };
-        bench.prepare_host();
-        bench
-    }
-
-    /// Puts the metadata address on the bridge of host 1, and lets the host join.
-    fn prepare_host(&self) {
-        self.on_host(&["ip", "address", "add", "169.254.169.254/32", "dev", "guests"]);
-        self.on_host(&["nft", OWN_ENDPOINT]);
-        let token = self.server.show("host token host1")["token"].as_str().unwrap().to_owned();
-        let agent = self.server.path("agent");
-        self.server.run(&format!("host join http://{MANAGEMENT} --token {token} --data {}", agent.display()));
-        let identity = fs::read_to_string(agent.join("identity.json")).unwrap();
-        assert!(identity.contains(HOST_LISTENER_JOINED), "{identity}");
-        fs::write(agent.join("identity.json"), identity.replace(HOST_LISTENER_JOINED, HOST_LISTENER)).unwrap();
-    }
-
-    fn start_agent(&mut self) {
-        self.start_agent_with(&[]);
-    }
-
-    fn start_agent_with(&mut self, variables: &[(&str, &str)]) {
-        let config = self.server.path("host.toml");
-        let (data, socket) = (self.server.path("agent"), self.hosts.socket(1));
-        let text = format!(
-            "data = {data:?}\nlibvirt_socket = {socket:?}\nmetadata = [\"169.254.169.254:80\"]\nguests_by = \"mark\"\n"
-        );
-        fs::write(&config, text).unwrap();
-        let mut command = self.hosts.host_command(FOREWARN);
-        command.args(["host", "run", "--config"]).arg(config).envs(variables.iter().copied());
-        self.agent = Some(self.server.spawn(&mut command, "agent.log"));
-        wait_until("the agent", || self.server.show("host show host1")["reachable"] == true);
-    }
-
-    fn stop_agent(&mut self) {
-        let mut agent = self.agent.take().unwrap();
-        kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
-        assert!(agent.wait().unwrap().success());
-    }
-
-    /// Runs a command on host 1, and returns its output.
-    #[track_caller]
-    fn on_host(&self, words: &[&str]) -> String {
-        let output = self.hosts.host_command(words[0]).args(&words[1..]).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn has_rules(&self) -> bool {
-        self.on_host(&["nft", "list", "tables"]).contains("forewarn_guests")
-    }
+/// Puts the metadata address on the bridge of a host, and starts its agent.
+fn start_agent(bench: &mut AgentBench, hosts: &Hosts, number: usize) {
+    on_host(hosts, number, &["ip", "address", "replace", "169.254.169.254/32", "dev", "guests"]);
+    let mac = on_host(hosts, number, &["cat", "/sys/class/net/guests/address"]);
+    on_host(hosts, number, &["nft", "-D", &format!("address={}", mac.trim()), "-f", OWN_ENDPOINT]);
+    let (socket, other) = (hosts.socket(number), 3 - number);
+    let config = format!(
+        "libvirt_socket = {socket:?}\nmetadata = [\"169.254.169.254:80\"]\nguests_by = \"mark\"\n[peers.host{other}]\n\
+         uri = \"{}\"\ndata_uri = \"{}\"\n",
+        hosts.peer_uri(other),
+        hosts.data_uri(other)
+    );
+    let launch = hosts.clone();
+    let launch = Box::new(move || launch.host_command(number, FOREWARN));
+    bench.add(["host1", "host2"][number - 1], &config, Some(HOST_LISTENER), launch);
+    bench.start(bench.agents.len() - 1);
+    bench.wait_for_contact();
 }
 
-impl AgentBench {
-    fn kill_agent(&mut self) {
-        if let Some(mut agent) = self.agent.take() {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
-    }
+/// Runs a command on a host, and returns its output.
+#[track_caller]
+fn on_host(hosts: &Hosts, number: usize, words: &[&str]) -> String {
+    let output = hosts.host_command(number, words[0]).args(&words[1..]).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
-impl Drop for AgentBench {
-    fn drop(&mut self) {
-        self.kill_agent();
-    }
-}
-
-impl Victim for AgentBench {
-    fn bench(&self) -> &Bench {
-        &self.server
-    }
-
-    fn name(&self) -> &'static str {
-        "agent"
-    }
-
-    fn restart_until(&mut self, step: &str) {
-        self.kill_agent();
-        self.start_agent_with(&[(ABORT_BEFORE, step)]);
-    }
-
-    fn wait_for_abort(&mut self) {
-        let mut agent = self.agent.take().unwrap();
-        wait_until("the end of the agent", || agent.try_wait().unwrap().is_some());
-    }
-
-    fn start_again(&mut self) {
-        self.start_agent();
-    }
-
-    fn has_orders(&self) -> bool {
-        has_entries(&self.server.path("agent/journal"))
-    }
+fn has_rules(hosts: &Hosts) -> bool {
+    on_host(hosts, 1, &["nft", "list", "tables"]).contains("forewarn_guests")
 }
 
 /// A guest without a hypervisor: a namespace whose interface is a port of the bridge.
@@ -143,7 +74,7 @@ struct PortGuest {
 }
 
 impl PortGuest {
-    fn plug(bench: &AgentBench, port: &str, address: &str) -> PortGuest {
+    fn plug(hosts: &Hosts, port: &str, address: &str) -> PortGuest {
         let mut holder = Command::new("unshare");
         holder.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut holder = holder.spawn().unwrap();
@@ -151,14 +82,14 @@ impl PortGuest {
         BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let guest = PortGuest { holder };
         let pid = guest.holder.id().to_string();
-        bench.on_host(&["ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
+        on_host(hosts, 1, &["ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
         let address = format!("{address}/24");
         for words in
             ["link set eth0 up", &format!("address add {address} dev eth0"), "route add 169.254.169.254 dev eth0"]
         {
             assert!(guest.command("ip").args(words.split(' ')).status().unwrap().success(), "{words}");
         }
-        bench.on_host(&["ip", "link", "set", port, "master", "guests", "up"]);
+        on_host(hosts, 1, &["ip", "link", "set", port, "master", "guests", "up"]);
         guest
     }
 
@@ -208,6 +139,7 @@ async fn tap_of(connection: &Connection, guest: &Guest) -> String {
 #[test]
 fn guests_are_identified_by_their_taps_and_driven_by_a_host_agent() {
     let Some(hosts) = Hosts::from_environment() else { return };
+    let _turn = HOSTS_IN_USE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(identified_and_driven(hosts));
 }
@@ -216,9 +148,9 @@ async fn identified_and_driven(hosts: Hosts) {
     let (mut one, mut two) = (hosts.guest("one", 31), hosts.guest("two", 32));
     // Each guest uses the address with which the other one is registered.
     (one.address, two.address) = (Some("10.99.0.32".into()), Some("10.99.0.31".into()));
-    let mut bench = AgentBench::start(hosts.clone());
-    bench.start_agent();
-    assert!(bench.has_rules());
+    let mut bench = start_server();
+    start_agent(&mut bench, &hosts, 1);
+    assert!(has_rules(&hosts));
     for (guest, address) in [(&one, "10.99.0.31"), (&two, "10.99.0.32")] {
         bench.server.run(&format!("vm create {} --vm-id {} --host host1 --address {address}", guest.name, guest.uuid));
         boot(&hosts, guest).await;
@@ -242,7 +174,7 @@ async fn identified_and_driven(hosts: Hosts) {
     matrix.survive_step("maintenance start --vm one --type Freeze --duration 1s", "resume", Effect::Continues).await;
     matrix.survive_step("vm restart one", "record-done", Effect::Reboots).await;
     if is_long() {
-        kill_matrix(&mut bench).await;
+        kill_matrix(&mut bench, &hosts).await;
     }
 
     let imported = bench.server.show("host import host1");
@@ -258,18 +190,17 @@ async fn identified_and_driven(hosts: Hosts) {
     connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
     wait_until("the power state", || bench.server.show("vm show two")["power"] == "Stopped");
 
-    check_reused_tap_name(&bench, &tap);
-    bench.stop_agent();
-    assert!(!bench.has_rules(), "the rules vanish when the agent stops");
+    check_reused_tap_name(&hosts, &tap);
+    bench.agents[0].stop();
+    assert!(!has_rules(&hosts), "the rules vanish when the agent stops");
     let domain = connection.domain_by_uuid(one.uuid.parse().unwrap()).await.unwrap();
     connection.destroy(&domain, DestroyFlags::NONE).await.unwrap();
 }
 
 /// Every action, with the agent killed before each step.
-async fn kill_matrix(bench: &mut AgentBench) {
-    let hosts = bench.hosts.clone();
+async fn kill_matrix(bench: &mut AgentBench, hosts: &Hosts) {
     let guest = hosts.guest("orphan", 42);
-    boot(&hosts, &guest).await;
+    boot(hosts, &guest).await;
     guest.wait_for_boot(1).await;
     let options = "--host host1 --spot --eviction-policy Deallocate --memory 128";
     let create = format!("vm create orphan --vm-id {} {options}", guest.uuid);
@@ -277,9 +208,9 @@ async fn kill_matrix(bench: &mut AgentBench) {
     let mut matrix = Matrix::new(bench, &guest, &LIBVIRT_ALONE);
     // The other host has no agent, so the machine restarts in place, from power off.
     matrix.survive_common().await;
-    let is_gone = async || state(&hosts, 1, &guest).await.is_none();
+    let is_gone = async || state(hosts, 1, &guest).await.is_none();
     let create_again = async |server: &Bench| {
-        boot(&hosts, &guest).await;
+        boot(hosts, &guest).await;
         server.run(&create);
     };
     matrix.survive_deletions(is_gone, create_again).await;
@@ -289,8 +220,8 @@ async fn kill_matrix(bench: &mut AgentBench) {
 }
 
 /// Another interface takes the name of guest two's tap, and the address of guest one.
-fn check_reused_tap_name(bench: &AgentBench, tap: &str) {
-    let stray = PortGuest::plug(bench, tap, "10.99.0.31");
+fn check_reused_tap_name(hosts: &Hosts, tap: &str) {
+    let stray = PortGuest::plug(hosts, tap, "10.99.0.31");
     let mut statuses = Vec::new();
     wait_until("the port to be unknown", || {
         statuses.push(stray.status());
@@ -301,9 +232,9 @@ fn check_reused_tap_name(bench: &AgentBench, tap: &str) {
     assert_eq!(statuses, ["503", "404"]);
 
     let mut held = stray.connect();
-    let connections = || bench.on_host(&["ss", "-Htn", "state", "established", "dst", "10.99.0.31"]);
+    let connections = || on_host(hosts, 1, &["ss", "-Htn", "state", "established", "dst", "10.99.0.31"]);
     assert!(!connections().is_empty());
-    bench.on_host(&["ip", "link", "delete", tap]);
+    on_host(hosts, 1, &["ip", "link", "delete", tap]);
     wait_until("the connection to be closed", || connections().is_empty());
     held.kill().unwrap();
     held.wait().unwrap();

@@ -92,7 +92,7 @@ pub trait Victim {
     fn bench(&self) -> &Bench;
 
     /// The name of the process in the output.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> String;
 
     /// Kills the process, and starts one that ends at once, without cleanup, when it reaches a step of an order.
     fn restart_until(&mut self, step: &str);
@@ -112,8 +112,8 @@ impl Victim for Bench {
         self
     }
 
-    fn name(&self) -> &'static str {
-        "server"
+    fn name(&self) -> String {
+        "server".into()
     }
 
     fn restart_until(&mut self, step: &str) {
@@ -192,18 +192,23 @@ impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
         println!("{cell}: boot id {before} -> {after}");
     }
 
-    /// Drains the host of the machine once for each step of a migration, and expects it on another host in the same boot.
+    /// Drains the host of the machine once for each step of a migration.
     pub async fn survive_migrations(&mut self) {
-        let name = self.guest.name().to_owned();
         for step in self.steps.migration {
-            let bench = self.victim.bench();
-            let host = bench.show(&format!("vm show {name}"))["host"].as_str().unwrap().to_owned();
-            self.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
-            let bench = self.victim.bench();
-            wait_until("the drain", || bench.show(&format!("host show {host}"))["state"] == "Drained");
-            assert_ne!(bench.show(&format!("vm show {name}"))["host"], host.as_str());
-            bench.run(&format!("host undrain {host}"));
+            self.survive_migration(step).await;
         }
+    }
+
+    /// Drains the host of the machine, and expects it on another host in the same boot.
+    pub async fn survive_migration(&mut self, step: &str) {
+        let name = self.guest.name().to_owned();
+        let bench = self.victim.bench();
+        let host = bench.show(&format!("vm show {name}"))["host"].as_str().unwrap().to_owned();
+        self.survive_step(&format!("host drain {host}"), step, Effect::Continues).await;
+        let bench = self.victim.bench();
+        wait_until("the drain", || bench.show(&format!("host show {host}"))["state"] == "Drained");
+        assert_ne!(bench.show(&format!("vm show {name}"))["host"], host.as_str());
+        bench.run(&format!("host undrain {host}"));
     }
 
     /// Deletes the machine once for each step, and expects that it is gone, also for `is_gone`. Then it is to be created again.

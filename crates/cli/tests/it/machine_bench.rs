@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::{FOREWARN, clean_command};
 
-pub const MANAGEMENT: &str = "127.0.0.1:8170";
+const MANAGEMENT: &str = "127.0.0.1:8170";
 
 /// Time limit for the hypervisor and the server to reach a state, on a machine that is busy otherwise. Kernels of emulated
 /// guests can hang there; a driver powers such a guest off after five minutes.

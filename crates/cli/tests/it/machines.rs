@@ -27,8 +27,12 @@ pub async fn connect(hosts: &Hosts, number: usize) -> Connection {
 /// The state of a guest on a host; None if it is not there.
 pub async fn state(hosts: &Hosts, number: usize, guest: &Guest) -> Option<State> {
     let connection = connect(hosts, number).await;
-    match connection.domain_by_uuid(guest.uuid.parse().unwrap()).await {
-        Ok(domain) => Some(connection.state(&domain).await.unwrap().state),
+    let found = async {
+        let domain = connection.domain_by_uuid(guest.uuid.parse().unwrap()).await?;
+        connection.state(&domain).await
+    };
+    match found.await {
+        Ok(info) => Some(info.state),
         Err(error) => {
             assert!(error.is(ErrorCode::NO_DOMAIN), "{error:?}");
             None

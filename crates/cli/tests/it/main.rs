@@ -1,5 +1,6 @@
 //! Tests of the `forewarn` program as users run it.
 
+mod agent_bench;
 mod agent_matrix;
 mod check;
 mod cli;

@@ -16,8 +16,8 @@ use crate::test_programs;
 /// Names the directory with the hosts. Read by the tests.
 const HOSTS: &str = "XTASK_HOSTS";
 
-/// Names the network namespace of host 1, in which a host agent runs.
-const HOST: &str = "XTASK_HOST";
+/// Name the network namespaces of the hosts, in which host agents run.
+const HOST_NETWORKS: [&str; 2] = ["XTASK_HOST1", "XTASK_HOST2"];
 
 /// Names the network namespace in which a server is reached at the metadata address.
 const CLOUD: &str = "XTASK_CLOUD";
@@ -47,8 +47,9 @@ pub fn run() -> Result<()> {
     guest::build(dir.path())?;
     let hosts = hosts::start(dir.path())?;
     let cloud = hosts.cloud.network_path();
-    let host = hosts.nodes[0].namespace.network_path();
-    let variables = [(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref()), (HOST, host.as_ref())];
+    let networks: Vec<String> = hosts.nodes.iter().map(|host| host.namespace.network_path()).collect();
+    let mut variables = vec![(HOSTS, dir.path().as_os_str()), (CLOUD, cloud.as_ref())];
+    variables.extend(HOST_NETWORKS.into_iter().zip(networks.iter().map(|network| network.as_ref())));
     let groups = [
         test_programs::LIBVIRT_CLIENT,
         test_programs::LIBVIRT_DRIVER,
