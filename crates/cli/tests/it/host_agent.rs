@@ -7,6 +7,7 @@
 //!
 //! `cargo xtask accept libvirt` provides the hosts and guests.
 
+mod moves;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
