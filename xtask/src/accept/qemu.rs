@@ -18,7 +18,7 @@ const QEMU: &str = "XTASK_QEMU";
 const CLOUD: &str = "XTASK_CLOUD";
 
 /// Guests with a network interface, by the number in their address.
-const GUESTS: [u32; 2] = [21, 22];
+const GUESTS: [u32; 3] = [21, 22, 23];
 
 pub const NEEDS: Needs = Needs {
     root: true,

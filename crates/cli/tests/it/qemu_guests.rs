@@ -1,17 +1,64 @@
-//! Events on real machines without libvirt: a server with the QEMU driver, and guests whose handler polls the metadata
-//! address and approves.
+//! Events on real machines without libvirt: a server or a host agent with the QEMU driver, and guests whose handler polls the
+//! metadata address and approves.
 //!
 //! `cargo xtask accept qemu` provides kernel and network.
 
-use forewarn_test_support::{QemuGuest, QemuHost, is_long};
+use std::sync::{Mutex, PoisonError};
+
+use forewarn_test_support::{QemuGuest, QemuHost, cloud_command, is_long};
 use serde_json::Value;
 
-use crate::kill_matrix::{Matrix, QEMU};
+use crate::agent_bench::AgentBench;
+use crate::kill_matrix::{Effect, Matrix, QEMU};
 use crate::machine_bench::{Bench, killed_in_the_middle, wait_for_approval, wait_for_empty, wait_until};
+use crate::support::FOREWARN;
+
+/// Each test uses the metadata address.
+static NETWORK_IN_USE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn events_are_carried_out_by_a_host_agent_with_the_qemu_driver() {
+    let Some(host) = QemuHost::from_environment() else { return };
+    let _turn = NETWORK_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(events_by_agent(&host));
+}
+
+async fn events_by_agent(host: &QemuHost) {
+    let qemu = host.guest("db", 23, true);
+    let (guest, machines) = (&qemu.guest, host.write_machines("agent.toml", &[&qemu]));
+    qemu.start();
+    let arguments = ["--metadata", "127.0.0.1:8169", "--hosts", "127.0.0.1:8172", "--driver", "agents"];
+    let mut bench = AgentBench::new(Bench::start(&arguments));
+    let config = format!("driver = \"qemu\"\ndriver_machines = {machines:?}\nmetadata = [\"169.254.169.254:80\"]\n");
+    bench.add("host1", &config, None, Box::new(|| cloud_command(FOREWARN)));
+    bench.start(0);
+    bench.wait_for_contact();
+    bench.server.run(&format!("vm create db --vm-id {} --host host1 --address 10.99.0.23", guest.uuid));
+    let mut boot_id = guest.wait_for_boot(1).await;
+    wait_for_empty(guest, 0).await;
+    let freeze = "maintenance start --vm db --type Freeze --duration 1s";
+    for (words, kind, boots) in
+        [(freeze, "Freeze", 1), ("vm restart db", "Reboot", 2), ("vm redeploy db", "Redeploy", 3)]
+    {
+        let from = guest.lines().len();
+        bench.server.run(words);
+        let from = wait_for_approval(|words| bench.server.show(words), guest, kind, from).await;
+        let next = guest.wait_for_boot(boots).await;
+        println!("{kind} by the agent: boot id {boot_id} -> {next}");
+        assert_eq!(next == boot_id, kind == "Freeze");
+        wait_for_empty(guest, from.max(guest.last_boot_line())).await;
+        boot_id = next;
+    }
+    Matrix::new(&mut bench, guest, &QEMU).survive_step("vm restart db", "record-done", Effect::Reboots).await;
+    bench.server.run("vm delete db --yes");
+    assert_eq!(qemu.status(), "off");
+}
 
 #[test]
 fn events_are_seen_approved_and_carried_out_by_the_qemu_driver() {
     let Some(host) = QemuHost::from_environment() else { return };
+    let _turn = NETWORK_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(all_events(&host));
     if is_long() {
