@@ -385,7 +385,9 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
         ("Machines", machines_in(events, |_| true).to_string()),
     ];
     // Machines without a handler are not ready, but nothing waits for them.
-    facts.extend(summary.waits_for.iter().map(|wait| ("Waits for", waits::render_wait(wait))));
+    let approvals = summary.waits_for.iter().filter(|wait| wait.reason == WaitReason::Approvals);
+    let names = approvals.map(|wait| format!("approval of {}", words::escape_html(join_names(&wait.machines))));
+    facts.extend(names.map(|names| ("Waits for", names)));
     let start = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
     facts.extend(start.map(|at| ("Not before", words::time(at))));
     facts.extend(find_expected_end(events).map(|at| ("Expected end", words::about(at))));

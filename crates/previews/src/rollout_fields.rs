@@ -104,19 +104,17 @@ pub fn render_fields(query: &PageQuery, problems: &FieldErrors) -> Vec<String> {
     ];
     let fields = [
         of("hosts", "Hosts").with_hint("Names in order, separated by commas."),
-        of("groups", "Or groups").with_hint("Each by update domain. Leave hosts empty."),
-        of("machines", "Or machines").with_hint("Names in order. Leave hosts and groups empty."),
+        of("groups", "Or groups").with_hint("By update domain."),
+        of("machines", "Or machines").with_hint("In order."),
         Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
         of("description", "Description or ticket").with_hint("Shown to machines."),
         of("at", "Not before")
             .with_control(Control::Time)
-            .with_hint("The first step starts then. Default: as soon as the notice allows."),
-        of("window", "Window").with_hint(
-            "For example Sat,Sun 22:00-04:00 Europe/Berlin; UTC if no time zone is given. Default: any time.",
-        ),
-        of("notice", "Notice").with_hint("For example 30m. Default: the minimum for the type."),
+            .with_hint("Start of the first step. Default: after the notice."),
+        of("window", "Window").with_hint("Such as Sat,Sun 22:00-04:00 Europe/Berlin (default: UTC, any time)."),
+        of("notice", "Notice").with_hint("Such as 30m. Default: the minimum."),
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
-        of("pause", "Pause between").with_hint("For example 20m. Default: none."),
+        of("pause", "Pause between").with_hint("Such as 20m. Default: none."),
         of("failures", "Failures to tolerate").with_control(Control::Number).with_hint("Default: 0."),
         of("unavailable", "Unavailable per group, at most")
             .with_control(Control::Number)

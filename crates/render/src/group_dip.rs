@@ -66,9 +66,9 @@ impl GroupDip {
         format!("{} falls to {} up, floor {}", self.name, self.then, self.floor)
     }
 
-    /// `pay-db may fall to 13 to 15 up, floor 14`.
+    /// `pay-db may fall to 13 up, floor 14`.
     pub fn describe_risk(&self) -> String {
-        format!("{} may fall to {}, floor {}", self.name, self.range_up(), self.floor)
+        format!("{} may fall to {} up, floor {}", self.name, self.min_up_then(), self.floor)
     }
 
     /// `13 to 15 of 20 up`: fewer if those that are down now have not returned.
