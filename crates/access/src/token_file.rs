@@ -69,17 +69,17 @@ pub enum TokenKeeper {
 
 pub struct TokenFile {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<CachedTokens>,
 }
 
-struct Known {
+struct CachedTokens {
     token: String,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
 /// Changes whenever the file is written or replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -117,7 +117,7 @@ impl TokenFile {
     /// token stays valid.
     fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
+        let stamp = fs::metadata(&self.path).ok().map(|metadata| FileStamp::of(&metadata));
         if stamp.is_some_and(|stamp| stamp != known.stamp) {
             match read(&self.path) {
                 Ok(newer) => *known = newer,
@@ -128,9 +128,9 @@ impl TokenFile {
     }
 }
 
-impl Stamp {
-    fn of(metadata: &fs::Metadata) -> Stamp {
-        Stamp {
+impl FileStamp {
+    fn of(metadata: &fs::Metadata) -> FileStamp {
+        FileStamp {
             inode: metadata.ino(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -138,7 +138,7 @@ impl Stamp {
     }
 }
 
-fn read(path: &Path) -> Result<Known, TokenError> {
+fn read(path: &Path) -> Result<CachedTokens, TokenError> {
     let found = secret_file::read(path, 2 * LENGTH_MAX as u64)?;
     let (text, metadata) =
         found.ok_or_else(|| TokenError::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() })?;
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<Known, TokenError> {
     if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(TokenError::Malformed { path: path.to_owned() });
     }
-    Ok(Known { token: token.to_owned(), stamp: Stamp::of(&metadata) })
+    Ok(CachedTokens { token: token.to_owned(), stamp: FileStamp::of(&metadata) })
 }
 
 #[cfg(test)]

@@ -117,19 +117,19 @@ fn version_entry(image: ImagePath<'_>, version: &str) -> Value {
     json!({"id": id, "name": version, "location": location})
 }
 
-struct Size {
+struct VmSize {
     name: &'static str,
     family: &'static str,
     vcpus: u32,
     memory_gib: u32,
 }
 
-const fn size(name: &'static str, family: &'static str, vcpus: u32, memory_gib: u32) -> Size {
-    Size { name, family, vcpus, memory_gib }
+const fn size(name: &'static str, family: &'static str, vcpus: u32, memory_gib: u32) -> VmSize {
+    VmSize { name, family, vcpus, memory_gib }
 }
 
 /// The default sizes of clients and a few of each common family. Other sizes are accepted too.
-const SIZES: &[Size] = &[
+const SIZES: &[VmSize] = &[
     size("Standard_B1s", "standardBSFamily", 1, 1),
     size("Standard_B2s", "standardBSFamily", 2, 4),
     size("Standard_DS1_v2", "standardDSv2Family", 1, 3),
@@ -156,7 +156,7 @@ const DATA_DISKS_MAX: u32 = 64;
 
 /// The VM sizes in the older form of `locations/{location}/vmSizes`.
 pub fn vm_sizes() -> Value {
-    let item = |size: &Size| {
+    let item = |size: &VmSize| {
         json!({
             "name": size.name,
             "numberOfCores": size.vcpus,
@@ -174,7 +174,7 @@ pub fn location_names() -> impl Iterator<Item = &'static str> {
     LOCATIONS.iter().map(|(name, _)| *name)
 }
 
-fn sku(size: &Size, locations: &[&str]) -> Value {
+fn sku(size: &VmSize, locations: &[&str]) -> Value {
     let zones = |location: &&str| json!({"location": location, "zones": ZONES, "zoneDetails": []});
     let capability = |name: &str, value: &str| json!({"name": name, "value": value});
     json!({

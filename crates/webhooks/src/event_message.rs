@@ -50,8 +50,8 @@ pub fn build_message(
     if stage == Stage::Scheduled && facts.begins_started {
         return Ok(None);
     }
-    let place = place(reader, region, row, &facts)?;
-    if !filter.matches_resource_group(&place.resource_group) {
+    let resource = find_resource(reader, region, row, &facts)?;
+    if !filter.matches_resource_group(&resource.resource_group) {
         return Ok(None);
     }
     let resources: Vec<&str> = row.machines.iter().map(String::as_str).collect();
@@ -60,8 +60,8 @@ pub fn build_message(
         message_id: message_id.0,
         time: &Time(row.at.0).to_string(),
         subscription: &facts.subscription,
-        resource_id: &place.resource_id,
-        location: &place.location,
+        resource_id: &resource.resource_id,
+        location: &resource.location,
         event_id: event.0,
         stage,
         kind: facts.kind,
@@ -155,14 +155,19 @@ fn wire_source(source: CoreSource) -> Source {
     }
 }
 
-struct Place {
+struct EventResource {
     resource_id: String,
     resource_group: String,
     location: String,
 }
 
 /// The resource whose document contains the event.
-fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+fn find_resource(
+    reader: &dyn Reader,
+    region: &Region,
+    row: &HistoryRow,
+    facts: &Facts,
+) -> Result<EventResource, StoreError> {
     let scope = row.scope.and_then(|scope| region.scope(ScopeId(scope)));
     let owned = scope.and_then(|scope| match scope.owner {
         ScopeOwner::Machine(machine) => {
@@ -177,16 +182,16 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
         let mut located = region.members(scope.id).map(|machine| machine.details.location.to_string());
         let location = located.find(|location| !location.is_empty());
-        return Ok(Place {
+        return Ok(EventResource {
             resource_id,
             resource_group: home.resource_group.to_string(),
             location: location.unwrap_or_else(|| LOCATION_DEFAULT.into()),
         });
     }
-    place_of_deleted(reader, row, facts)
+    find_deleted_resource(reader, row, facts)
 }
 
-fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+fn find_deleted_resource(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<EventResource, StoreError> {
     let name = row.machines.first().cloned().unwrap_or_default();
     let query = HistoryQuery {
         machine: Some(name.clone()),
@@ -215,7 +220,7 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
         subscription: facts.subscription.as_str().into(),
         resource_group: resource_group.as_str().into(),
     };
-    Ok(Place {
+    Ok(EventResource {
         resource_id: ComputeResource::VirtualMachine(&name).id(&home.subscription, &home.resource_group),
         resource_group: home.resource_group.to_string(),
         location: LOCATION_DEFAULT.into(),

@@ -46,7 +46,7 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
         Ok((key.to_owned(), value.to_owned()))
     };
     let selector = args.selector.as_deref().map(parse).transpose()?;
-    let Found { domains, is_empty } = find(api, args, selector.as_ref())?;
+    let FoundDomains { domains, is_empty } = find(api, args, selector.as_ref())?;
     let machines = api.list(Call::api(&["machines"]))?.iter().map(decode).collect::<Result<Vec<Machine>, _>>()?;
     let is_known = |vm_id: &str| machines.iter().any(|machine| machine.vm_id.to_string().eq_ignore_ascii_case(vm_id));
     let mut missing = Vec::new();
@@ -74,7 +74,7 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
 }
 
 /// The domains to import.
-struct Found {
+struct FoundDomains {
     domains: Vec<DomainRow>,
     /// Whether the host has no domains at all, selected or not.
     is_empty: bool,
@@ -104,15 +104,18 @@ fn describe_missing(machine: &Machine) -> DomainRow {
 }
 
 /// The machines of the QEMU driver's file, or the selected domains of the host.
-fn find(api: &Api, args: &ImportArgs, selector: Option<&(String, String)>) -> Result<Found, Failure> {
+fn find(api: &Api, args: &ImportArgs, selector: Option<&(String, String)>) -> Result<FoundDomains, Failure> {
     if let Some(file) = &args.driver_machines {
         let machines = read_qemu_machines(file).map_err(|error| Failure::Usage(format!("{error:#}")))?;
-        return Ok(Found { domains: machines.iter().map(describe_qemu).collect(), is_empty: machines.is_empty() });
+        return Ok(FoundDomains {
+            domains: machines.iter().map(describe_qemu).collect(),
+            is_empty: machines.is_empty(),
+        });
     }
     let domains = list_domains(api, args)?;
     let is_selected = |domain: &&HostDomain| selector.is_none_or(|(key, value)| domain.labels.get(key) == Some(value));
     let is_empty = domains.is_empty();
-    Ok(Found { domains: domains.iter().filter(is_selected).map(describe).collect(), is_empty })
+    Ok(FoundDomains { domains: domains.iter().filter(is_selected).map(describe).collect(), is_empty })
 }
 
 /// The domains that the host's agent has reported, or those of the libvirtd of this computer.

@@ -152,11 +152,11 @@ fn single_line(text: String) -> Vec<String> {
 fn filter_by_group(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Located {
+    struct InResourceGroup {
         resource_group: String,
     }
     let Some(group) = &filter.resource_group else { return values };
     let is_there =
-        |value: &Value| decode::<Located>(value).is_ok_and(|it| it.resource_group.eq_ignore_ascii_case(group));
+        |value: &Value| decode::<InResourceGroup>(value).is_ok_and(|it| it.resource_group.eq_ignore_ascii_case(group));
     values.into_iter().filter(is_there).collect()
 }

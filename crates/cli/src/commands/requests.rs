@@ -25,7 +25,7 @@ pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure
     if matches!(output, Output::Json | Output::Yaml) {
         return output::print_value(&answer, output);
     }
-    output::print_list::<RequestEntry>(&decode::<Raw>(&answer)?.value, output)?;
+    output::print_list::<RequestEntry>(&decode::<RawRequests>(&answer)?.value, output)?;
     match describe_summary(&decode::<Requests>(&answer)?.summary) {
         Some(summary) if output == Output::Table => output::print_line(&summary),
         Some(_) | None => Ok(()),
@@ -40,7 +40,7 @@ fn fetch(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure>
 fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result<(), Failure> {
     let mut last = 0;
     loop {
-        for (value, request) in decode::<Raw>(&answer)?.value.iter().zip(decode::<Requests>(&answer)?.value) {
+        for (value, request) in decode::<RawRequests>(&answer)?.value.iter().zip(decode::<Requests>(&answer)?.value) {
             last = request.number;
             match output {
                 Output::Json => output::print_line(&value.to_string())?,
@@ -57,7 +57,7 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
 
 /// The requests as the server sent them, for programs.
 #[derive(serde::Deserialize)]
-struct Raw {
+struct RawRequests {
     value: Vec<Value>,
 }
 

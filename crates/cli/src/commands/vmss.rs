@@ -58,7 +58,7 @@ fn one(set: &ResourceName) -> Call {
 }
 
 fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
-    let changed: Changed = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
+    let changed: ChangedScaleSet = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
     let words = |set: &ScaleSet| single_line(format!("Updated scale set {}{}", set.group.name, update_hint(set)));
     output::print_one(&changed.scale_set, output, words)
 }
@@ -66,7 +66,7 @@ fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure
 /// The parts of [`ScaleSetChanged`] as the server sent them, for programs.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Changed {
+struct ChangedScaleSet {
     scale_set: Value,
     operation: Option<Value>,
 }
@@ -88,7 +88,7 @@ fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, out
     if output == Output::Table {
         output::print_line(&output::escape(&describe_scaling(&decode(&value)?)))?;
     }
-    let changed: Changed = decode(&value)?;
+    let changed: ChangedScaleSet = decode(&value)?;
     match &changed.operation {
         Some(operation) => follow(api, operation, &waiting.for_one(), output),
         None if output == Output::Table => Ok(()),

@@ -74,7 +74,7 @@ async fn serve_connection(stream: TcpStream, upstream: Arc<Upstream>) {
     let socket = Arc::new(socket);
     let service = service_fn(move |request| {
         let (upstream, socket) = (upstream.clone(), socket.clone());
-        async move { upstream.forward(request).await.inspect_err(|Broken| reset_on_close(&socket)) }
+        async move { upstream.forward(request).await.inspect_err(|ConnectionBroken| reset_on_close(&socket)) }
     });
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // Errors of a connection only concern the program.
@@ -83,15 +83,15 @@ async fn serve_connection(stream: TcpStream, upstream: Arc<Upstream>) {
 
 /// The server broke the connection off, as a fault makes it do. The program must see the same.
 #[derive(Debug)]
-struct Broken;
+struct ConnectionBroken;
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for ConnectionBroken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the server closed the connection before responding")
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for ConnectionBroken {}
 
 /// Has the connection reset instead of closed.
 fn reset_on_close(socket: &OwnedFd) {
@@ -99,7 +99,7 @@ fn reset_on_close(socket: &OwnedFd) {
 }
 
 impl Upstream {
-    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Broken> {
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, ConnectionBroken> {
         let Some(uri) = add_prefix(&self.prefix, request.uri()) else {
             return Ok(error_response(StatusCode::BAD_REQUEST, "The request path is invalid."));
         };
@@ -108,7 +108,7 @@ impl Upstream {
         match self.connect().await {
             Ok(mut sender) => match sender.send_request(request).await {
                 Ok(response) => Ok(response.map(|body| body.boxed())),
-                Err(_) => Err(Broken),
+                Err(_) => Err(ConnectionBroken),
             },
             Err(error) => {
                 let text = format!("forewarn run cannot reach the server at {}: {error}.", self.authority);

@@ -27,7 +27,7 @@ fn order(machine: u128) -> Order {
 }
 
 /// A driver and a book in one: an order ends once it has a permit.
-struct Desk {
+struct TestHost {
     /// None: there is no contact.
     orders: Mutex<Option<Vec<Order>>>,
     is_barred: AtomicBool,
@@ -49,9 +49,9 @@ struct Desk {
     changed: Notify,
 }
 
-impl Desk {
-    fn new(orders: Option<Vec<Order>>) -> Desk {
-        Desk {
+impl TestHost {
+    fn new(orders: Option<Vec<Order>>) -> TestHost {
+        TestHost {
             orders: Mutex::new(orders),
             is_barred: AtomicBool::new(false),
             epoch: Mutex::default(),
@@ -70,7 +70,7 @@ impl Desk {
         }
     }
 
-    fn run(self: &Arc<Desk>) -> (CancellationToken, JoinHandle<()>) {
+    fn run(self: &Arc<TestHost>) -> (CancellationToken, JoinHandle<()>) {
         let stop = CancellationToken::new();
         let runner = OrderRunner { driver: self.clone(), book: self.clone() };
         (stop.clone(), tokio::spawn(runner.run(stop)))
@@ -85,14 +85,14 @@ impl Desk {
         self.changed.notify_one();
     }
 
-    async fn wait_until(&self, is_so: impl Fn(&Desk) -> bool) {
+    async fn wait_until(&self, is_so: impl Fn(&TestHost) -> bool) {
         while !is_so(self) {
             tokio::task::yield_now().await;
         }
     }
 }
 
-impl MachineDriver for Desk {
+impl MachineDriver for TestHost {
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
         let id = order.id;
         self.begun.lock().unwrap().push(order);
@@ -132,8 +132,8 @@ impl MachineDriver for Desk {
     }
 
     fn can_continue(&self, id: OrderId) -> bool {
-        let is_known = |ids: &Mutex<Vec<OrderId>>| ids.lock().unwrap().contains(&id);
-        self.can_continue || is_known(&self.accepted) || is_known(&self.abandoned)
+        let contains_id = |ids: &Mutex<Vec<OrderId>>| ids.lock().unwrap().contains(&id);
+        self.can_continue || contains_id(&self.accepted) || contains_id(&self.abandoned)
     }
 
     fn confirm(&self, id: OrderId) -> Result<(), Refusal> {
@@ -142,7 +142,7 @@ impl MachineDriver for Desk {
     }
 }
 
-impl OrderBook for Desk {
+impl OrderBook for TestHost {
     fn orders(&self) -> Option<Vec<Order>> {
         self.orders.lock().unwrap().clone()
     }
@@ -178,17 +178,17 @@ impl OrderBook for Desk {
 async fn an_order_that_is_withdrawn_while_it_waits_for_its_turn_is_not_begun() {
     let orders: Vec<Order> = (0..SLOTS + 2).map(order).collect();
     let withdrawn = orders[SLOTS as usize].clone();
-    let desk = Arc::new(Desk::new(Some(orders.clone())));
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| desk.begun.lock().unwrap().len() == SLOTS as usize).await;
+    let host = Arc::new(TestHost::new(Some(orders.clone())));
+    let (stop, runner) = host.run();
+    host.wait_until(|host| host.begun.lock().unwrap().len() == SLOTS as usize).await;
     let withdraw = Order { action: Action::Withdraw, ..withdrawn.clone() };
     let withdrawing = orders.iter().map(|order| if *order == withdrawn { &withdraw } else { order });
-    desk.set_orders(Some(withdrawing.cloned().collect()));
-    desk.permits.add_permits(SLOTS as usize + 2);
-    desk.wait_until(|desk| desk.orders.lock().unwrap().as_ref().unwrap().is_empty()).await;
+    host.set_orders(Some(withdrawing.cloned().collect()));
+    host.permits.add_permits(SLOTS as usize + 2);
+    host.wait_until(|host| host.orders.lock().unwrap().as_ref().unwrap().is_empty()).await;
     stop.cancel();
     runner.await.unwrap();
-    let begun = desk.begun.lock().unwrap();
+    let begun = host.begun.lock().unwrap();
     assert!(begun.contains(&withdraw) && !begun.contains(&withdrawn), "{begun:?}");
 }
 
@@ -198,9 +198,9 @@ async fn urgent_orders_do_not_wait_for_slow_ones() {
     orders.push(Order { action: Action::Terminate, ..order(SLOTS) });
     orders.push(Order { action: Action::Evict(Eviction::Deallocate), ..order(SLOTS + 1) });
     let urgent: Vec<OrderId> = orders[SLOTS as usize..].iter().map(|order| order.id).collect();
-    let desk = Arc::new(Desk::new(Some(orders)));
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| urgent.iter().all(|id| desk.begun().contains(id))).await;
+    let host = Arc::new(TestHost::new(Some(orders)));
+    let (stop, runner) = host.run();
+    host.wait_until(|host| urgent.iter().all(|id| host.begun().contains(id))).await;
     stop.cancel();
     runner.await.unwrap();
 }
@@ -209,18 +209,18 @@ async fn urgent_orders_do_not_wait_for_slow_ones() {
 async fn after_a_restart_of_the_host_an_order_waits_for_the_server_and_is_abandoned_if_it_is_not_wanted() {
     let (kept, lost, withdrawn) = (order(1), order(2), order(3));
     let unfinished = vec![kept.clone(), lost.clone(), withdrawn.clone()];
-    let desk = Arc::new(Desk { unfinished, ..Desk::new(None) });
-    desk.permits.add_permits(3);
-    let (stop, runner) = desk.run();
-    desk.changed.notify_one();
+    let host = Arc::new(TestHost { unfinished, ..TestHost::new(None) });
+    host.permits.add_permits(3);
+    let (stop, runner) = host.run();
+    host.changed.notify_one();
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(desk.begun(), [], "without contact nothing begins");
+    assert_eq!(host.begun(), [], "without contact nothing begins");
     let withdraw = Order { action: Action::Withdraw, ..withdrawn.clone() };
-    desk.set_orders(Some(vec![kept.clone(), withdraw]));
-    desk.wait_until(|desk| desk.reported.lock().unwrap().len() == 3).await;
-    assert_eq!(*desk.abandoned.lock().unwrap(), [lost.id, withdrawn.id]);
+    host.set_orders(Some(vec![kept.clone(), withdraw]));
+    host.wait_until(|host| host.reported.lock().unwrap().len() == 3).await;
+    assert_eq!(*host.abandoned.lock().unwrap(), [lost.id, withdrawn.id]);
     stop.cancel();
     runner.await.unwrap();
 }
@@ -229,18 +229,18 @@ async fn after_a_restart_of_the_host_an_order_waits_for_the_server_and_is_abando
 async fn after_a_restart_of_the_host_an_order_that_was_refused_still_ends_if_the_host_is_fenced_meanwhile() {
     for is_barred in [false, true] {
         let refusals = AtomicU32::new(1);
-        let desk = Arc::new(Desk { unfinished: vec![order(1)], refusals, ..Desk::new(Some(vec![order(1)])) });
-        desk.permits.add_permits(1);
-        let (stop, runner) = desk.run();
-        desk.wait_until(|desk| !desk.begun().is_empty()).await;
-        desk.is_barred.store(is_barred, Ordering::Relaxed);
-        desk.set_orders(Some(Vec::new()));
-        while desk.reported.lock().unwrap().is_empty() {
+        let host = Arc::new(TestHost { unfinished: vec![order(1)], refusals, ..TestHost::new(Some(vec![order(1)])) });
+        host.permits.add_permits(1);
+        let (stop, runner) = host.run();
+        host.wait_until(|host| !host.begun().is_empty()).await;
+        host.is_barred.store(is_barred, Ordering::Relaxed);
+        host.set_orders(Some(Vec::new()));
+        while host.reported.lock().unwrap().is_empty() {
             tokio::time::advance(std::time::Duration::from_millis(100)).await;
             tokio::task::yield_now().await;
         }
-        assert!(desk.abandoned.lock().unwrap().contains(&order(1).id));
-        assert_eq!(desk.begun(), [order(1).id; 2]);
+        assert!(host.abandoned.lock().unwrap().contains(&order(1).id));
+        assert_eq!(host.begun(), [order(1).id; 2]);
         stop.cancel();
         runner.await.unwrap();
     }
@@ -248,31 +248,32 @@ async fn after_a_restart_of_the_host_an_order_that_was_refused_still_ends_if_the
 
 #[tokio::test]
 async fn orders_of_the_same_boot_continue_without_contact() {
-    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, ..Desk::new(None) });
-    desk.permits.add_permits(1);
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| !desk.reported.lock().unwrap().is_empty()).await;
-    assert_eq!(*desk.abandoned.lock().unwrap(), []);
+    let host = Arc::new(TestHost { unfinished: vec![order(1)], can_continue: true, ..TestHost::new(None) });
+    host.permits.add_permits(1);
+    let (stop, runner) = host.run();
+    host.wait_until(|host| !host.reported.lock().unwrap().is_empty()).await;
+    assert_eq!(*host.abandoned.lock().unwrap(), []);
     stop.cancel();
     runner.await.unwrap();
 }
 
 #[tokio::test]
 async fn a_host_that_is_fenced_abandons_its_orders() {
-    let desk = Arc::new(Desk::new(Some(vec![order(1)])));
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| !desk.begun().is_empty()).await;
-    desk.is_barred.store(true, Ordering::Relaxed);
-    desk.set_orders(Some(Vec::new()));
-    desk.wait_until(|desk| *desk.abandoned.lock().unwrap() == [order(1).id]).await;
+    let host = Arc::new(TestHost::new(Some(vec![order(1)])));
+    let (stop, runner) = host.run();
+    host.wait_until(|host| !host.begun().is_empty()).await;
+    host.is_barred.store(true, Ordering::Relaxed);
+    host.set_orders(Some(Vec::new()));
+    host.wait_until(|host| *host.abandoned.lock().unwrap() == [order(1).id]).await;
     stop.cancel();
     runner.await.unwrap();
 
     let unfinished = vec![order(1)];
-    let desk = Arc::new(Desk { unfinished, can_continue: true, is_barred: AtomicBool::new(true), ..Desk::new(None) });
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| !desk.begun().is_empty()).await;
-    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id], "before it begins again");
+    let host =
+        Arc::new(TestHost { unfinished, can_continue: true, is_barred: AtomicBool::new(true), ..TestHost::new(None) });
+    let (stop, runner) = host.run();
+    host.wait_until(|host| !host.begun().is_empty()).await;
+    assert_eq!(*host.abandoned.lock().unwrap(), [order(1).id], "before it begins again");
     stop.cancel();
     runner.await.unwrap();
 }
@@ -280,14 +281,14 @@ async fn a_host_that_is_fenced_abandons_its_orders() {
 #[tokio::test(start_paused = true)]
 async fn an_order_that_was_begun_is_tried_until_it_is_accepted() {
     let refusals = AtomicU32::new(3);
-    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, refusals, ..Desk::new(None) });
-    desk.permits.add_permits(1);
-    let (stop, runner) = desk.run();
-    while desk.reported.lock().unwrap().is_empty() {
+    let host = Arc::new(TestHost { unfinished: vec![order(1)], can_continue: true, refusals, ..TestHost::new(None) });
+    host.permits.add_permits(1);
+    let (stop, runner) = host.run();
+    while host.reported.lock().unwrap().is_empty() {
         tokio::time::advance(std::time::Duration::from_millis(100)).await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(desk.begun(), [order(1).id; 4]);
+    assert_eq!(host.begun(), [order(1).id; 4]);
     stop.cancel();
     runner.await.unwrap();
 }
@@ -301,29 +302,29 @@ fn later(machine: u128) -> Order {
 async fn a_host_that_was_fenced_and_activated_without_contact_abandons_its_orders_before_it_takes_others() {
     // The server has given the same order again, and another one.
     let book = vec![later(1), later(2)];
-    let desk = Arc::new(Desk { unfinished: vec![order(1)], can_continue: true, ..Desk::new(None) });
-    let (stop, runner) = desk.run();
-    desk.wait_until(|desk| desk.begun() == [order(1).id]).await;
-    assert!(desk.epochs.lock().unwrap().is_empty(), "nothing is known without contact");
-    desk.is_disk_full.store(true, Ordering::Relaxed);
-    *desk.epoch.lock().unwrap() = Some(1);
-    desk.set_orders(Some(book));
+    let host = Arc::new(TestHost { unfinished: vec![order(1)], can_continue: true, ..TestHost::new(None) });
+    let (stop, runner) = host.run();
+    host.wait_until(|host| host.begun() == [order(1).id]).await;
+    assert!(host.epochs.lock().unwrap().is_empty(), "nothing is known without contact");
+    host.is_disk_full.store(true, Ordering::Relaxed);
+    *host.epoch.lock().unwrap() = Some(1);
+    host.set_orders(Some(book));
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    assert_eq!(desk.begun().len(), 1, "no order begins before the epoch is recorded");
-    desk.is_disk_full.store(false, Ordering::Relaxed);
-    desk.wait_until(|desk| desk.begun().contains(&order(2).id)).await;
-    assert_eq!(*desk.epochs.lock().unwrap(), [1], "once");
+    assert_eq!(host.begun().len(), 1, "no order begins before the epoch is recorded");
+    host.is_disk_full.store(false, Ordering::Relaxed);
+    host.wait_until(|host| host.begun().contains(&order(2).id)).await;
+    assert_eq!(*host.epochs.lock().unwrap(), [1], "once");
     stop.cancel();
     runner.await.unwrap();
 
     // The host was also restarted, so the order of the journal waits.
-    let desk = Arc::new(Desk { unfinished: vec![order(1)], ..Desk::new(None) });
-    let (stop, runner) = desk.run();
-    *desk.epoch.lock().unwrap() = Some(1);
-    desk.set_orders(Some(vec![later(1)]));
-    desk.wait_until(|desk| !desk.begun().is_empty()).await;
-    assert_eq!(*desk.abandoned.lock().unwrap(), [order(1).id], "although the book has an order with its ID");
-    assert_eq!(desk.begun.lock().unwrap()[0].epoch, Some(0));
+    let host = Arc::new(TestHost { unfinished: vec![order(1)], ..TestHost::new(None) });
+    let (stop, runner) = host.run();
+    *host.epoch.lock().unwrap() = Some(1);
+    host.set_orders(Some(vec![later(1)]));
+    host.wait_until(|host| !host.begun().is_empty()).await;
+    assert_eq!(*host.abandoned.lock().unwrap(), [order(1).id], "although the book has an order with its ID");
+    assert_eq!(host.begun.lock().unwrap()[0].epoch, Some(0));
     stop.cancel();
     runner.await.unwrap();
 }

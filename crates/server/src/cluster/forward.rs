@@ -17,7 +17,7 @@ use http::{Method, Request as HttpRequest, StatusCode};
 use tokio::time::{Instant, timeout};
 
 use super::peer::{FORWARDED_BASE, FORWARDED_BY, NOT_LEADING, PeerError, REVISION};
-use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading, PEER_PREFIX};
+use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, LeaderLocation, PEER_PREFIX};
 
 /// State that only the leader has, so that reading it needs the leader too.
 const LEADER_PATHS: [&str; 3] = ["/api/v1/webhooks", "/api/v1/scenario-runs", "/api/v1/faults"];
@@ -174,8 +174,8 @@ async fn pass_on(cluster: &Cluster, request: Request, next: Next) -> Response {
     let until = Instant::now() + LEADER_WAIT_MAX;
     while let Some(leading) = cluster.find_leader(until).await {
         let leader = match leading {
-            Leading::Here => return next.run(Request::from_parts(parts, Body::from(body))).await,
-            Leading::At(leader) => leader,
+            LeaderLocation::Here => return next.run(Request::from_parts(parts, Body::from(body))).await,
+            LeaderLocation::At(leader) => leader,
         };
         match send(cluster, &leader, &parts, &body).await {
             Ok(Some(response)) => return response,

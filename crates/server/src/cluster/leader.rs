@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connections::IDLE_CONNECTIONS_MAX;
 use super::peer::PeerError;
-use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, Leading};
+use super::{Cluster, LEADER_POLL, LEADER_WAIT_MAX, LeaderLocation};
 
 /// How long a leader can take to answer a request that can be repeated. Then another server may lead.
 const ATTEMPT_MAX: Duration = Duration::from_millis(1500);
@@ -48,7 +48,7 @@ impl Cluster {
         let until = Instant::now() + LEADER_WAIT_MAX;
         let mut is_unknown = false;
         while let Some(leading) = self.find_leader(until).await {
-            let Leading::At(leader) = leading else { return LeaderResponse::Here };
+            let LeaderLocation::At(leader) = leading else { return LeaderResponse::Here };
             let mut sent = Request::new(request.body.clone());
             *sent.method_mut() = http::Method::POST;
             let Ok(uri) = request.path.parse() else { return LeaderResponse::NoLeader };

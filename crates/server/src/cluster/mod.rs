@@ -186,13 +186,13 @@ impl Cluster {
     }
 
     /// Waits until this server leads or knows who does. None: there is no leader.
-    async fn find_leader(&self, until: Instant) -> Option<Leading> {
+    async fn find_leader(&self, until: Instant) -> Option<LeaderLocation> {
         loop {
             if self.engine.accepts_commands() {
-                return Some(Leading::Here);
+                return Some(LeaderLocation::Here);
             }
             if let Some(leader) = self.other_leader() {
-                return Some(Leading::At(leader));
+                return Some(LeaderLocation::At(leader));
             }
             if Instant::now() >= until {
                 return None;
@@ -251,7 +251,7 @@ impl Cluster {
     }
 }
 
-enum Leading {
+enum LeaderLocation {
     Here,
     At(LeaderAddress),
 }

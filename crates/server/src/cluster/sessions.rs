@@ -19,7 +19,7 @@ const PATH: &str = "/cluster/v1/session";
 
 /// The leader's answer.
 #[derive(Serialize, Deserialize)]
-struct Changed {
+struct ChangedSession {
     revision: u64,
     redeemed: Option<SessionRecord>,
 }
@@ -49,7 +49,7 @@ impl Cluster {
         };
         match response.status() {
             StatusCode::OK => {
-                let changed = serde_json::from_slice::<Changed>(response.body());
+                let changed = serde_json::from_slice::<ChangedSession>(response.body());
                 let changed = changed.map_err(|_| ApiError::from(SubmitError::Unavailable))?;
                 self.wait_for_copy(changed.revision).await;
                 Ok(changed.redeemed)
@@ -66,7 +66,7 @@ async fn take(State(cluster): State<Arc<Cluster>>, Json(change): Json<SessionCha
         return StatusCode::MISDIRECTED_REQUEST.into_response();
     }
     match cluster.sessions.write(change).await {
-        Ok(redeemed) => Json(Changed { revision: cluster.engine.snapshot().revision, redeemed }).into_response(),
+        Ok(redeemed) => Json(ChangedSession { revision: cluster.engine.snapshot().revision, redeemed }).into_response(),
         Err(error) => error.into_response(),
     }
 }

@@ -36,8 +36,8 @@ pub fn exchange(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Resul
     let region = String::from_utf8(key.open(TOKEN_FILE, &sealed)?).context("the token of the region is not text")?;
     let shared = secret_file::read(&directory.join(SHARED_FILE), FILE_BYTES_MAX)?.map(|(text, _)| text);
     let current = match compare(&own, &region, shared.as_deref()) {
-        Newer::Neither => own,
-        Newer::Own => {
+        NewerToken::Neither => own,
+        NewerToken::Own => {
             if !log.replace_secret(TOKEN_FILE, &sealed, &key.seal(TOKEN_FILE, own.as_bytes())?)? {
                 // Another server was faster. The next comparison sees its token.
                 return Ok(());
@@ -45,7 +45,7 @@ pub fn exchange(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Resul
             tracing::info!("replaced the owner's token of the region");
             own
         }
-        Newer::Region => {
+        NewerToken::Region => {
             secret_file::replace(&path, &region)?;
             tracing::info!("the owner's token was replaced at another server");
             region
@@ -59,19 +59,19 @@ pub fn exchange(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Resul
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Newer {
+enum NewerToken {
     Neither,
     Own,
     Region,
 }
 
 /// `shared`: the digest of the token that both sides had last.
-fn compare(own: &str, region: &str, shared: Option<&str>) -> Newer {
+fn compare(own: &str, region: &str, shared: Option<&str>) -> NewerToken {
     if own == region {
-        return Newer::Neither;
+        return NewerToken::Neither;
     }
     let is_region_unchanged = shared == Some(&digest(region));
-    if is_region_unchanged { Newer::Own } else { Newer::Region }
+    if is_region_unchanged { NewerToken::Own } else { NewerToken::Region }
 }
 
 fn digest(token: &str) -> String {
@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn the_side_that_changed_since_the_last_exchange_is_newer() {
         let shared = digest("old");
-        assert_eq!(compare("old", "old", None), Newer::Neither);
-        assert_eq!(compare("new", "old\n", Some(&shared)), Newer::Own);
-        assert_eq!(compare("old", "new", Some(&shared)), Newer::Region);
-        assert_eq!(compare("new", "newer", Some(&shared)), Newer::Region);
+        assert_eq!(compare("old", "old", None), NewerToken::Neither);
+        assert_eq!(compare("new", "old\n", Some(&shared)), NewerToken::Own);
+        assert_eq!(compare("old", "new", Some(&shared)), NewerToken::Region);
+        assert_eq!(compare("new", "newer", Some(&shared)), NewerToken::Region);
         // A server that joins.
-        assert_eq!(compare("own", "old", None), Newer::Region);
+        assert_eq!(compare("own", "old", None), NewerToken::Region);
     }
 }

@@ -41,7 +41,7 @@ fn list_orders(region: &Region, host: &Name) -> Vec<Value> {
 }
 
 /// The agent is gone, or another stream has taken over.
-struct Ended;
+struct StreamEnded;
 
 impl Stream {
     /// Serves until the agent is gone. `sent`: what the agent has.
@@ -49,7 +49,7 @@ impl Stream {
         let _ = self.serve(sent).await;
     }
 
-    async fn serve(&self, mut sent: Option<SentCopy>) -> Result<(), Ended> {
+    async fn serve(&self, mut sent: Option<SentCopy>) -> Result<(), StreamEnded> {
         let links = self.session.links().clone();
         let mut revisions = links.engine.subscribe();
         let mut certificates = links.access.changes();
@@ -95,22 +95,22 @@ impl Stream {
                 _ = certificates.changed() => {}
                 () = sleep_until(last_line + UNCHANGED_EVERY), if is_behind => {}
                 () = sleep(ORDERS_RETRY), if links.withholds_orders(may_order) => {}
-                () = self.lines.closed() => return Err(Ended),
+                () = self.lines.closed() => return Err(StreamEnded),
             }
         }
     }
 
-    fn check(&self, links: &super::Links) -> Result<(), Ended> {
+    fn check(&self, links: &super::Links) -> Result<(), StreamEnded> {
         let is_valid = links.access.host_of(&self.fingerprint).as_deref() == Some(&*self.session.host);
-        if self.session.is_current() && is_valid { Ok(()) } else { Err(Ended) }
+        if self.session.is_current() && is_valid { Ok(()) } else { Err(StreamEnded) }
     }
 
-    async fn send(&self, line: &StreamLine) -> Result<(), Ended> {
-        let mut bytes = serde_json::to_vec(line).map_err(|_| Ended)?;
+    async fn send(&self, line: &StreamLine) -> Result<(), StreamEnded> {
+        let mut bytes = serde_json::to_vec(line).map_err(|_| StreamEnded)?;
         bytes.push(b'\n');
         match timeout(STALLED_AFTER, self.lines.send(bytes.into())).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Ended),
+            Ok(Err(_)) | Err(_) => Err(StreamEnded),
         }
     }
 }

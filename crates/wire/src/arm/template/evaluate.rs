@@ -47,28 +47,28 @@ pub(super) struct Loop {
 }
 
 enum Function {
-    Deciding(Deciding),
+    Lazy(LazyFunction),
     Contextual(ContextFunction),
     Pure(functions::PureFunction),
 }
 
 /// Functions that do not evaluate all of their arguments.
 #[derive(Clone, Copy)]
-enum Deciding {
+enum LazyFunction {
     If,
     And,
     Or,
     Coalesce,
 }
 
-impl Deciding {
+impl LazyFunction {
     /// Finds a function by its name in lower case.
-    fn find(name: &str) -> Option<Deciding> {
+    fn find(name: &str) -> Option<LazyFunction> {
         Some(match name {
-            "if" => Deciding::If,
-            "and" => Deciding::And,
-            "or" => Deciding::Or,
-            "coalesce" => Deciding::Coalesce,
+            "if" => LazyFunction::If,
+            "and" => LazyFunction::And,
+            "or" => LazyFunction::Or,
+            "coalesce" => LazyFunction::Coalesce,
             _ => return None,
         })
     }
@@ -279,7 +279,7 @@ impl<'a> Evaluator<'a> {
 
     fn call(&mut self, name: &str, at: usize, arguments: &[Expression]) -> EvaluationResult {
         match self.function(name, at)? {
-            Function::Deciding(function) => self.decide(function, at, arguments),
+            Function::Lazy(function) => self.decide(function, at, arguments),
             Function::Contextual(function) => {
                 let arguments = self.all(arguments)?;
                 self.contextual(function, at, &arguments)
@@ -297,7 +297,7 @@ impl<'a> Evaluator<'a> {
 
     fn function(&self, name: &str, at: usize) -> Result<Function, TemplateError> {
         let lower = name.to_ascii_lowercase();
-        let deciding = Deciding::find(&lower).map(Function::Deciding);
+        let deciding = LazyFunction::find(&lower).map(Function::Lazy);
         let known = deciding.or(ContextFunction::find(&lower).map(Function::Contextual));
         known.or(functions::find(&lower).map(Function::Pure)).ok_or_else(|| {
             let name = name.to_owned();
@@ -309,12 +309,12 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn decide(&mut self, function: Deciding, at: usize, arguments: &[Expression]) -> EvaluationResult {
+    fn decide(&mut self, function: LazyFunction, at: usize, arguments: &[Expression]) -> EvaluationResult {
         match function {
-            Deciding::If => self.choose(at, arguments),
-            Deciding::And => self.all_are("and", at, arguments, true),
-            Deciding::Or => self.all_are("or", at, arguments, false),
-            Deciding::Coalesce => self.coalesce(arguments),
+            LazyFunction::If => self.choose(at, arguments),
+            LazyFunction::And => self.all_are("and", at, arguments, true),
+            LazyFunction::Or => self.all_are("or", at, arguments, false),
+            LazyFunction::Coalesce => self.coalesce(arguments),
         }
     }
 
