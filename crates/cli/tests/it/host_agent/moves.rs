@@ -28,9 +28,7 @@ async fn moves(hosts: &Hosts) {
     boot(hosts, &guest).await;
     guest.wait_for_boot(1).await;
     wait_for_empty(&guest, 0).await;
-    for _ in 0..2 {
-        drain(&bench, hosts, &guest).await;
-    }
+    drain(&bench, hosts, &guest).await;
     let steps = if is_long() { LIBVIRT.migration } else { &["migrate", "record-outcome"] };
     for step in steps {
         bench.victim = host_of(&bench, &guest) - 1;
