@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use forewarn_core::{Event, EventId, EventKind, Region, Scope, ScopeId, Source, Status};
 use forewarn_wire::document::{self, EventView, NameStyle};
@@ -24,7 +23,7 @@ const SHARDS: usize = 16;
 const VERSIONS: usize = Version::COUNT;
 
 /// A document as it is sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rendered {
     pub incarnation: u64,
     pub body: Bytes,
@@ -32,20 +31,27 @@ pub struct Rendered {
 
 pub struct Documents {
     names: NameStyle,
-    empty: Vec<OnceLock<Arc<Rendered>>>,
+    empty: Vec<OnceLock<Rendered>>,
     shards: Vec<Mutex<Shard>>,
     sweeps: AtomicU64,
 }
 
-type Shard = HashMap<ScopeId, Arc<CachedScope>, BuildHasherDefault<IdHasher>>;
+type Shard = HashMap<ScopeId, Box<CachedScope>, BuildHasherDefault<IdHasher>>;
 
 /// The documents of one scope.
 #[derive(Default)]
 struct CachedScope {
-    versions: [ArcSwapOption<Rendered>; VERSIONS],
-    fragments: Mutex<[Fragments; VERSIONS]>,
+    versions: [CachedDocument; VERSIONS],
+    fragments: Arc<Mutex<[Fragments; VERSIONS]>>,
+}
+
+/// One document, in one cache line: with many groups, a poll finds it outside the cache.
+#[derive(Default)]
+#[repr(align(64))]
+struct CachedDocument {
+    rendered: Option<Rendered>,
     /// The number of sweeps before the last use.
-    used: AtomicU64,
+    used: u64,
 }
 
 /// A fragment per event and whether the event has started: nothing else changes how it looks.
@@ -62,18 +68,14 @@ impl Documents {
     }
 
     /// The document of an event group in this region, or a newer one.
-    pub fn get(&self, region: &Region, scope: &Scope, version: Version) -> Arc<Rendered> {
+    pub fn get(&self, region: &Region, scope: &Scope, version: Version) -> Rendered {
         if scope.live.is_empty() {
             return self.empty(scope.incarnation);
         }
-        let cached = self.cached(scope.id);
-        let slot = &cached.versions[version as usize];
-        if let Some(rendered) = &*slot.load()
-            && rendered.incarnation >= scope.incarnation
-        {
-            return rendered.clone();
+        match self.find(scope, version) {
+            Ok(rendered) => rendered,
+            Err(fragments) => self.render(region, scope, version, &mut lock(&fragments)),
         }
-        self.render(region, scope, version, &cached)
     }
 
     /// A document altered by a fault. Never cached.
@@ -93,42 +95,44 @@ impl Documents {
     pub fn sweep(&self) {
         let sweeps = self.sweeps.fetch_add(1, Ordering::Relaxed);
         for shard in &self.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.retain(|_, cached| cached.used.load(Ordering::Relaxed) >= sweeps);
+            lock(shard).retain(|_, cached| cached.versions.iter().any(|document| document.used >= sweeps));
         }
     }
 
-    fn empty(&self, incarnation: u64) -> Arc<Rendered> {
-        let make = || Arc::new(rendered(incarnation, document::render_document(incarnation, NO_EVENTS)));
+    fn empty(&self, incarnation: u64) -> Rendered {
+        let make = || rendered(incarnation, document::render_document(incarnation, NO_EVENTS));
         match self.empty.get(incarnation as usize) {
             Some(shared) => shared.get_or_init(make).clone(),
             None => make(),
         }
     }
 
-    fn cached(&self, scope: ScopeId) -> Arc<CachedScope> {
-        let sweeps = self.sweeps.load(Ordering::Relaxed);
-        let mut shard = self.shards[scope.0 as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cached) = shard.get(&scope) {
-            if cached.used.load(Ordering::Relaxed) != sweeps {
-                cached.used.store(sweeps, Ordering::Relaxed);
-            }
-            return cached.clone();
+    /// The cached document, or the fragments from which to render it.
+    fn find(&self, scope: &Scope, version: Version) -> Result<Rendered, Arc<Mutex<[Fragments; VERSIONS]>>> {
+        let mut shard = self.shard(scope.id);
+        let cached = cached(&mut shard, scope.id);
+        let document = &mut cached.versions[version as usize];
+        document.used = self.sweeps.load(Ordering::Relaxed);
+        match &document.rendered {
+            Some(rendered) if rendered.incarnation >= scope.incarnation => Ok(rendered.clone()),
+            Some(_) | None => Err(cached.fragments.clone()),
         }
-        if shard.len() >= CACHED_SCOPES_MAX / SHARDS {
-            let any = shard.keys().next().copied();
-            any.map(|any| shard.remove(&any));
-        }
-        let cached = Arc::new(CachedScope { used: AtomicU64::new(sweeps), ..CachedScope::default() });
-        shard.insert(scope, cached.clone());
-        cached
     }
 
-    fn render(&self, region: &Region, scope: &Scope, version: Version, cached: &CachedScope) -> Arc<Rendered> {
-        let mut fragments = cached.fragments.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = &cached.versions[version as usize];
+    fn shard(&self, scope: ScopeId) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[scope.0 as usize % SHARDS])
+    }
+
+    /// Renders while other groups of the shard are read.
+    fn render(
+        &self,
+        region: &Region,
+        scope: &Scope,
+        version: Version,
+        fragments: &mut [Fragments; VERSIONS],
+    ) -> Rendered {
         // Another thread may have rendered it while this one waited for the lock.
-        if let Some(rendered) = slot.load_full().filter(|rendered| rendered.incarnation >= scope.incarnation) {
+        if let Ok(rendered) = self.find(scope, version) {
             return rendered;
         }
         let before = std::mem::take(&mut fragments[version as usize]);
@@ -144,10 +148,23 @@ impl Documents {
         });
         let body = document::render_document(scope.incarnation, pieces);
         fragments[version as usize] = after;
-        let rendered = Arc::new(rendered(scope.incarnation, body));
-        slot.store(Some(rendered.clone()));
+        let rendered = rendered(scope.incarnation, body);
+        cached(&mut self.shard(scope.id), scope.id).versions[version as usize].rendered = Some(rendered.clone());
         rendered
     }
+}
+
+/// The entry of a scope. Makes room for it if the shard is full.
+fn cached(shard: &mut Shard, scope: ScopeId) -> &mut CachedScope {
+    if shard.len() >= CACHED_SCOPES_MAX / SHARDS && !shard.contains_key(&scope) {
+        let any = shard.keys().next().copied();
+        any.map(|any| shard.remove(&any));
+    }
+    shard.entry(scope).or_default()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The document of an event group, rendered without a cache.

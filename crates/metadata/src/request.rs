@@ -198,13 +198,13 @@ impl Endpoint {
 
     fn document(&self, region: &Region, scope: &Scope, version: Version, alter: DocumentFault) -> Response {
         if alter == DocumentFault::default() {
-            return self.with_age(self.responses.document(&self.documents.get(region, scope, version)));
+            return self.with_age(self.responses.document(self.documents.get(region, scope, version)));
         }
         let altered = self.documents.render_altered(region, scope, version, alter);
         match alter.events_vanish {
             // Without an ETag, no client can match the events that come back.
             true => self.responses.without_etag(altered.body),
-            false => self.responses.document(&altered),
+            false => self.responses.document(altered),
         }
     }
 

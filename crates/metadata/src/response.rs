@@ -234,8 +234,8 @@ impl Responses {
         self.with_media(ContentType::Json, body)
     }
 
-    pub fn document(&self, document: &Rendered) -> Response {
-        Response { etag: Some(document.incarnation), ..self.without_etag(document.body.clone()) }
+    pub fn document(&self, document: Rendered) -> Response {
+        Response { etag: Some(document.incarnation), ..self.without_etag(document.body) }
     }
 
     pub fn not_modified(&self, etag: u64) -> Response {
