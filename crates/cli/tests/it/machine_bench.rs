@@ -101,8 +101,12 @@ impl Bench {
         command.arg("serve").arg("--data").arg(self.path("data")).args(&self.arguments);
         command.args(["--management", self.management(), "--management-tls", "off", "--no-auth"]);
         command.envs(variables.iter().copied());
-        self.server = Some(self.spawn(&mut command, "server.log"));
-        wait_until("the server", || self.command("health").output().unwrap().status.success());
+        let mut server = self.spawn(&mut command, "server.log");
+        wait_until("the server", || {
+            assert!(server.try_wait().unwrap().is_none(), "the server has ended:\n{}", self.logs());
+            self.command("health").output().unwrap().status.success()
+        });
+        self.server = Some(server);
     }
 
     /// Waits until the server has ended by itself.

@@ -71,7 +71,7 @@ async fn kill_matrix(host: &QemuHost) {
     std::fs::write(host.path("killed.img"), "").unwrap();
     let file = host.write_machines("killed.toml", &[&guest]).display().to_string();
     // So that a deletion has all of its steps.
-    let machines = std::fs::read_to_string(&file).unwrap() + "cleanup = [\"true\"]\n";
+    let machines = std::fs::read_to_string(&file).unwrap() + "cleanup = [\"/bin/true\"]\n";
     std::fs::write(&file, machines).unwrap();
     guest.start();
     guest.guest.wait_for_boot(1).await;
