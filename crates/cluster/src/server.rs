@@ -15,6 +15,7 @@ use crate::machine::{
     Outcome, Settings, Step,
 };
 use crate::record::{Entry, Position};
+use crate::request::Request;
 
 /// A server's own copy of the region.
 pub trait Replica {
@@ -316,9 +317,10 @@ impl Server {
         match self.machine.poll(self.clock.now(), self.clock.time_ms()) {
             Step::Send(request) => {
                 let synced = if request.needs_durable_copy() { replica.sync() } else { Ok(()) };
-                let answer = synced.map_err(LogError::Unavailable).and_then(|()| request.run(&mut *self.log));
-                self.note_error(answer.as_ref().err());
-                self.machine.answer(self.clock.now(), answer);
+                match synced {
+                    Ok(()) => self.send(&request),
+                    Err(error) => self.give_up(error),
+                }
                 Progress::Worked
             }
             Step::Deliver(Delivery::Apply(entries)) => {
@@ -328,6 +330,20 @@ impl Server {
             Step::Deliver(delivery) => Progress::Delivered(delivery),
             Step::Wait(moment) => Progress::Wait(moment),
         }
+    }
+
+    fn send(&mut self, request: &Request) {
+        let answer = request.run(&mut *self.log);
+        self.note_error(answer.as_ref().err());
+        self.machine.answer(self.clock.now(), answer);
+    }
+
+    /// The copy cannot become durable, so this server must not lead. The request is not sent.
+    fn give_up(&mut self, error: String) {
+        tracing::error!(%error, "cannot store the local copy");
+        self.machine.answer(self.clock.now(), Err(LogError::Unavailable(error.clone())));
+        self.apply_error = Some(error);
+        self.machine.apply_failed();
     }
 
     /// Logs a change between working and failing, and between one error and another.

@@ -45,7 +45,9 @@ pub fn compare_with_single(built: &Built) -> Result<Table> {
     let (mut ours, mut alone, mut cost) = (Vec::new(), Vec::new(), Cost::default());
     for (round, events) in list.chunks(per_round).enumerate() {
         let events: Vec<_> = events.iter().map(|(machine, event)| (machine.as_str(), event.as_str())).collect();
+        let before = single.process.cpu_secs()?;
         alone.push(approve(&[&single.metadata], &events)?);
+        cost.single += single.process.cpu_secs()? - before;
         let before = Cost::read(&cluster)?;
         ours.push(approve(&cluster.metadata()?, &events)?);
         cost.add(&before, &Cost::read(&cluster)?, events.len());
@@ -71,6 +73,8 @@ struct Cost {
     leader: f64,
     followers: f64,
     members: f64,
+    /// Of the single server.
+    single: f64,
     commits: f64,
     approvals: usize,
 }
@@ -101,6 +105,7 @@ impl Cost {
             ("leader", "the leader", self.leader),
             ("followers", "both followers", self.followers),
             ("etcd", "all members of etcd", self.members),
+            ("single", "a single server", self.single),
         ] {
             let label = format!("CPU time of {label} per approval, µs");
             table.note(&format!("cluster_approve_{name}_cpu_us"), &label, secs * 1e6 / approvals, "");

@@ -339,37 +339,59 @@ fn a_leader_without_contact_to_most_servers_resigns() {
 fn progress_is_reported_only_once_it_is_durable() {
     let site = Site::new();
     let (mut writer, mut a) = site.writer("a");
-    let report = |writer: &mut Writer, a: &mut Server| {
+    let work = |writer: &mut Writer, a: &mut Server| {
         a.clock.sleep_until(a.clock.now() + site.settings.report_every);
-        writer.run_due_tasks(&mut a.copy).unwrap();
-        site.log.clone().roster().unwrap().members[0].applied
+        writer.run_due_tasks(&mut a.copy)
     };
+    let reported = || site.log.clone().roster().unwrap().members[0].applied;
     commit(&mut writer, &mut a, "1");
-    let first = report(&mut writer, &mut a);
+    work(&mut writer, &mut a).unwrap();
+    let first = reported();
     assert_eq!((first, a.copy.synced), (a.copy.position().revision, first));
     commit(&mut writer, &mut a, "2");
     a.copy.cannot_sync = true;
-    assert_eq!(report(&mut writer, &mut a), first, "the log must keep what a crash of the computer could undo");
+    assert_eq!(work(&mut writer, &mut a), Err(LeadershipLoss::ApplyFailed));
+    assert_eq!(reported(), first, "the log must keep what a crash could undo");
+    let mut follower = writer.follow();
+    assert!(matches!(follow_for(&mut follower, &mut a, 1), Following::ApplyFailed(_)));
     a.copy.cannot_sync = false;
-    assert_eq!(report(&mut writer, &mut a), first + 1);
+    let mut follower = follower.restart(a.copy.position());
+    follow_for(&mut follower, &mut a, 1);
+    assert_eq!(reported(), first + 1);
 }
 
-#[test]
-fn the_leader_deletes_what_all_servers_have_applied() {
+/// The first revision that the log keeps of one without a payload and five of one byte each. `others`: the progress of the
+/// leader's followers.
+fn find_first_kept(log_bytes_max: u64, others: &[(&str, u64)]) -> u64 {
     let mut site = Site::new();
-    site.settings.truncate_records_min = 1;
+    (site.settings.truncate_records_min, site.settings.log_bytes_max) = (1, log_bytes_max);
     let (mut writer, mut a) = site.writer("a");
     for number in 0..5 {
         commit(&mut writer, &mut a, &number.to_string());
     }
-    let member = Member { name: "b".into(), applied: 3, format: 1, content_format: 1, address: "b".into() };
-    site.log.clone().report(&member).unwrap();
+    for (name, applied) in others {
+        let (name, address) = ((*name).to_owned(), (*name).to_owned());
+        let member = Member { name, applied: *applied, format: 1, content_format: 1, address };
+        site.log.clone().report(&member).unwrap();
+    }
     while site.log.back_up().entries().next().unwrap().revision == 1 {
         let next = writer.run_due_tasks(&mut a.copy).unwrap();
         a.clock.sleep_until(next);
     }
-    assert_eq!(site.log.back_up().entries().next().unwrap().revision, 4);
     assert_eq!(writer.format(), Some(1));
+    site.log.back_up().entries().next().unwrap().revision
+}
+
+#[test]
+fn the_leader_deletes_what_all_servers_have_applied() {
+    assert_eq!(find_first_kept(1000, &[("b", 3)]), 4);
+    assert_eq!(find_first_kept(1000, &[("b", 3), ("c", 5)]), 4);
+}
+
+#[test]
+fn of_a_log_that_is_too_large_the_leader_deletes_what_most_servers_have_applied() {
+    assert_eq!(find_first_kept(4, &[("b", 3), ("c", 0)]), 4);
+    assert_eq!(find_first_kept(5, &[("b", 3), ("c", 2)]), 3, "five bytes are not too large");
 }
 
 #[test]
