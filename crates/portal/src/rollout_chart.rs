@@ -64,6 +64,8 @@ struct GroupCapacity {
     /// The area between the floor and fewer machines.
     missing: String,
     floor_y: String,
+    /// Whether the plan takes it below its floor, not other operations.
+    is_own: bool,
 }
 
 impl GroupCapacity {
@@ -129,13 +131,17 @@ impl<'a> Chart<'a> {
         }
     }
 
-    pub fn render_capacity(&self) -> String {
+    /// `own`: the groups that the plan takes below their floors.
+    pub fn render_capacity(&self, own: &BTreeSet<GroupKey>) -> String {
         let mut groups: Vec<(&FleetGroup, &GroupAvailability)> = self.groups().collect();
         groups.sort_by_key(|(group, expected)| {
             (i64::from(expected.min_available) - self.floor_of(group) as i64, group.machines)
         });
         let calm = groups.len().saturating_sub(GROUPS_MAX);
-        let drawn = groups.into_iter().take(GROUPS_MAX).map(|(group, expected)| self.capacity_of(group, expected));
+        let drawn = groups.into_iter().take(GROUPS_MAX).map(|(group, expected)| GroupCapacity {
+            is_own: own.contains(&group.key),
+            ..self.capacity_of(group, expected)
+        });
         html::render(&Capacity { groups: drawn.collect(), calm })
     }
 
@@ -165,6 +171,7 @@ impl<'a> Chart<'a> {
             area,
             missing,
             floor_y: format!("{floor_y:.1}"),
+            is_own: false,
         }
     }
 }

@@ -55,6 +55,15 @@ pub fn find(chart: &Chart<'_>, region: &Region, now: Timestamp) -> Vec<PlanConfl
     conflicts
 }
 
+/// The groups that the plan takes below their floors.
+pub fn groups_below(conflicts: &[PlanConflict]) -> BTreeSet<GroupKey> {
+    let key = |conflict: &PlanConflict| match &conflict.cause {
+        ConflictCause::Floor { group, .. } => Some(*group),
+        ConflictCause::Operation { .. } => None,
+    };
+    conflicts.iter().filter_map(key).collect()
+}
+
 /// The machines in conflict of each step.
 pub fn machines_by_step(conflicts: &[PlanConflict]) -> BTreeMap<usize, BTreeSet<&str>> {
     let mut steps: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();

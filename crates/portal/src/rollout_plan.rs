@@ -88,7 +88,8 @@ pub async fn render(context: &PageContext, query: &PageQuery, problems: &FieldEr
                 })),
         );
         aside.push(
-            Panel::new("capacity", "Capacity, worst first", Vec::new()).with_html_before(chart.render_capacity()),
+            Panel::new("capacity", "Capacity, worst first", Vec::new())
+                .with_html_before(chart.render_capacity(&rollout_conflicts::groups_below(&conflicts))),
         );
         let warnings = render_warnings(context, found);
         if !warnings.is_empty() {

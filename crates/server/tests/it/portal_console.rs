@@ -216,6 +216,19 @@ fn a_plan_in_which_a_group_falls_below_its_floor_names_the_steps_and_offers_a_fi
 }
 
 #[test]
+fn a_plan_says_that_other_operations_take_a_group_below_its_floor() {
+    let server = hosts();
+    for host in ["n-1", "n-2"] {
+        let plan = json!({ "target": { "host": host }, "type": "Reboot" });
+        check(&server, "POST /maintenance", plan, 202, json!({}));
+    }
+    let page = Browser::at_once(&server).page("/rollouts/plan?hosts=n-3&type=Reboot");
+    let capacity = between(&page, "id=\"panel-capacity\"", "</section>");
+    assert!(capacity.contains("because of other operations: <a href=\"/groups/"), "{capacity}");
+    assert!(!page.contains("Schedule even though"), "{page}");
+}
+
+#[test]
 fn a_plan_that_takes_a_group_below_its_floor_is_scheduled_only_after_a_confirmation() {
     let server = hosts_and_another();
     check(&server, "POST /machines/db-4/stop", NONE, 200, json!({}));
