@@ -28,11 +28,16 @@ pub(crate) struct Step {
     /// Whether something changed that a drain or rollout may have waited for.
     pub replan: bool,
     changed: BTreeMap<Key, Change>,
-    /// State of each document before its first change in this step. None: do not compare.
-    documents_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
+    /// How each changed event was shown before this step. Comparing only these keeps a change cheap in a long document.
+    shown_before: BTreeMap<EventId, (ScopeId, ShownState)>,
+    /// Scopes that were turned on for the first time, whose incarnation is 1 whatever their documents show.
+    new_scopes: BTreeSet<ScopeId>,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
+
+/// The part of an event that determines the incarnation of its document: whether it has started. None: it is not shown.
+type ShownState = Option<bool>;
 
 enum Change {
     Put(Entity),
@@ -48,7 +53,8 @@ impl Step {
             unconcluded: BTreeSet::new(),
             replan: false,
             changed: BTreeMap::new(),
-            documents_before: BTreeMap::new(),
+            shown_before: BTreeMap::new(),
+            new_scopes: BTreeSet::new(),
             facts: Vec::new(),
             effects: Vec::new(),
         };
@@ -62,13 +68,20 @@ impl Step {
     /// Ends a step: starts the events that can start and increments the incarnations of changed documents.
     pub fn finish(&mut self) {
         self.settle();
-        for (id, before) in std::mem::take(&mut self.documents_before) {
-            let changed = before.is_some_and(|before| !self.document_state(id).eq(before));
-            let was_on = self.region.scopes.get(&id).is_some_and(|scope| scope.incarnation > 0);
-            if changed && was_on {
-                self.edit_scope(id, |scope| scope.incarnation += 1);
+        for scope in self.changed_documents() {
+            let was_on = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation > 0);
+            if was_on && !self.new_scopes.contains(&scope) {
+                self.edit_scope(scope, |scope| scope.incarnation += 1);
             }
         }
+        self.new_scopes.clear();
+    }
+
+    /// The scopes whose documents differ from those before this step.
+    fn changed_documents(&mut self) -> BTreeSet<ScopeId> {
+        let shown = |id: &EventId| self.region.events.get(id).and_then(|event| shown_state(event));
+        let before = std::mem::take(&mut self.shown_before);
+        before.iter().filter(|(id, (_, before))| shown(id) != *before).map(|(_, (scope, _))| *scope).collect()
     }
 
     pub fn into_transition(self, answer: Answer) -> Transition {
@@ -126,12 +139,16 @@ impl Step {
         }
     }
 
-    /// Edits an event, and remembers its document for comparison.
+    pub fn add_event(&mut self, event: Arc<Event>) {
+        self.shown_before.entry(event.id).or_insert((event.scope, None));
+        self.put(Entity::Event(event));
+    }
+
+    /// Edits an event, and remembers how it was shown, for comparison.
     pub fn edit_event(&mut self, id: EventId, edit: impl FnOnce(&mut Event)) -> Option<Arc<Event>> {
-        let event = self.region.events.get(&id)?;
-        let scope = event.scope;
-        let event = edit_copy(event, edit);
-        self.remember_document(scope);
+        let before = self.region.events.get(&id)?;
+        self.shown_before.entry(id).or_insert_with(|| (before.scope, shown_state(before)));
+        let event = edit_copy(before, edit);
         self.put(Entity::Event(event.clone()));
         Some(event)
     }
@@ -182,23 +199,10 @@ impl Step {
         self.effects.push(effect);
     }
 
-    /// Remembers the state of a document before its first change in this step.
-    pub fn remember_document(&mut self, scope: ScopeId) {
-        if !self.documents_before.contains_key(&scope) {
-            let before = self.document_state(scope).collect();
-            self.documents_before.insert(scope, Some(before));
-        }
-    }
-
     /// Sets the incarnation of a scope that is turned on for the first time to 1, whatever its document shows.
     pub fn set_first_incarnation(&mut self, scope: ScopeId) {
         self.edit_scope(scope, |scope| scope.incarnation = 1);
-        self.documents_before.insert(scope, None);
-    }
-
-    /// The part of a document that determines its incarnation: the events shown, and whether each has started.
-    fn document_state(&self, scope: ScopeId) -> impl Iterator<Item = (EventId, bool)> {
-        self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. })))
+        self.new_scopes.insert(scope);
     }
 
     // --- lookup with rejections ------------------------------------------------------------------
@@ -215,6 +219,10 @@ impl Step {
     pub fn group(&self, id: GroupId) -> Result<Arc<Group>, Rejection> {
         self.region.groups.get(&id).cloned().ok_or(Rejection::UnknownGroup)
     }
+}
+
+fn shown_state(event: &Event) -> ShownState {
+    (event.is_live() && event.is_shown()).then_some(matches!(event.status, Status::Started { .. }))
 }
 
 fn edit_copy<T: Clone>(entity: &Arc<T>, edit: impl FnOnce(&mut T)) -> Arc<T> {

@@ -260,7 +260,6 @@ impl Step {
         }
         self.unsettled.insert(machine.scope);
         if machine.membership == Membership::Standalone {
-            self.remember_document(machine.scope);
             self.delete(Key::Scope(machine.scope));
         }
     }

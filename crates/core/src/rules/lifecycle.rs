@@ -13,7 +13,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entity::Entity;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
@@ -81,8 +80,7 @@ impl Step {
             notice_scale: self.region.settings.notice_scale,
             progress: Vec::new(),
         });
-        self.remember_document(event.scope);
-        self.put(Entity::Event(event.clone()));
+        self.add_event(event.clone());
         self.edit_scope(event.scope, |scope| scope.live.push(id));
         self.edit_operation(draft.operation, |op| op.parts.push(OperationEvent { event: id, outcome: None }));
         self.unsettle(&event);

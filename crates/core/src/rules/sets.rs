@@ -56,7 +56,6 @@ impl Step {
 
     pub fn remove_group(&mut self, group: &Group) {
         for scope in &group.scopes {
-            self.remember_document(*scope);
             self.delete(Key::Scope(*scope));
         }
         self.delete(Key::Group(group.id));
