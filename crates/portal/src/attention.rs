@@ -2,6 +2,7 @@
 //! that take a group below its floor, and hosts that are off. What needs action comes first, by deadline; what only runs comes below.
 //! Each row says in two lines why it is listed, what happens without an operator, how many machines that affects, and what can be done.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -260,7 +261,8 @@ pub fn render_panel(
         activities.iter().filter_map(|activity| Some((activity, find(activity)?))).collect();
     found.sort_by_cached_key(|(activity, concern)| {
         let deadline = find_deadline(context, activity, concern).map_or(i64::MAX, |at| at.0);
-        (Section::of(concern, activity.stage()), deadline, activity.severity, activity.title.clone())
+        let size = Reverse(activity.machine_count());
+        (Section::of(concern, activity.stage()), deadline, activity.severity, size, activity.title.clone())
     });
     // A host that is off stays as it is; a row with a deadline gets worse.
     let urgent = found.iter().take_while(|(activity, concern)| {

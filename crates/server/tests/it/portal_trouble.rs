@@ -491,6 +491,16 @@ fn what_needs_action_comes_first_and_by_deadline() {
 }
 
 #[test]
+fn of_rows_with_the_same_deadline_the_largest_comes_first() {
+    let server = hosts();
+    check(&server, "POST /machines", json!({ "name": "lone", "host": "n-2" }), 201, json!({}));
+    let [one, two] = ["n-1", "n-2"].map(|host| maintain(&server, host, "Reboot"));
+    advance(&server, 360);
+    let page = Browser::at_once(&server).page("/");
+    assert_order(&page, &[&format!("id=\"attention-op-{two}\""), &format!("id=\"attention-op-{one}\"")]);
+}
+
+#[test]
 fn other_people_are_requesters_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
