@@ -53,7 +53,7 @@ pub struct OperationArgs {
     /// Event ID to use.
     #[arg(long, value_name = "ID")]
     pub event_id: Option<String>,
-    /// Return at once instead of waiting for the operation to finish.
+    /// Return immediately instead of waiting for the operation to finish.
     #[arg(long)]
     pub no_wait: bool,
     /// Show the events that would be created, and change nothing.

@@ -12,7 +12,7 @@ pub enum FaultCommand {
     Add(Box<FaultArgs>),
     /// List active faults.
     List {
-        /// Machine whose faults to list; faults for all machines are left out.
+        /// Machine whose faults to list; faults for all machines are omitted.
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
     },

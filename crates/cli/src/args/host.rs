@@ -166,7 +166,7 @@ pub struct DrainArgs {
     /// Show where each machine would go, without draining the host.
     #[arg(long)]
     pub dry_run: bool,
-    /// Return at once instead of waiting until the host is empty.
+    /// Return immediately instead of waiting until the host is empty.
     #[arg(long)]
     pub no_wait: bool,
 }

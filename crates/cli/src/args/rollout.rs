@@ -102,7 +102,7 @@ pub struct RolloutArgs {
     /// Show the expected steps and times without starting the rollout.
     #[arg(long)]
     pub dry_run: bool,
-    /// Return at once instead of watching the rollout until it has finished.
+    /// Return immediately instead of watching the rollout until it has finished.
     #[arg(long)]
     pub no_wait: bool,
 }

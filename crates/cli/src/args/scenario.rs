@@ -27,7 +27,7 @@ pub enum ScenarioCommand {
         /// Check the scenario and print its steps without running it.
         #[arg(long, conflicts_with = "no_wait")]
         dry_run: bool,
-        /// Return at once instead of waiting for the run to finish.
+        /// Return immediately instead of waiting for the run to finish.
         #[arg(long)]
         no_wait: bool,
     },

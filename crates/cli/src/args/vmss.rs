@@ -36,7 +36,7 @@ pub enum VmssCommand {
     },
     /// List the instances of a scale set.
     ListInstances(ResourceName),
-    /// Update instances to the latest model (default: all instances).
+    /// Update instances to the latest model [default: all instances].
     UpdateInstances {
         #[command(flatten)]
         set: ResourceName,
@@ -52,11 +52,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         deletion: DeletionArgs,
     },
-    /// Restart instances after their notice period (default: all instances).
+    /// Restart instances after their notice period [default: all instances].
     Restart(InstanceOperationArgs),
-    /// Redeploy instances to other hosts after their notice period (default: all instances).
+    /// Redeploy instances to other hosts after their notice period [default: all instances].
     Redeploy(InstanceOperationArgs),
-    /// Perform pending maintenance of instances now (default: all instances).
+    /// Perform pending maintenance of instances now [default: all instances].
     PerformMaintenance(InstanceOperationArgs),
     /// Evict Spot instances.
     SimulateEviction {
@@ -67,11 +67,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         waiting: NoWaitArgs,
     },
-    /// Start instances (default: all).
+    /// Start instances [default: all].
     Start(InstancePowerArgs),
-    /// Stop instances (default: all).
+    /// Stop instances [default: all].
     Stop(InstancePowerArgs),
-    /// Stop instances and remove them from their hosts (default: all).
+    /// Stop instances and remove them from their hosts [default: all].
     Deallocate(InstancePowerArgs),
 }
 
@@ -110,7 +110,7 @@ pub struct OptionalInstances {
 /// Options of commands that can start several operations.
 #[derive(Debug, clap::Args)]
 pub struct NoWaitArgs {
-    /// Return at once instead of waiting for the operations to finish.
+    /// Return immediately instead of waiting for the operations to finish.
     #[arg(long)]
     pub no_wait: bool,
     /// Show the events that would be created, and change nothing.

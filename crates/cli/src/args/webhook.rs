@@ -22,7 +22,7 @@ pub enum WebhookCommand {
     Test(WebhookName),
     /// List the last undelivered messages and the reasons.
     Undelivered(WebhookName),
-    /// Resend undelivered messages once (default: all messages).
+    /// Resend undelivered messages once [default: all messages].
     Resend(ResendArgs),
 }
 
