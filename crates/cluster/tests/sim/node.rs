@@ -45,6 +45,16 @@ impl Disk {
         self.synced = self.stored.clone();
     }
 
+    /// Replaces everything by the copy of a peer. It is stored, but not synced yet.
+    pub fn install(&mut self, mut copy: Disk) {
+        copy.store();
+        let last = |disk: &Disk| disk.entries.get(self.synced.0.wrapping_sub(1)).map(Entry::position);
+        if last(self) == last(&copy) {
+            copy.synced = self.synced.clone();
+        }
+        *self = copy;
+    }
+
     /// The last revision that survives a crash of the computer.
     pub fn synced_revision(&self) -> u64 {
         self.synced.0.checked_sub(1).map_or(0, |last| self.entries[last].revision)
@@ -104,6 +114,8 @@ pub struct Node {
     /// The region in memory, after this request.
     region: Option<(u64, Region)>,
     pub has_stopped: bool,
+    /// When its first report reached the log.
+    pub joined_at: u64,
     /// The highest revision that a client has seen at this server.
     pub shown: u64,
     /// Lost its disk, so that its last report is no longer true.
@@ -131,6 +143,7 @@ impl Node {
             request: None,
             region: None,
             has_stopped: false,
+            joined_at: 0,
             shown: 0,
             was_wiped: false,
             time_offset_ms: 0,

@@ -383,6 +383,7 @@ impl World {
 
     fn run_request(&mut self, request: &Request) -> Result<Result<Response, LogError>, String> {
         let before = self.log.view();
+        self.note_join(request)?;
         let result = run_at_once(request, self.log.clone());
         match (request, &result) {
             (Request::Append { token, expected, record }, Ok(Response::Appended(AppendResult::Done))) => {
@@ -410,10 +411,22 @@ impl World {
         Ok(result)
     }
 
+    /// A server joins with its first report.
+    fn note_join(&mut self, request: &Request) -> Result<(), String> {
+        let Request::Report { member } = request else { return Ok(()) };
+        let members = self.log.clone().roster().map_err(|error| error.to_string())?.members;
+        if members.iter().all(|known| known.name != member.name) {
+            self.nodes.iter_mut().filter(|node| node.name == member.name).for_each(|node| node.joined_at = self.now);
+        }
+        Ok(())
+    }
+
     fn check_truncation(&self, through: u64) -> Result<(), String> {
         let behind = |node: &&Node| node.disk.synced_revision() < through && !node.was_wiped && !node.has_stopped;
         let members = self.log.clone().roster().map_err(|error| error.to_string())?.members;
-        let is_member = |node: &&Node| members.iter().any(|member| member.name == node.name);
+        // A leader that did not know a server yet may delete what it needs: it copies a snapshot.
+        let has_joined = |node: &Node| self.now > node.joined_at + LATE_MS + TIMEOUT_MS;
+        let is_member = |node: &&Node| has_joined(node) && members.iter().any(|member| member.name == node.name);
         match self.nodes.iter().filter(is_member).find(behind).filter(|_| !self.was_restored) {
             Some(node) => Err(format!("invariant \"only what all have applied is deleted\": {} {through}", node.name)),
             None => Ok(()),
@@ -495,13 +508,12 @@ impl World {
             return;
         }
         self.summary.transfers += 1;
-        let mut disk = self.nodes[self.rng.one(&peers)].disk.clone();
-        disk.store();
+        let disk = self.nodes[self.rng.one(&peers)].disk.clone();
         let node = &mut self.nodes[index];
         if let Some(machine) = &mut node.machine {
             machine.transferred(disk.position);
         }
-        node.disk = disk;
+        node.disk.install(disk);
     }
 
     /// A client sends a request to a server that believes that it leads.
