@@ -150,11 +150,14 @@ fn respond_or_wait(
     Ok((is_over || activity.has_more_input()).then_some(unchanged))
 }
 
-/// Counts a held request for its source and in the metrics, for as long as the result lives.
+/// Counts a held request for its source and in the metrics, for as long as the result lives. Its machine is not silent meanwhile.
 fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized + use<>, MetadataError> {
     let metrics = &endpoint.state.metrics;
     let slot = endpoint.sources.hold(get.source.clone());
     let slot = slot.ok_or(MetadataError::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
+    if endpoint.source.peek().region.machine(get.machine).is_some_and(|machine| is_handler(machine)) {
+        endpoint.state.requests.record_hold(get.machine, endpoint.source.now() + Duration::from_secs(get.wait_secs));
+    }
     Ok((slot, GaugeGuard::new(&metrics.held)))
 }
 

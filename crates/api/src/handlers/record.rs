@@ -30,6 +30,8 @@ pub struct HandlerRecord {
     /// Median interval of the latest polls.
     pub interval: Option<Duration>,
     pub last_approval: Option<Timestamp>,
+    /// How long its latest held request may wait for a change. Not stored: a restart of the server ends held requests.
+    pub held_until: Option<Timestamp>,
 }
 
 /// A record, and the part of the request record that it already contains.
@@ -58,6 +60,7 @@ impl HandlerState {
             last_poll: old.map_or(last, |old| old.last_poll.max(last)),
             interval: seen.interval_median.or(old.and_then(|old| old.interval)),
             last_approval: seen.last_approval.max(before.and_then(|it| it.record.last_approval)),
+            held_until: seen.held_until,
         };
         Some(HandlerState { record, counted_since: Some(first), counted: seen.polls })
     }
@@ -66,6 +69,9 @@ impl HandlerState {
 impl HandlerRecord {
     /// Whether the handler polls. Time before the server started does not count as silence.
     pub fn is_polling(&self, now: Timestamp, started: Timestamp) -> bool {
+        if self.held_until.is_some_and(|until| now <= until + QUIET_MIN) {
+            return true;
+        }
         let interval = self.interval.filter(|interval| !interval.is_zero());
         let quiet = interval.map(|interval| (interval * QUIET_INTERVALS).clamp(QUIET_MIN, QUIET_MAX));
         now.since(self.last_poll.max(started)) <= quiet.unwrap_or(QUIET_UNKNOWN)
@@ -95,6 +101,7 @@ fn decode_row(row: &Value) -> Option<(MachineId, HandlerRecord)> {
         last_poll: Timestamp(row[3].as_i64()?),
         interval: row[4].as_u64().map(Duration::from_millis),
         last_approval: row[5].as_i64().map(Timestamp),
+        held_until: None,
     };
     Some((MachineId(row[0].as_u64()?), record))
 }
@@ -140,8 +147,14 @@ mod tests {
 
     #[test]
     fn a_handler_that_was_silent_for_a_day_begins_anew_but_keeps_its_last_approval() {
-        let old =
-            HandlerRecord { polls: 9, since: at(0), last_poll: at(50), interval: None, last_approval: Some(at(40)) };
+        let old = HandlerRecord {
+            polls: 9,
+            since: at(0),
+            last_poll: at(50),
+            interval: None,
+            last_approval: Some(at(40)),
+            held_until: None,
+        };
         let late = 50 + SILENCE_MAX.as_secs() as i64 + 1;
         let new = HandlerState::advance(Some(HandlerState::restored(old)), &seen(1, late, late)).unwrap().record;
         assert_eq!((new.polls, new.since, new.last_approval), (1, at(late), Some(at(40))));
@@ -162,6 +175,13 @@ mod tests {
     }
 
     #[test]
+    fn a_handler_that_waits_for_a_change_is_not_silent() {
+        let waiting = PollSummary { held_until: Some(at(400)), ..seen(5, 0, 100) };
+        let record = HandlerState::advance(None, &waiting).unwrap().record;
+        assert!(record.is_polling(at(410), at(0)) && !record.is_polling(at(411), at(0)));
+    }
+
+    #[test]
     fn records_round_trip() {
         let full = HandlerRecord {
             polls: 7,
@@ -169,6 +189,7 @@ mod tests {
             last_poll: at(9),
             interval: Some(Duration::from_millis(1500)),
             last_approval: Some(at(8)),
+            held_until: None,
         };
         let records =
             vec![(MachineId(3), full), (MachineId(4), HandlerRecord { interval: None, last_approval: None, ..full })];

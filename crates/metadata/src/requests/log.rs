@@ -134,6 +134,14 @@ impl Logs {
         log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), incarnation, method, version });
     }
 
+    /// A machine that has no log yet gets one when its request is answered.
+    pub fn record_hold(&self, machine: MachineId, until: Timestamp) {
+        let mut log = self.slot(machine);
+        if log.machine == machine.0 {
+            log.polls.record_hold(until);
+        }
+    }
+
     /// The requests after the one with this number.
     pub fn read(&self, machine: MachineId, after: u64) -> RequestLog {
         let log = self.slot(machine);
@@ -240,6 +248,19 @@ mod tests {
         assert_eq!((logs.read(MachineId(7), 0).requests.len(), logs.read(MachineId(other), 0).requests.len()), (1, 0));
         logs.write(poll(other, 101 + SILENT_AFTER.as_secs() as i64), Some(200));
         assert_eq!((logs.read(MachineId(7), 0).requests.len(), logs.read(MachineId(other), 0).requests.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_hold_lasts_until_the_end_of_the_longest_held_request() {
+        let logs = Logs::new();
+        let at = Timestamp::from_secs;
+        logs.record_hold(MachineId(7), at(50));
+        assert_eq!(logs.read(MachineId(7), 0).summary.held_until, None, "it has no log yet");
+        logs.write(poll(7, 1), Some(200));
+        logs.record_hold(MachineId(7), at(60));
+        logs.record_hold(MachineId(7), at(20));
+        logs.record_hold(MachineId(7 + LOGS_MAX as u64), at(90));
+        assert_eq!(logs.read(MachineId(7), 0).summary.held_until, Some(at(60)));
     }
 
     #[test]

@@ -127,6 +127,11 @@ impl Requests {
         self.logs.write(entry, status);
     }
 
+    /// Records that a request of a machine is held until its document changes, or until this time.
+    pub fn record_hold(&self, machine: MachineId, until: Timestamp) {
+        self.logs.record_hold(machine, until);
+    }
+
     /// The last requests of a machine after the one with this number, and how it polls.
     pub fn log_of(&self, machine: MachineId, after: u64) -> RequestLog {
         self.logs.read(machine, after)

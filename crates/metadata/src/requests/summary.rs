@@ -16,6 +16,8 @@ pub struct PollSummary {
     pub gap_longest: Option<Duration>,
     /// The last accepted approval.
     pub last_approval: Option<Timestamp>,
+    /// How long the latest held request may wait for a change.
+    pub held_until: Option<Timestamp>,
 }
 
 /// Counted at each poll, because the polls themselves are not kept.
@@ -26,11 +28,16 @@ pub(super) struct PollCounter {
     last: Option<Timestamp>,
     gap_longest: Option<Duration>,
     last_approval: Option<Timestamp>,
+    held_until: Option<Timestamp>,
 }
 
 impl PollCounter {
     pub fn record_approval(&mut self, at: Timestamp) {
         self.last_approval = self.last_approval.max(Some(at));
+    }
+
+    pub fn record_hold(&mut self, until: Timestamp) {
+        self.held_until = self.held_until.max(Some(until));
     }
 
     pub fn count(&mut self, at: Timestamp) {
@@ -51,6 +58,7 @@ impl PollCounter {
             interval_median: interval_median(kept),
             gap_longest: self.gap_longest,
             last_approval: self.last_approval,
+            held_until: self.held_until,
         }
     }
 }

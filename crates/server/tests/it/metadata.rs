@@ -291,6 +291,7 @@ async fn a_get_with_wait_is_held_until_its_own_document_changes() {
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
     until(|| world.running.endpoint.metrics.held.get() == 1).await;
+    assert!(world.running.endpoint.requests.log_of(FIRST, 0).summary.held_until.is_some());
     world.restart(other, 0xE2).await;
     assert_eq!(world.running.endpoint.metrics.held.get(), 1);
     world.restart(FIRST, 0xE1).await;
