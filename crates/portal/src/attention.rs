@@ -367,7 +367,9 @@ fn describe_activity<'a>(
     let note = if activity.title.contains(&activity.note) { String::new() } else { activity.note.clone() };
     let is_named = matches!(concern, AttentionReason::NotReady(_));
     let unready = unready.filter(|_| !is_named).map(|unready| format!("not ready: {}", unready.describe()));
-    let by = Some(&activity.requested_by).filter(|by| !by.is_empty());
+    // A failure that was reported for a host or machine is no request.
+    let is_request = !activity.requested_by.is_empty() && !matches!(concern, AttentionReason::NoNotice);
+    let by = Some(&activity.requested_by).filter(|_| is_request);
     let by = by.map(|by| format!("requested by {}", context.name_requester(by)));
     AttentionRow {
         id: format!("attention-{}", activity.id.key()),
@@ -430,7 +432,7 @@ fn describe_impact(region: &Region, activity: &Activity, down: usize, dips: &[Gr
     let worst =
         losing.min_by_key(|dip| (dip.reserve(), dip.then)).filter(|dip| dip.could_be_below() || dip.is_shrinking);
     let (detail, class) = match worst {
-        Some(dip) if dip.is_shrinking => (format!("{}: {} → {}", dip.name, dip.size, dip.all), "red"),
+        Some(dip) if dip.is_shrinking => (format!("{}: {} → {}", dip.name, dip.size, dip.all), ""),
         Some(dip) => {
             let class = if dip.is_below() { "red" } else { "amber" };
             (format!("{}: {}, floor {}", dip.name, dip.range_up(), dip.floor), class)
@@ -490,7 +492,7 @@ fn describe_inaction(
         },
         (_, _, _) => match activity.expected_end() {
             Some(end) => of(format!("ends at {}", words::clock_time(end)), describe_start(activity)),
-            None => of("ends without action".into(), describe_start(activity)),
+            None => of("ends by itself".into(), describe_start(activity)),
         },
     }
 }
@@ -514,7 +516,7 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
         None => String::new(),
         Some((_, UNLIMITED)) => "with any number of failures".into(),
-        Some((failures, max)) => format!("{failures} failed, more than {max} stop it"),
+        Some((failures, max)) => format!("{} failed, more than {max} stop it", count_of(failures as usize, "machine")),
     };
     Inaction { text: "continues".into(), detail }
 }

@@ -386,9 +386,10 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     ];
     // Machines without a handler are not ready, but nothing waits for them.
     let approvals = summary.waits_for.iter().filter(|wait| wait.reason == WaitReason::Approvals);
-    let names = approvals.map(|wait| format!("approval of {}", words::escape_html(join_names(&wait.machines))));
-    facts.extend(names.map(|names| ("Waits for", names)));
     let start = events.iter().filter(|event| is_scheduled(event)).map(|event| event.not_before).min();
+    let until = start.map_or_else(String::new, |at| format!(" until {}", words::time(at)));
+    let names = approvals.map(|wait| format!("approval of {}{until}", words::escape_html(join_names(&wait.machines))));
+    facts.extend(names.map(|names| ("Waits for", names)));
     facts.extend(start.map(|at| ("Not before", words::time(at))));
     facts.extend(find_expected_end(events).map(|at| ("Expected end", words::about(at))));
     facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));

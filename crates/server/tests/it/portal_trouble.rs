@@ -77,7 +77,7 @@ fn machines_that_are_down_are_counted_by_cause() {
     );
     assert_has(
         &attention(&page, &format!("op-{}", id_of(&failure))),
-        &["1 machine down", "<small class=\"\">in db</small>", "ends without action", "in progress since <time"],
+        &["1 machine down", "<small class=\"\">in db</small>", "ends by itself", "in progress since <time"],
     );
 }
 
@@ -105,7 +105,7 @@ fn a_deletion_is_not_an_outage() {
         &row,
         &[
             "not ready: web_1 (silent)",
-            "<b>1 machine</b><small class=\"red\">web: 2 → 1</small>",
+            "<b>1 machine</b><small class=\"\">web: 2 → 1</small>",
             "<b>deleted <span",
             "</time>, cannot be canceled</small>",
             ">Scale out web</a>",
