@@ -29,7 +29,7 @@ pub struct BufferedStore {
 }
 
 struct Shared {
-    copy: Mutex<Copy>,
+    copy: Mutex<QueuedStore>,
     reader: Arc<dyn Reader>,
     /// The newest history rows, with those in the queue.
     recent: Mutex<RecentRows>,
@@ -39,7 +39,7 @@ struct Shared {
     has_attachments: AtomicBool,
 }
 
-struct Copy {
+struct QueuedStore {
     store: Box<dyn Replicated>,
     queue: Vec<Change>,
     /// The number of writes, attachments and history rows in the queue.
@@ -56,9 +56,14 @@ impl BufferedStore {
     pub fn new(mut store: Box<dyn Replicated>) -> Result<BufferedStore, StoreError> {
         let (newest_row, clock, reader) = (store.newest_row()?, store.clock_kind()?, store.reader());
         let recent = Mutex::new(RecentRows::new(newest_row.1));
-        let copy = Copy { store, queue: Vec::new(), size: 0, end: None, newest_row, clock, has_failed: false };
-        let (has_rows, has_attachments) = Default::default();
-        let shared = Shared { copy: Mutex::new(copy), reader, recent, has_rows, has_attachments };
+        let copy = QueuedStore { store, queue: Vec::new(), size: 0, end: None, newest_row, clock, has_failed: false };
+        let shared = Shared {
+            copy: Mutex::new(copy),
+            reader,
+            recent,
+            has_rows: AtomicBool::default(),
+            has_attachments: AtomicBool::default(),
+        };
         Ok(BufferedStore { shared: Arc::new(shared) })
     }
 
@@ -82,7 +87,7 @@ impl BufferedStore {
 
 impl Shared {
     /// Ignores lock poisoning: a transaction is complete or undone, and what was not stored is still in the queue.
-    fn copy(&self) -> MutexGuard<'_, Copy> {
+    fn copy(&self) -> MutexGuard<'_, QueuedStore> {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +96,7 @@ impl Shared {
     }
 
     /// Stores the queue in one transaction.
-    fn flush(&self, copy: &mut Copy) -> Result<(), StoreError> {
+    fn flush(&self, copy: &mut QueuedStore) -> Result<(), StoreError> {
         copy.flush()?;
         self.has_rows.store(false, Ordering::Release);
         self.has_attachments.store(false, Ordering::Release);
@@ -124,7 +129,7 @@ impl Shared {
     }
 }
 
-impl Copy {
+impl QueuedStore {
     /// The store has been changed other than by records.
     fn forget_end(&mut self) -> Result<(), StoreError> {
         self.end = None;
