@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Nullable;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`, or `degraded` if there are problems.
@@ -19,16 +21,15 @@ pub struct Readiness {
     pub status: String,
     /// `single`, `leader`, `follower` or `catching-up`.
     pub role: String,
-    /// The part that only servers of a cluster have.
-    #[serde(flatten)]
-    pub node: Option<NodeReadiness>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct NodeReadiness {
-    pub node: String,
-    pub leader: Option<String>,
-    pub revision: u64,
+    /// The name of this server. Only in a cluster, like the fields below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The name of the leader; `null` if there is none.
+    #[serde(default, skip_serializing_if = "Nullable::is_absent")]
+    #[schema(value_type = Option<String>)]
+    pub leader: Nullable<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
 }
 
 /// The health of a host agent.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::{Health, NodeReadiness, Readiness};
+use forewarn_api_types::{Health, Nullable, Readiness};
 use http::{StatusCode, header};
 
 use super::Actions;
@@ -78,7 +78,14 @@ pub async fn get_ready(actions: Actions, Params(NoQuery {}): Params<NoQuery>) ->
 
 fn report_single(is_healthy: bool) -> (bool, Readiness) {
     let status = if is_healthy { "ok" } else { "failing" };
-    (is_healthy, Readiness { status: status.into(), role: "single".into(), node: None })
+    let report = Readiness {
+        status: status.into(),
+        role: "single".into(),
+        node: None,
+        leader: Nullable::Absent,
+        revision: None,
+    };
+    (is_healthy, report)
 }
 
 fn report_node(status: &ClusterStatus, heartbeat_age: Option<Duration>, revision: u64) -> (bool, Readiness) {
@@ -89,8 +96,14 @@ fn report_node(status: &ClusterStatus, heartbeat_age: Option<Duration>, revision
         ClusterRole::Leader | ClusterRole::Follower => (true, "ok"),
     };
     let leader = status.leader.as_ref().map(|leader| leader.node.clone());
-    let node = NodeReadiness { node: status.node.clone(), leader, revision };
-    (ready, Readiness { status: word.into(), role: status.role.as_str().into(), node: Some(node) })
+    let report = Readiness {
+        status: word.into(),
+        role: status.role.as_str().into(),
+        node: Some(status.node.clone()),
+        leader: Nullable::from_change(Some(leader)),
+        revision: Some(revision),
+    };
+    (ready, report)
 }
 
 pub async fn get_metrics(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
