@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use crate::values::default_true;
 use crate::{
-    EventId, FailureType, HandlerHealth, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Number, Policy,
-    PowerState, ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
+    EventId, FailureType, HandlerHealth, Id, Ip, MachineEvictionPolicy, MachineMemory, MachinePriority, Nullable,
+    Policy, PowerState, ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -176,7 +176,7 @@ pub struct NewMachine {
     pub policy: Option<Policy>,
     /// Memory that it needs on its host, in MiB. Default: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_mib: Option<Number>,
+    pub memory_mib: Option<MachineMemory>,
     /// Whether it can move to another host while it runs. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_migratable: Option<bool>,
@@ -239,7 +239,7 @@ pub struct MachineChange {
     pub protected: Option<bool>,
     /// Memory that it needs on its host, in MiB. 0: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_mib: Option<Number>,
+    pub memory_mib: Option<MachineMemory>,
     /// Whether it can move to another host while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_migratable: Option<bool>,

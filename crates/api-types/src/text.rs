@@ -98,6 +98,18 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
+/// The memory of a machine in MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct MachineMemory(pub u32);
+
+impl<'de> Deserialize<'de> for MachineMemory {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let too_large = |_| D::Error::custom(format!("the number is larger than {}", u32::MAX));
+        u32::try_from(u64::deserialize(deserializer)?).map(MachineMemory).map_err(too_large)
+    }
+}
+
 /// An IPv4 or IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub IpAddr);
@@ -180,6 +192,10 @@ fn format(name: &str) -> ObjectBuilder {
 schema!(ResourceName, text().pattern(Some(ResourceName::PATTERN)));
 schema!(Text, text().max_length(Some(TEXT_CHARS_MAX)).pattern(Some(NO_CONTROLS)));
 schema!(Number, ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(NUMBER_MAX as i64)));
+schema!(
+    MachineMemory,
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(i64::from(u32::MAX)))
+);
 schema!(Ip, OneOfBuilder::new().item(format("ipv4")).item(format("ipv6")));
 schema!(
     Tags,

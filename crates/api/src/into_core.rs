@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_api_types::{Address, Details, Number, ResourceName, Tags, TerminateNotification, Text};
+use forewarn_api_types::{Address, Details, ResourceName, Tags, TerminateNotification, Text};
 use forewarn_core as core;
 use forewarn_core::TerminateProfile;
 use forewarn_wire::duration;
@@ -16,12 +16,6 @@ pub const ADDRESSES_MAX: usize = 64;
 
 pub fn name<N: From<String>>(given: ResourceName) -> N {
     given.0.into()
-}
-
-/// Memory of a machine. 4 PiB is more than any host has.
-pub fn memory_mib(given: Number) -> Result<u32, ApiError> {
-    let too_much = |_| ApiError::field("memoryMib", format!("is larger than {}", u32::MAX));
-    u32::try_from(given.0).map_err(too_much)
 }
 
 /// Refuses malformed durations; the rules check the range.

@@ -229,7 +229,7 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
         },
         terminate: new.terminate_notification.as_ref().map(terminate_profile).transpose()?,
         policy: new.policy.map(Convert::convert),
-        memory_mib: new.memory_mib.map_or(Ok(0), into_core::memory_mib)?,
+        memory_mib: new.memory_mib.map_or(0, |memory| memory.0),
         live_migratable: new.live_migratable.unwrap_or(true),
         details: Arc::new(details),
     })
@@ -287,7 +287,7 @@ fn machine_change(given: MachineChange, machine: &core::Machine) -> Result<core:
         zone: given.zone.into_change().map(|zone| zone.map(into_core::name)),
         addresses: given.addresses.map(core_addresses).transpose()?,
         protected: given.protected,
-        memory_mib: given.memory_mib.map(into_core::memory_mib).transpose()?,
+        memory_mib: given.memory_mib.map(|memory| memory.0),
         live_migratable: given.live_migratable,
         terminate,
         policy: given.policy.into_change().map(|policy| policy.map(Convert::convert)),

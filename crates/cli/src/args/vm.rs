@@ -114,7 +114,7 @@ pub struct PlacementArgs {
     pub host: Option<String>,
     /// Memory that the machine needs on its host, in MiB; 0 if unknown.
     #[arg(long, value_name = "MIB")]
-    pub memory: Option<u64>,
+    pub memory: Option<u32>,
     /// Whether the machine can move to another host while it runs [default: true].
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub live_migration: Option<bool>,

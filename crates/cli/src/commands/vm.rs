@@ -1,8 +1,8 @@
 //! `forewarn vm`: manages machines.
 
 use forewarn_api_types::{
-    ActionOptions, Address, EmptyBody, FailureOptions, Machine, MachineChange, MachinePriority, NETWORK_DEFAULT,
-    NewMachine, Nullable, Number, PowerState,
+    ActionOptions, Address, EmptyBody, FailureOptions, Machine, MachineChange, MachineMemory, MachinePriority,
+    NETWORK_DEFAULT, NewMachine, Nullable, PowerState,
 };
 
 use super::bodies::{
@@ -180,7 +180,7 @@ fn new_machine(args: &CreateVmArgs) -> Result<NewMachine, Failure> {
         update_domain: placement.update_domain,
         fault_domain: placement.fault_domain,
         zone: named(&placement.zone),
-        memory_mib: placement.memory.map(Number),
+        memory_mib: placement.memory.map(MachineMemory),
         live_migratable: placement.live_migration,
         priority: if args.spot { Some(MachinePriority::Spot) } else { args.priority },
         eviction_policy: args.eviction_policy,
@@ -201,7 +201,7 @@ fn change(args: &UpdateVmArgs) -> Result<MachineChange, Failure> {
         zone: name_or_null(placement.zone.as_ref()),
         addresses: addresses(&placement.addresses, placement.no_address)?,
         protected: args.protect_from_scale_in,
-        memory_mib: placement.memory.map(Number),
+        memory_mib: placement.memory.map(MachineMemory),
         live_migratable: placement.live_migration,
         terminate_notification: terminate_change(&args.terminate)?,
         policy: policy(&args.policy).map_or(Nullable::Absent, Nullable::Value),
