@@ -120,7 +120,14 @@ fn a_running_node_is_exported_and_becomes_a_single_server_or_another_region() {
     let path = |name: &str| cluster.dir().join(name).display().to_string();
     let (node, archive, single, first) =
         (path(&format!("n{follower}")), path("archive"), path("single"), path("first"));
-    forewarn(&["export", &archive, "--data", &node]);
+    // A server writes its database once a second, so an export can lack the last changes.
+    poll_until("an export with all changes", || {
+        let _ = std::fs::remove_file(&archive);
+        forewarn(&["export", &archive, "--data", &node]);
+        let archive = std::fs::read_to_string(&archive).unwrap();
+        let rows = archive.lines().filter(|line| line.starts_with(r#"{"history""#)).count();
+        (rows >= history.len()).then_some(())
+    });
     for data in [&single, &first] {
         forewarn(&["import", &archive, "--data", data]);
     }
