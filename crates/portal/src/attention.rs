@@ -516,7 +516,7 @@ fn describe_tolerance(context: &PageContext, activity: &Activity) -> Inaction {
     let detail = match rollout.map(|rollout| (rollout.failures, rollout.plan.failures_max)) {
         None => String::new(),
         Some((_, UNLIMITED)) => "with any number of failures".into(),
-        Some((failures, max)) => format!("{} failed, more than {max} stop it", count_of(failures as usize, "machine")),
+        Some((failures, max)) => format!("{} failed, limit {max}", count_of(failures as usize, "machine")),
     };
     Inaction { text: "continues".into(), detail }
 }
