@@ -3,7 +3,7 @@
 //! ```text
 //! /forewarn/REGION/leader        node, address; the version of its last change is the token
 //!                 /head          position of the last record
-//!                 /heartbeat          time, revision
+//!                 /beat          time, revision of the last heartbeat
 //!                 /log/REVISION  one record per commit
 //!                 /part/REVISION/NONCE/N   parts of records over 1 MiB, written before the record
 //!                 /member/NAME   progress of a server
