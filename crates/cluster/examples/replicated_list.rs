@@ -169,8 +169,9 @@ impl Replica for List {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), String> {
-        self.file.sync_data().map_err(|error| error.to_string())
+    fn sync(&mut self) -> Result<u64, String> {
+        self.file.sync_data().map_err(|error| error.to_string())?;
+        Ok(self.position.revision)
     }
 
     fn transfer(&mut self, next: u64) -> Result<Position, String> {

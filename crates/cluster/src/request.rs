@@ -27,7 +27,7 @@ pub enum Response {
     HeartbeatWritten(HeartbeatResult),
     TakenOver(TakeoverResult),
     Resigned,
-    Reported,
+    Reported { applied: u64 },
     MemberList(MemberList),
     Truncated(TruncateResult),
 }
@@ -42,15 +42,26 @@ impl Request {
             }
             Request::TakeOver { seen, leader } => log.take_over(*seen, leader).map(Response::TakenOver),
             Request::Resign { token } => log.resign(*token).map(|()| Response::Resigned),
-            Request::Report { member } => log.report(member).map(|()| Response::Reported),
+            Request::Report { member } => log.report(member).map(|()| Response::Reported { applied: member.applied }),
             Request::MemberList => log.roster().map(Response::MemberList),
             Request::Truncate { token, through } => log.truncate(*token, *through).map(Response::Truncated),
         }
     }
 
-    /// Whether everything that was applied must be durable before this is sent, because it allows the log to delete it.
-    pub fn needs_durable_copy(&self) -> bool {
+    /// Whether this reports the progress of the local copy, which lets the log delete what the copy has.
+    pub fn reports_progress(&self) -> bool {
         matches!(self, Request::Report { .. })
+    }
+
+    /// The same request, with no more progress than what is durable: everything up to this revision.
+    #[must_use]
+    pub fn limited_to(self, durable: u64) -> Request {
+        match self {
+            Request::Report { member } => {
+                Request::Report { member: Member { applied: member.applied.min(durable), ..member } }
+            }
+            other => other,
+        }
     }
 
     /// Whether the request only reads. Its answer can be out of date, but never in doubt.

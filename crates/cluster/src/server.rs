@@ -23,8 +23,9 @@ pub trait Replica {
     /// entries since the last [`Replica::sync`], in reverse order. The log still has them.
     fn apply(&mut self, entries: &[Entry]) -> Result<(), String>;
 
-    /// Makes all applied entries durable. Called before this server reports its progress, which lets the log delete them.
-    fn sync(&mut self) -> Result<(), String>;
+    /// Makes all applied entries durable, or begins to. Returns the revision up to which they are: this server reports that much
+    /// progress, and the log may delete what all servers have reported.
+    fn sync(&mut self) -> Result<u64, String>;
 
     /// Replaces the copy by a snapshot of a peer that contains at least the revision before `next`, and returns its
     /// position.
@@ -316,9 +317,13 @@ impl Server {
     fn step(&mut self, replica: &mut dyn Replica) -> Progress {
         match self.machine.poll(self.clock.now(), self.clock.time_ms()) {
             Step::Send(request) => {
-                let synced = if request.needs_durable_copy() { replica.sync() } else { Ok(()) };
-                match synced {
-                    Ok(()) => self.send(&request),
+                let request = if request.reports_progress() {
+                    replica.sync().map(|durable| request.limited_to(durable))
+                } else {
+                    Ok(request)
+                };
+                match request {
+                    Ok(request) => self.send(&request),
                     Err(error) => self.give_up(error),
                 }
                 Progress::Worked

@@ -1,17 +1,18 @@
-//! A server's copy of a replicated region that collects records in memory and stores them in large transactions. Readers see
-//! applied records at once.
+//! A server's copy of a replicated region that collects records in memory and stores them in large transactions, on a thread of its
+//! own. Readers see applied records at once.
 //!
 //! ```text
-//!   apply ─▶ queue ──one transaction──▶ store       when the records are synced, there are many, or a reader needs them
+//!   apply ─▶ queue ──one transaction──▶ store       once a second, when there are many, or when a reader needs them
 //!     └────▶ newest history rows, in memory
 //! ```
 //!
-//! A crash of the process loses the queue. The log still has its records, because only what was synced is deleted there. Most
+//! A crash of the process loses the queue. The log still has its records, because only what is durable is deleted there. Most
 //! records change the same entities and pages, so storing the records of a second together costs a fraction of storing each.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use forewarn_core::{Timestamp, Write};
 
@@ -19,103 +20,205 @@ use crate::recent::RecentRows;
 use crate::replica::out_of_order;
 use crate::*;
 
-/// Writes, attachments and history rows in the queue: a second of a busy region. More are stored at once, so that memory and the
-/// length of a transaction have a limit.
-const QUEUE_MAX: usize = 20_000;
+/// Writes, attachments and history rows in the queue that are stored without waiting for the end of the second, so that the length
+/// of a transaction has a limit.
+const QUEUE_LARGE: usize = 20_000;
+
+/// The same in the queue and in the transaction in progress. More wait for that transaction, so that memory has a limit.
+const QUEUE_MAX: usize = 2 * QUEUE_LARGE;
 
 /// A copy whose records are stored together.
 pub struct BufferedStore {
     shared: Arc<Shared>,
+    /// None only while it is dropped.
+    thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    copy: Mutex<QueuedStore>,
+    /// Locked during transactions, and always before the queue.
+    store: Mutex<Box<dyn Replicated>>,
+    /// Never locked for long.
+    queue: Mutex<Queue>,
+    /// Signals work for the thread.
+    work: Condvar,
     reader: Arc<dyn Reader>,
     /// The newest history rows, with those in the queue.
     recent: Mutex<RecentRows>,
-    /// Whether the queue has history rows, or changes them.
+    /// Whether changes that are not stored yet have history rows, or delete them.
     has_rows: AtomicBool,
-    /// Whether the queue has attachments, or deletes their owners.
+    /// Whether changes that are not stored yet have attachments, or delete their owners.
     has_attachments: AtomicBool,
 }
 
-struct QueuedStore {
-    store: Box<dyn Replicated>,
-    queue: Vec<Change>,
-    /// The number of writes, attachments and history rows in the queue.
+struct Queue {
+    changes: Vec<Change>,
+    /// The number of writes, attachments and history rows in `changes`.
     size: usize,
-    /// The revision and position after the queue. None: not known, and the queue is empty.
+    /// The same in the transaction in progress.
+    storing: usize,
+    /// The revision and position after the last change. None: not known, and the queue is empty.
     end: Option<(u64, String)>,
     newest_row: (Timestamp, u64),
     clock: Option<ClockKind>,
-    /// The last transaction failed.
+    /// The last transaction failed. The thread does nothing until the owner of the store has repeated it.
     has_failed: bool,
+    /// Everything up to this revision must become durable.
+    wanted: Option<u64>,
+    /// Everything up to this revision is durable.
+    durable: u64,
+    is_stopping: bool,
+}
+
+/// Changes that are stored in one transaction.
+struct Part {
+    changes: Vec<Change>,
+    size: usize,
+    /// The revision and position after the last change.
+    end: (u64, String),
 }
 
 impl BufferedStore {
     pub fn new(mut store: Box<dyn Replicated>) -> Result<BufferedStore, StoreError> {
         let (newest_row, clock, reader) = (store.newest_row()?, store.clock_kind()?, store.reader());
-        let recent = Mutex::new(RecentRows::new(newest_row.1));
-        let copy = QueuedStore { store, queue: Vec::new(), size: 0, end: None, newest_row, clock, has_failed: false };
-        let shared = Shared {
-            copy: Mutex::new(copy),
+        let queue = Queue {
+            changes: Vec::new(),
+            size: 0,
+            storing: 0,
+            end: None,
+            newest_row,
+            clock,
+            has_failed: false,
+            wanted: None,
+            durable: 0,
+            is_stopping: false,
+        };
+        let shared = Arc::new(Shared {
+            store: Mutex::new(store),
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
             reader,
-            recent,
+            recent: Mutex::new(RecentRows::new(newest_row.1)),
             has_rows: AtomicBool::default(),
             has_attachments: AtomicBool::default(),
-        };
-        Ok(BufferedStore { shared: Arc::new(shared) })
+        });
+        let runner = shared.clone();
+        let thread = std::thread::Builder::new().name("forewarn-copy".into()).spawn(move || runner.run());
+        let thread = Some(thread.map_err(|error| StoreError::Io(error.into()))?);
+        Ok(BufferedStore { shared, thread })
     }
 
     /// Does something with the store after everything in the queue was stored.
     fn with_all<T>(&self, work: impl FnOnce(&mut dyn Replicated) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut copy = self.shared.copy();
-        self.shared.flush(&mut copy)?;
-        work(&mut *copy.store)
+        let mut store = self.shared.store();
+        self.shared.flush(&mut **store)?;
+        work(&mut **store)
     }
 
     /// The same for work that changes the store.
     fn change_all<T>(&self, work: impl FnOnce(&mut dyn Replicated) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut copy = self.shared.copy();
-        self.shared.flush(&mut copy)?;
-        let result = work(&mut *copy.store);
-        copy.forget_end()?;
-        *self.shared.recent() = RecentRows::new(copy.newest_row.1);
+        let mut store = self.shared.store();
+        self.shared.flush(&mut **store)?;
+        let result = work(&mut **store);
+        let mut queue = self.shared.queue();
+        (queue.end, queue.durable) = (None, 0);
+        (queue.newest_row, queue.clock) = (store.newest_row()?, store.clock_kind()?);
+        *self.shared.recent() = RecentRows::new(queue.newest_row.1);
         result
     }
 }
 
+impl Drop for BufferedStore {
+    /// Ends the thread, so that another process can use the store. Does not store the queue.
+    fn drop(&mut self) {
+        self.shared.queue().is_stopping = true;
+        self.shared.work.notify_one();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
 impl Shared {
-    /// Ignores lock poisoning: a transaction is complete or undone, and what was not stored is still in the queue.
-    fn copy(&self) -> MutexGuard<'_, QueuedStore> {
-        self.copy.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ignores lock poisoning: a transaction is complete or undone.
+    fn store(&self) -> MutexGuard<'_, Box<dyn Replicated>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn recent(&self) -> MutexGuard<'_, RecentRows> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The thread that stores the queue.
+    fn run(&self) {
+        let is_idle = |queue: &mut Queue| !queue.is_stopping && !queue.has_work();
+        loop {
+            let mut queue = self.work.wait_while(self.queue(), is_idle).unwrap_or_else(PoisonError::into_inner);
+            if queue.is_stopping {
+                return;
+            }
+            let wanted = queue.wanted.take();
+            drop(queue);
+            // The owner of the store repeats it after a failure, and gets the error.
+            let _ = self.store_all(wanted);
+        }
+    }
+
+    /// Stores everything, and makes it durable up to a revision.
+    fn store_all(&self, wanted: Option<u64>) -> Result<(), StoreError> {
+        let mut store = self.store();
+        let stored = self.flush(&mut **store).and_then(|()| wanted.map_or(Ok(()), |_| store.sync()));
+        let mut queue = self.queue();
+        queue.has_failed = stored.is_err();
+        if let (Ok(()), Some(revision)) = (&stored, wanted) {
+            queue.durable = revision;
+        }
+        stored
+    }
+
     /// Stores the queue in one transaction.
-    fn flush(&self, copy: &mut QueuedStore) -> Result<(), StoreError> {
-        copy.flush()?;
-        self.has_rows.store(false, Ordering::Release);
-        self.has_attachments.store(false, Ordering::Release);
-        Ok(())
+    fn flush(&self, store: &mut dyn Replicated) -> Result<(), StoreError> {
+        let Some(part) = self.queue().take() else { return Ok(()) };
+        let stored = part.store_in(store);
+        let mut queue = self.queue();
+        queue.storing = 0;
+        queue.has_failed = stored.is_err();
+        if stored.is_err() {
+            queue.put_back(part);
+        }
+        self.has_rows.store(queue.changes.iter().any(changes_rows), Ordering::Release);
+        self.has_attachments.store(queue.changes.iter().any(changes_attachments), Ordering::Release);
+        stored
     }
 
     /// Lets the store's reader see the queue if it concerns what is read.
     fn flush_if(&self, is_needed: &AtomicBool) -> Result<(), StoreError> {
-        if is_needed.load(Ordering::Acquire) { self.flush(&mut self.copy()) } else { Ok(()) }
+        if is_needed.load(Ordering::Acquire) { self.flush(&mut **self.store()) } else { Ok(()) }
+    }
+
+    /// Adds changes to the queue, and makes them known to readers.
+    fn push(&self, queue: &mut Queue, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
+        queue.push(revision, position, changes)?;
+        self.note(changes, queue.newest_row.1);
+        if queue.has_work() {
+            self.work.notify_one();
+        }
+        Ok(())
     }
 
     /// Makes new changes known to readers.
     fn note(&self, changes: &[Change], newest_row: u64) {
-        let deletes_owner = |write: &Write| matches!(write, Write::Delete(key) if Owner::from_key(key).is_some());
-        let changes_attachments =
-            |change: &Change| !change.attachments.is_empty() || change.writes.iter().any(deletes_owner);
+        self.note_recent(changes, newest_row);
         if changes.iter().any(changes_attachments) {
             self.has_attachments.store(true, Ordering::Release);
         }
+        if changes.iter().any(changes_rows) {
+            self.has_rows.store(true, Ordering::Release);
+        }
+    }
+
+    fn note_recent(&self, changes: &[Change], newest_row: u64) {
         let mut recent = self.recent();
         for change in changes {
             change.rows.iter().for_each(|row| recent.add(row.clone()));
@@ -123,55 +226,74 @@ impl Shared {
         if changes.iter().any(|change| change.forget_through.is_some()) {
             *recent = RecentRows::new(newest_row);
         }
-        if changes.iter().any(|change| !change.rows.is_empty() || change.forget_through.is_some()) {
-            self.has_rows.store(true, Ordering::Release);
+    }
+}
+
+fn changes_rows(change: &Change) -> bool {
+    !change.rows.is_empty() || change.forget_through.is_some()
+}
+
+fn changes_attachments(change: &Change) -> bool {
+    let deletes_owner = |write: &Write| matches!(write, Write::Delete(key) if Owner::from_key(key).is_some());
+    !change.attachments.is_empty() || change.writes.iter().any(deletes_owner)
+}
+
+impl Part {
+    fn store_in(&self, store: &mut dyn Replicated) -> Result<(), StoreError> {
+        let (revision, position) = &self.end;
+        let first = revision + 1 - self.changes.len() as u64;
+        match store.apply(first, position, &self.changes) {
+            // A transaction can happen although its end reports an error.
+            Err(error) if store.position()?.as_ref() != Some(position) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 }
 
-impl QueuedStore {
-    /// The store has been changed other than by records.
-    fn forget_end(&mut self) -> Result<(), StoreError> {
-        self.end = None;
-        (self.newest_row, self.clock) = (self.store.newest_row()?, self.store.clock_kind()?);
-        Ok(())
+impl Queue {
+    /// Whether the thread has something to do.
+    fn has_work(&self) -> bool {
+        !self.has_failed && (self.wanted.is_some() || self.size > QUEUE_LARGE)
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
-        let (Some((revision, position)), false) = (&self.end, self.queue.is_empty()) else { return Ok(()) };
-        let first = revision + 1 - self.queue.len() as u64;
-        let stored = self.store.apply(first, position, &self.queue);
-        self.has_failed = match stored {
-            Ok(()) => false,
-            // A transaction can happen although its end reports an error.
-            Err(error) if self.store.position()?.as_ref() != Some(position) => {
-                self.has_failed = true;
-                return Err(error);
-            }
-            Err(_) => false,
-        };
-        self.queue.clear();
-        self.size = 0;
-        Ok(())
+    /// Whether the next changes must wait until those before them are stored.
+    fn is_blocked(&self) -> bool {
+        self.has_failed || self.size + self.storing > QUEUE_MAX
     }
 
-    /// Adds changes to the queue, or nothing.
+    /// Takes everything for a transaction. None: there is nothing to store.
+    fn take(&mut self) -> Option<Part> {
+        let end = self.end.clone().filter(|_| !self.changes.is_empty())?;
+        self.storing = self.size;
+        Some(Part { changes: std::mem::take(&mut self.changes), size: std::mem::take(&mut self.size), end })
+    }
+
+    /// Takes back what could not be stored.
+    fn put_back(&mut self, part: Part) {
+        let later = std::mem::replace(&mut self.changes, part.changes);
+        self.changes.extend(later);
+        self.size += part.size;
+    }
+
+    /// Adds changes, or nothing.
     fn push(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
-        let end = (revision + changes.len() as u64 - 1, position.to_owned());
         match &self.end {
             Some((last, _)) if last + 1 != revision => return Err(out_of_order(*last, revision)),
-            Some(_) => self.queue.extend_from_slice(changes),
-            // The store knows its revision.
-            None => self.store.apply(revision, position, changes)?,
+            Some(_) | None => self.changes.extend_from_slice(changes),
         }
-        self.end = Some(end);
         let sizes = changes.iter().map(|change| change.writes.len() + change.attachments.len() + change.rows.len());
         self.size += 1 + sizes.sum::<usize>();
+        self.follow(revision, position, changes);
+        Ok(())
+    }
+
+    /// Takes over what is known after these changes.
+    fn follow(&mut self, revision: u64, position: &str, changes: &[Change]) {
+        self.end = Some((revision + changes.len() as u64 - 1, position.to_owned()));
         if let Some(row) = changes.iter().rev().find_map(|change| change.rows.last()) {
             self.newest_row = (row.at, row.number);
         }
         self.clock = changes.iter().rev().find_map(|change| change.clock).or(self.clock);
-        Ok(())
     }
 }
 
@@ -185,12 +307,22 @@ impl Replicated for BufferedStore {
     }
 
     fn apply(&mut self, revision: u64, position: &str, changes: &[Change]) -> Result<(), StoreError> {
-        let mut copy = self.shared.copy();
-        if copy.has_failed || copy.size > QUEUE_MAX {
-            self.shared.flush(&mut copy)?;
+        let mut queue = self.shared.queue();
+        if queue.is_blocked() {
+            drop(queue);
+            self.shared.store_all(None)?;
+            queue = self.shared.queue();
         }
-        copy.push(revision, position, changes)?;
-        self.shared.note(changes, copy.newest_row.1);
+        if queue.end.is_some() {
+            return self.shared.push(&mut queue, revision, position, changes);
+        }
+        drop(queue);
+        // Only the store knows its revision.
+        let mut store = self.shared.store();
+        store.apply(revision, position, changes)?;
+        let mut queue = self.shared.queue();
+        queue.follow(revision, position, changes);
+        self.shared.note_recent(changes, queue.newest_row.1);
         Ok(())
     }
 
@@ -198,8 +330,21 @@ impl Replicated for BufferedStore {
         self.with_all(|store| store.sync())
     }
 
+    fn sync_in_background(&mut self, applied: u64) -> Result<u64, StoreError> {
+        let mut queue = self.shared.queue();
+        if queue.has_failed {
+            drop(queue);
+            self.shared.store_all(Some(applied))?;
+            queue = self.shared.queue();
+        } else if queue.durable < applied {
+            queue.wanted = Some(applied);
+            self.shared.work.notify_one();
+        }
+        Ok(queue.durable)
+    }
+
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {
-        Ok(self.shared.copy().newest_row)
+        Ok(self.shared.queue().newest_row)
     }
 
     fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
@@ -207,7 +352,7 @@ impl Replicated for BufferedStore {
     }
 
     fn copier(&self) -> Arc<dyn SnapshotWriter> {
-        let copier = self.shared.copy().store.copier();
+        let copier = self.shared.store().copier();
         Arc::new(BufferedCopier { shared: self.shared.clone(), copier })
     }
 
@@ -235,7 +380,7 @@ impl Store for BufferedStore {
     }
 
     fn clock_kind(&mut self) -> Result<Option<ClockKind>, StoreError> {
-        Ok(self.shared.copy().clock)
+        Ok(self.shared.queue().clock)
     }
 
     fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError> {
@@ -298,7 +443,7 @@ struct BufferedCopier {
 
 impl SnapshotWriter for BufferedCopier {
     fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
-        self.shared.flush(&mut self.shared.copy())?;
+        self.shared.flush(&mut **self.shared.store())?;
         self.copier.copy_to(file)
     }
 }

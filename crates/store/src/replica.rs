@@ -88,6 +88,12 @@ pub trait Replicated: Store {
     /// Makes all applied records durable.
     fn sync(&mut self) -> Result<(), StoreError>;
 
+    /// Begins to make everything durable up to `applied`, the revision of the last applied record, and returns the revision up to which
+    /// everything is durable. A store without a thread of its own makes it durable immediately.
+    fn sync_in_background(&mut self, applied: u64) -> Result<u64, StoreError> {
+        self.sync().map(|()| applied)
+    }
+
     /// The time and number of the newest history row, also if it was deleted; zero if there never was one.
     fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError>;
 

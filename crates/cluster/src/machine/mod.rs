@@ -275,7 +275,7 @@ impl Machine {
             Ok(Response::HeartbeatWritten(result)) => self.on_heartbeat_result(sent_at, result),
             Ok(Response::TakenOver(taken)) => self.on_takeover_result(now, taken),
             Ok(Response::Resigned) => self.take_resigned(),
-            Ok(Response::Reported) => self.reported = Some((self.position.revision, now)),
+            Ok(Response::Reported { applied }) => self.reported = Some((applied, now)),
             Ok(Response::MemberList(roster)) => self.take_roster(&roster),
             Ok(Response::Truncated(truncated)) => self.on_truncate_result(truncated),
             Err(error) => self.take_error(call, sent_at, now, &error),

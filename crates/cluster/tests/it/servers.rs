@@ -43,6 +43,7 @@ struct Copy {
     cannot_sync: bool,
     /// The last revision that is durable.
     synced: u64,
+    syncing: u64,
     /// The copy of a peer, for transfers.
     peer: Option<Vec<Entry>>,
 }
@@ -72,12 +73,15 @@ impl Replica for Copy {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), String> {
+    fn sync(&mut self) -> Result<u64, String> {
         if self.cannot_sync {
             return Err("input/output error".into());
         }
-        self.synced = self.position().revision;
-        Ok(())
+        // What is applied now becomes durable until the next call.
+        let applied = self.position().revision;
+        let durable = std::mem::replace(&mut self.syncing, applied);
+        self.synced = durable;
+        Ok(durable)
     }
 
     fn transfer(&mut self, next: u64) -> Result<Position, String> {
@@ -346,6 +350,8 @@ fn progress_is_reported_only_once_it_is_durable() {
     let reported = || site.log.clone().roster().unwrap().members[0].applied;
     commit(&mut writer, &mut a, "1");
     work(&mut writer, &mut a).unwrap();
+    assert!(reported() < a.copy.position().revision, "it begins to become durable");
+    work(&mut writer, &mut a).unwrap();
     let first = reported();
     assert_eq!((first, a.copy.synced), (a.copy.position().revision, first));
     commit(&mut writer, &mut a, "2");
@@ -356,8 +362,11 @@ fn progress_is_reported_only_once_it_is_durable() {
     assert!(matches!(follow_for(&mut follower, &mut a, 1), Following::ApplyFailed(_)));
     a.copy.cannot_sync = false;
     let mut follower = follower.restart(a.copy.position());
-    follow_for(&mut follower, &mut a, 1);
-    assert_eq!(reported(), first + 1);
+    lead(&mut follower, &mut a);
+    let mut writer = follower.lead();
+    work(&mut writer, &mut a).unwrap();
+    work(&mut writer, &mut a).unwrap();
+    assert_eq!(reported(), a.copy.position().revision);
 }
 
 /// The first revision that the log keeps of one without a payload and five of one byte each. `others`: the progress of the

@@ -23,6 +23,8 @@ pub struct Disk {
     stored: (usize, RegionCopy),
     /// The same for a crash of the computer.
     synced: (usize, RegionCopy),
+    /// What becomes durable until the next report.
+    syncing: (usize, RegionCopy),
 }
 
 impl Disk {
@@ -33,6 +35,7 @@ impl Disk {
             copy: RegionCopy::default(),
             stored: (0, RegionCopy::default()),
             synced: (0, RegionCopy::default()),
+            syncing: (0, RegionCopy::default()),
         }
     }
 
@@ -40,9 +43,15 @@ impl Disk {
         self.stored = (self.entries.len(), self.copy.clone());
     }
 
-    pub fn sync(&mut self) {
-        self.store();
-        self.synced = self.stored.clone();
+    /// Begins to make everything durable, which takes until the next call. Returns the last durable revision.
+    pub fn sync(&mut self) -> u64 {
+        let durable = std::mem::replace(&mut self.syncing, (self.entries.len(), self.copy.clone()));
+        for place in [&mut self.stored, &mut self.synced] {
+            if place.0 < durable.0 {
+                *place = durable.clone();
+            }
+        }
+        self.synced_revision()
     }
 
     /// Replaces everything by the copy of a peer. It is stored, but not synced yet.
@@ -52,6 +61,7 @@ impl Disk {
         if last(self) == last(&copy) {
             copy.synced = self.synced.clone();
         }
+        copy.syncing = copy.synced.clone();
         *self = copy;
     }
 
@@ -62,6 +72,7 @@ impl Disk {
 
     /// The process crashes.
     fn lose_memory(&mut self) {
+        self.syncing = self.synced.clone();
         let (entries, copy) = self.stored.clone();
         self.entries.truncate(entries);
         self.copy = copy;

@@ -315,9 +315,8 @@ impl World {
     }
 
     fn send(&mut self, index: usize, request: Request) -> Result<(), String> {
-        if request.needs_durable_copy() {
-            self.nodes[index].disk.sync();
-        }
+        let request =
+            if request.reports_progress() { request.limited_to(self.nodes[index].disk.sync()) } else { request };
         let node = &self.nodes[index];
         if node.is_hung && matches!(request, Request::Heartbeat { .. }) {
             return Err(format!("invariant \"a hung leader sends no heartbeats\": {}", node.name));

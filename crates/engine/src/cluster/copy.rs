@@ -214,8 +214,9 @@ impl Replica for LocalCopy {
         self.try_apply(entries).map_err(|error| error.to_string())
     }
 
-    fn sync(&mut self) -> Result<(), String> {
-        self.store.sync().map_err(|error| format!("cannot make the local copy durable: {error}"))
+    fn sync(&mut self) -> Result<u64, String> {
+        let applied = self.newest.revision;
+        self.store.sync_in_background(applied).map_err(|error| format!("cannot make the local copy durable: {error}"))
     }
 
     fn transfer(&mut self, next: u64) -> Result<Position, String> {

@@ -116,6 +116,60 @@ fn records_that_could_not_be_stored_are_kept_and_stored_later() {
     assert_eq!(faults.left(), 0);
 }
 
+/// Until the thread has done something: it needs no time of the clock, but a turn.
+fn wait_until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut turns = 0;
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        turns += 1;
+        assert!(turns < 100_000_000, "the thread does nothing");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn records_are_applied_while_others_are_made_durable() {
+    let (mut store, mut stored, faults) = buffered();
+    add_rows(&mut store, 2);
+    faults.stall();
+    assert_eq!(store.sync_in_background(2).unwrap(), 0, "nothing was made durable in the background yet");
+    let rows = add_rows(&mut store, 3);
+    assert_eq!(store.sync_in_background(3).unwrap(), 0);
+    assert_eq!(store.newest_row().unwrap().1, rows.last().unwrap().number);
+    faults.resume();
+    wait_until(|| (store.sync_in_background(3).unwrap() == 3).then_some(()));
+    assert_eq!(stored.position().unwrap().as_deref(), Some("3"));
+}
+
+#[test]
+fn a_reader_waits_for_the_transaction_that_it_needs() {
+    let (mut store, _, faults) = buffered();
+    let reader = store.reader();
+    let rows = add_rows(&mut store, 2);
+    faults.stall();
+    store.sync_in_background(2).unwrap();
+    let history = std::thread::scope(|scope| {
+        let history = scope.spawn(|| reader.history(&HistoryQuery::default()).unwrap());
+        faults.resume();
+        history.join().unwrap()
+    });
+    assert!(history.ends_with(&rows));
+}
+
+#[test]
+fn a_failure_in_the_background_is_reported_and_repeated() {
+    let (mut store, mut stored, faults) = buffered();
+    add_rows(&mut store, 2);
+    faults.next_apply(Fault::Refused);
+    faults.next_apply(Fault::Refused);
+    wait_until(|| store.sync_in_background(2).err());
+    assert_eq!((faults.left(), stored.position().unwrap().as_deref()), (0, Some("1")));
+    assert_eq!(store.sync_in_background(2).unwrap(), 2, "the owner's thread repeats it");
+    assert_eq!(stored.position().unwrap().as_deref(), Some("2"));
+}
+
 #[test]
 fn a_transaction_that_happened_although_it_failed_is_not_repeated() {
     let (mut store, mut stored, faults) = buffered();
