@@ -19,8 +19,8 @@ pub fn render_event(region: &Region, event: &core::Event) -> Event {
         kind: event.kind.convert(),
         status,
         outcome: outcome.map(Convert::convert),
-        reason: outcome.and_then(failure_reason),
-        canceled_by: outcome.and_then(canceled_by),
+        reason: outcome.and_then(Outcome::failure_reason).map(ToString::to_string),
+        canceled_by: outcome.and_then(Outcome::canceled_by).map(ToString::to_string),
         cause: event.cause.convert(),
         source: event.cause.source().convert(),
         visible: event.is_shown(),
@@ -47,8 +47,8 @@ pub fn render_past_event(past: &EventTimeline, operations: &[OperationId]) -> Ev
         kind: past.appearance.kind.convert(),
         status: EventStatus::Ended,
         outcome: outcome.map(Convert::convert),
-        reason: outcome.and_then(failure_reason),
-        canceled_by: outcome.and_then(canceled_by),
+        reason: outcome.and_then(Outcome::failure_reason).map(ToString::to_string),
+        canceled_by: outcome.and_then(Outcome::canceled_by).map(ToString::to_string),
         // Rows of the first stored format have no cause.
         cause: past.appearance.cause.map_or(EventCause::HostMaintenance, Convert::convert),
         source: past.appearance.source.convert(),
@@ -98,30 +98,4 @@ fn render_past_approval(at: core::Timestamp, approver: &Actor) -> Approval {
         Actor::Other(text) => text.clone(),
     };
     Approval { approved_by, approved_at: at.convert() }
-}
-
-/// The driver's message about a failure.
-pub fn failure_reason(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Failed(reason) => Some(reason.to_string()),
-        Outcome::Canceled { .. }
-        | Outcome::Completed
-        | Outcome::TimedOut
-        | Outcome::Superseded
-        | Outcome::NoEffect
-        | Outcome::ResourceGone => None,
-    }
-}
-
-/// The name of the principal that canceled an event.
-pub fn canceled_by(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Canceled { by } => Some(by.to_string()),
-        Outcome::Failed(_)
-        | Outcome::Completed
-        | Outcome::TimedOut
-        | Outcome::Superseded
-        | Outcome::NoEffect
-        | Outcome::ResourceGone => None,
-    }
 }

@@ -20,7 +20,7 @@ mod titles;
 pub use cause::{ActivityId, find_cause, find_rollout, find_title, title_of_rollout};
 pub use conflict::find_conflicts;
 pub use convert::Convert;
-pub use event::{failure_reason, render_event, render_past_event};
+pub use event::{render_event, render_past_event};
 pub use group::{render_group, render_scale_set};
 pub use group_dip::{GroupDip, compare_with_floor, describe_losses, find_dips, impact_of};
 pub use host::render_host;

@@ -16,7 +16,7 @@ use forewarn_store::{HistoryFact, HistoryRow};
 
 use super::cause::find_cause;
 use super::conflict::{find_conflicts, render_conflicts};
-use super::event::{canceled_by, failure_reason, render_event};
+use super::event::render_event;
 use super::group_dip::{find_dips, render_capacity};
 use super::not_ready::render_not_ready;
 use super::operation_parts::{count_outcomes, render_operation_groups, render_progress};
@@ -178,8 +178,8 @@ fn describe_result(result: &OperationResult) -> ResultSummary {
         OperationResult::Succeeded => ResultSummary::of(OperationPhase::Succeeded),
         OperationResult::Failed(outcome) => ResultSummary {
             outcome: Some(outcome.convert()),
-            reason: failure_reason(outcome).filter(|reason| !reason.is_empty()),
-            canceled_by: canceled_by(outcome),
+            reason: outcome.failure_reason().filter(|reason| !reason.is_empty()).map(ToString::to_string),
+            canceled_by: outcome.canceled_by().map(ToString::to_string),
             ..ResultSummary::of(OperationPhase::Failed)
         },
         OperationResult::Canceled { by } => {

@@ -6,9 +6,8 @@ use forewarn_api_types::{
     RolloutStepPhase, WaitFor, WaitReason, Weekday,
 };
 use forewarn_core as core;
-use forewarn_core::{GroupKey, Region, RolloutState, StepState, StepTarget, Wait};
+use forewarn_core::{GroupKey, Outcome, Region, RolloutState, StepState, StepTarget, Wait};
 
-use super::event::failure_reason;
 use super::titles::name_operation;
 use crate::convert::Convert;
 
@@ -151,7 +150,7 @@ fn render_step(region: &Region, rollout: &core::Rollout, step: &core::RolloutSte
         machines,
         state: render_step_state(step.state),
         outcome: failure.as_ref().map(Convert::convert),
-        reason: failure.as_ref().and_then(failure_reason),
+        reason: failure.as_ref().and_then(Outcome::failure_reason).map(ToString::to_string),
         retry_of: None,
         operation: step.operation.map(Convert::convert),
         started: step.started.map(Convert::convert),

@@ -1,8 +1,8 @@
 //! Messages about rollouts, drains and hosts, made from rows of history. Messages about events are in `event_message`.
 
 use forewarn_api_types::{EventOutcome, Time};
-use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Region, Request};
-use forewarn_render::{Convert, failure_reason, render_rollout};
+use forewarn_core::{GroupId, Guid, MachineId, OperationResult, Outcome, Region, Request};
+use forewarn_render::{Convert, render_rollout};
 use forewarn_store::{HistoryFact, HistoryRow, HostFact, OperationFact, RolloutFact};
 use forewarn_wire::cloudevent::{self, Notification};
 use forewarn_wire::guid;
@@ -44,7 +44,7 @@ fn rollout_changed(region: &Region, row: &HistoryRow, fact: &RolloutFact) -> Opt
         ("step", fact.step.map(|step| json!(step))),
         ("stepState", fact.step_state.map(|state| json!(state.as_str()))),
         ("outcome", fact.failure.as_ref().map(|outcome| json!(Convert::<EventOutcome>::convert(outcome)))),
-        ("reason", fact.failure.as_ref().and_then(failure_reason).map(|reason| json!(reason))),
+        ("reason", fact.failure.as_ref().and_then(Outcome::failure_reason).map(|reason| json!(&**reason))),
         ("host", fact.host.as_ref().map(|host| json!(host))),
         ("group", group.map(|group| json!(group))),
         ("updateDomain", fact.domain.map(|domain| json!(domain))),

@@ -176,6 +176,34 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The driver's message about a failure.
+    pub fn failure_reason(&self) -> Option<&Name> {
+        match self {
+            Outcome::Failed(reason) => Some(reason),
+            Outcome::Completed
+            | Outcome::TimedOut
+            | Outcome::Superseded
+            | Outcome::NoEffect
+            | Outcome::ResourceGone
+            | Outcome::Canceled { .. } => None,
+        }
+    }
+
+    /// The name of the principal that canceled the event.
+    pub fn canceled_by(&self) -> Option<&Name> {
+        match self {
+            Outcome::Canceled { by } => Some(by),
+            Outcome::Completed
+            | Outcome::Failed(_)
+            | Outcome::TimedOut
+            | Outcome::Superseded
+            | Outcome::NoEffect
+            | Outcome::ResourceGone => None,
+        }
+    }
+}
+
 /// A machine as an event names it. The name remains after the machine is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {

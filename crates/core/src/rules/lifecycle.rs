@@ -470,18 +470,6 @@ impl Outcome {
             Outcome::Completed | Outcome::NoEffect | Outcome::Canceled { .. } => false,
         }
     }
-
-    fn canceled_by(&self) -> Option<&Name> {
-        match self {
-            Outcome::Canceled { by } => Some(by),
-            Outcome::Completed
-            | Outcome::NoEffect
-            | Outcome::Failed(_)
-            | Outcome::TimedOut
-            | Outcome::Superseded
-            | Outcome::ResourceGone => None,
-        }
-    }
 }
 
 impl Cause {
