@@ -1,7 +1,7 @@
 //! Archives: the complete contents of a store as lines of JSON, for backups and for moving to another store.
 //!
 //! ```text
-//!   {"archive":{"format":"forewarn","version":4,"revision":7,"clock":"real"}}
+//!   {"archive":{"format":"forewarn","version":10,"revision":7,"clock":"real"}}
 //!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}                    entities
 //!   {"attachment":{"kind":"machine","key":"1","name":"identity","value":"…"}}         attachments of entities
 //!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}                            history rows

@@ -1,5 +1,7 @@
-//! History rows as typed facts, and the timeline of an event made from them. This is the only place that decodes the words and
-//! the JSON of a row.
+//! History rows as typed facts, and the timeline of an event made from them. This is the only place that decodes the words of a
+//! row; `detail` has its JSON.
+
+use std::borrow::Cow;
 
 use forewarn_core::{
     Cause, EventId, EventKind, Guid, HostState, OperationResult, Outcome, Request, RolloutId, ScopeId, Source,
@@ -8,6 +10,7 @@ use forewarn_core::{
 use serde_json::Value;
 
 use crate::contract::HistoryRow;
+use crate::detail::{self, AppearedDetail, EventDetail, HostDetail, MachineDetail, OperationDetail, RolloutDetail};
 use crate::kind::HistoryKind;
 use crate::record::{Interner, RequestBody, Tagged};
 use crate::text::{parse_guid, parse_iso};
@@ -110,19 +113,18 @@ pub struct HostFact {
 impl HistoryRow {
     /// The typed content; None for rows of a kind that this version does not know.
     pub fn fact(&self) -> Option<HistoryFact> {
-        let detail = Detail::of(self);
         Some(match HistoryKind::parse(&self.kind)? {
-            HistoryKind::Appeared => HistoryFact::Appeared(detail.appearance(self)?),
+            HistoryKind::Appeared => HistoryFact::Appeared(read_appearance(self)?),
             HistoryKind::Approved => HistoryFact::Approved { by: self.actor() },
             HistoryKind::Started => HistoryFact::Started,
-            HistoryKind::Ended => HistoryFact::Ended(self.ending(&detail)?),
-            HistoryKind::OperationEnded => HistoryFact::OperationEnded(detail.operation(self)),
-            HistoryKind::MachineAdded => HistoryFact::MachineAdded(detail.machine()),
-            HistoryKind::MachineRemoved => HistoryFact::MachineRemoved(detail.machine()),
+            HistoryKind::Ended => HistoryFact::Ended(self.ending()?),
+            HistoryKind::OperationEnded => HistoryFact::OperationEnded(read_operation(self)),
+            HistoryKind::MachineAdded => HistoryFact::MachineAdded(read_machine(self)),
+            HistoryKind::MachineRemoved => HistoryFact::MachineRemoved(read_machine(self)),
             HistoryKind::GroupOn => HistoryFact::GroupOn,
             HistoryKind::GroupOff => HistoryFact::GroupOff,
-            HistoryKind::RolloutChanged => HistoryFact::RolloutChanged(detail.rollout(self)),
-            HistoryKind::HostChanged => HistoryFact::HostChanged(detail.host(self)),
+            HistoryKind::RolloutChanged => HistoryFact::RolloutChanged(read_rollout(self)),
+            HistoryKind::HostChanged => HistoryFact::HostChanged(read_host(self)),
             HistoryKind::Audit => HistoryFact::Audit {
                 actor: self.actor.clone().unwrap_or_default(),
                 action: self.outcome.clone().unwrap_or_default(),
@@ -134,12 +136,12 @@ impl HistoryRow {
 
     /// The type of the event that the row is about.
     pub fn event_kind(&self) -> Option<EventKind> {
-        Detail::of(self).event_kind()
+        EventKind::from_tag(&detail::read::<EventDetail<'_>>(self).kind)
     }
 
     /// The cause of the event that the row is about.
     pub fn event_cause(&self) -> Option<Cause> {
-        Cause::from_tag(Detail::of(self).text("cause"))
+        Cause::from_tag(&detail::read::<EventDetail<'_>>(self).cause)
     }
 
     /// The outcome of the event whose end the row records.
@@ -164,8 +166,8 @@ impl HistoryRow {
         Actor::parse(self.actor.as_deref().unwrap_or_default())
     }
 
-    fn ending(&self, detail: &Detail) -> Option<Outcome> {
-        let reason = || detail.text("reason").into();
+    fn ending(&self) -> Option<Outcome> {
+        let reason = || detail::read::<EventDetail<'_>>(self).reason.as_deref().unwrap_or_default().into();
         outcome(self.outcome.as_deref()?, reason, || self.actor().into_name().as_str().into())
     }
 }
@@ -206,102 +208,85 @@ fn outcome(
     })
 }
 
-/// The JSON object in a row.
-struct Detail(Value);
+fn read_appearance(row: &HistoryRow) -> Option<EventAppeared> {
+    let detail: AppearedDetail<'_> = detail::read(row);
+    Some(EventAppeared {
+        kind: EventKind::from_tag(&detail.kind)?,
+        cause: Cause::from_tag(&detail.cause),
+        source: Source::from_tag(&detail.source).unwrap_or(Source::Platform),
+        visibility: Visibility::from_tag(&detail.visibility).unwrap_or(Visibility::Shown),
+        not_before: parse_iso(&detail.not_before).unwrap_or(row.at),
+        duration_secs: detail.duration_secs,
+        description: detail.description.into_owned(),
+        subscription: detail.subscription.into_owned(),
+    })
+}
 
-impl Detail {
-    fn of(row: &HistoryRow) -> Detail {
-        Detail(serde_json::from_str(&row.detail).unwrap_or_default())
+fn read_rollout(row: &HistoryRow) -> RolloutFact {
+    let detail: RolloutDetail<'_> = detail::read(row);
+    let reason = || detail.reason.as_deref().unwrap_or_default().into();
+    RolloutFact {
+        rollout: row.target.as_deref().and_then(parse_guid),
+        change: row.outcome.clone().unwrap_or_default(),
+        failures: detail.failures,
+        machine: detail.machine,
+        step: detail.step,
+        step_state: detail.step_state.as_deref().and_then(StepState::from_tag),
+        failure: detail.failure.as_deref().and_then(|word| outcome(word, reason, || "".into())),
+        requested_by: detail.by.into_owned(),
+        host: detail.host.map(Cow::into_owned),
+        group: detail.group,
+        domain: detail.domain,
+        waits_for: detail.waits_for.map(Cow::into_owned),
     }
+}
 
-    fn text(&self, key: &str) -> &str {
-        self.0[key].as_str().unwrap_or_default()
+fn read_host(row: &HistoryRow) -> HostFact {
+    HostFact {
+        host: row.target.clone().unwrap_or_default(),
+        state: HostState::from_tag(row.outcome.as_deref().unwrap_or_default()),
+        reachable: detail::read::<HostDetail<'_>>(row).reachable,
     }
+}
 
-    fn event_kind(&self) -> Option<EventKind> {
-        EventKind::from_tag(self.text("type"))
+fn read_operation(row: &HistoryRow) -> OperationFact {
+    let detail: OperationDetail<'_> = detail::read(row);
+    OperationFact {
+        requested: parse_iso(&detail.asked),
+        request: read_request(&detail.request),
+        rollout: detail.rollout.as_deref().and_then(parse_guid),
+        events: detail.events.iter().filter_map(|id| parse_guid(id)).collect(),
+        result: operation_result(row, detail.because.as_deref()),
+        requested_by: detail.by.into_owned(),
+        subscription: detail.subscription.into_owned(),
     }
+}
 
-    fn appearance(&self, row: &HistoryRow) -> Option<EventAppeared> {
-        Some(EventAppeared {
-            kind: self.event_kind()?,
-            cause: Cause::from_tag(self.text("cause")),
-            source: Source::from_tag(self.text("source")).unwrap_or(Source::Platform),
-            visibility: Visibility::from_tag(self.text("visibility")).unwrap_or(Visibility::Shown),
-            not_before: parse_iso(self.text("not_before")).unwrap_or(row.at),
-            duration_secs: self.0["duration_secs"].as_i64().unwrap_or(-1),
-            description: self.text("description").to_owned(),
-            subscription: self.text("subscription").to_owned(),
-        })
-    }
-
-    fn optional(&self, key: &str) -> Option<String> {
-        self.0[key].as_str().map(str::to_owned)
-    }
-
-    fn rollout(&self, row: &HistoryRow) -> RolloutFact {
-        RolloutFact {
-            rollout: row.target.as_deref().and_then(parse_guid),
-            change: row.outcome.clone().unwrap_or_default(),
-            requested_by: self.text("by").to_owned(),
-            failures: self.0["failures"].as_u64().unwrap_or(0),
-            machine: self.0["machine"].as_u64(),
-            step: self.0["step"].as_u64(),
-            step_state: StepState::from_tag(self.text("step_state")),
-            failure: outcome(self.text("failure"), || self.text("reason").into(), || "".into()),
-            host: self.optional("host"),
-            group: self.0["group"].as_u64(),
-            domain: self.0["domain"].as_u64(),
-            waits_for: self.optional("waits_for"),
+fn operation_result(row: &HistoryRow, because: Option<&str>) -> OperationResult {
+    let by = || row.actor().into_name().as_str().into();
+    match row.outcome.as_deref() {
+        Some("succeeded") => OperationResult::Succeeded,
+        Some("canceled") => OperationResult::Canceled { by: by() },
+        Some(_) | None => {
+            let because = because.and_then(|word| outcome(word, || "".into(), by));
+            OperationResult::Failed(because.unwrap_or(Outcome::Failed("".into())))
         }
     }
+}
 
-    fn host(&self, row: &HistoryRow) -> HostFact {
-        HostFact {
-            host: row.target.clone().unwrap_or_default(),
-            state: HostState::from_tag(row.outcome.as_deref().unwrap_or_default()),
-            reachable: self.0["reachable"].as_bool().unwrap_or(true),
-        }
-    }
+fn read_request(request: &Value) -> Option<Request> {
+    let text = request.to_string();
+    let body: RequestBody<'_> = serde_json::from_str(&text).ok()?;
+    Some(body.into_request(&mut Interner::default()))
+}
 
-    fn operation(&self, row: &HistoryRow) -> OperationFact {
-        let events = self.0["events"].as_array().into_iter().flatten();
-        OperationFact {
-            requested_by: self.text("by").to_owned(),
-            requested: parse_iso(self.text("asked")),
-            subscription: self.text("subscription").to_owned(),
-            request: self.request(),
-            rollout: parse_guid(self.text("rollout")),
-            events: events.filter_map(|id| parse_guid(id.as_str()?)).collect(),
-            result: self.operation_result(row),
-        }
-    }
-
-    fn operation_result(&self, row: &HistoryRow) -> OperationResult {
-        let by = || row.actor().into_name().as_str().into();
-        match row.outcome.as_deref() {
-            Some("succeeded") => OperationResult::Succeeded,
-            Some("canceled") => OperationResult::Canceled { by: by() },
-            Some(_) | None => {
-                let because = outcome(self.text("because"), || "".into(), by);
-                OperationResult::Failed(because.unwrap_or(Outcome::Failed("".into())))
-            }
-        }
-    }
-
-    fn request(&self) -> Option<Request> {
-        let text = self.0["request"].to_string();
-        let body: RequestBody<'_> = serde_json::from_str(&text).ok()?;
-        Some(body.into_request(&mut Interner::default()))
-    }
-
-    fn machine(&self) -> MachineFact {
-        MachineFact {
-            vm_id: parse_guid(self.text("vm_id")),
-            subscription: self.text("subscription").to_owned(),
-            resource_group: self.text("resource_group").to_owned(),
-            group: self.0["group"].as_u64(),
-        }
+fn read_machine(row: &HistoryRow) -> MachineFact {
+    let detail: MachineDetail<'_> = detail::read(row);
+    MachineFact {
+        vm_id: parse_guid(&detail.vm_id),
+        subscription: detail.subscription.into_owned(),
+        resource_group: detail.resource_group.into_owned(),
+        group: detail.group,
     }
 }
 
@@ -336,10 +321,9 @@ impl EventTimeline {
     /// row stands for it. None if that row does not say its type.
     pub fn from_hidden_rows(rows: &[HistoryRow]) -> Option<EventTimeline> {
         let first = rows.first()?;
-        let detail = Detail::of(first);
-        let cause = Cause::from_tag(detail.text("cause"));
+        let cause = first.event_cause();
         let appearance = EventAppeared {
-            kind: detail.event_kind()?,
+            kind: first.event_kind()?,
             cause,
             source: cause.map_or(Source::Platform, Cause::source),
             visibility: Visibility::Hidden,

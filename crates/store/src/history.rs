@@ -1,15 +1,16 @@
 //! Converts the facts and audits of a batch into history rows. Every store writes the same rows. They contain
 //! words and JSON because they outlive the types.
 
+use std::borrow::Cow;
+
+use crate::detail::{self, AppearedDetail, EventDetail, HostDetail, MachineDetail, OperationDetail, RolloutDetail};
+use crate::record::{RequestBody, Tagged};
+use crate::text::iso;
+use crate::{Audit, Batch, HistoryFact, HistoryKind, HistoryQuery, HistoryRow};
 use forewarn_core::{
     Approver, Event, Fact, FactKind, Host, Machine, MachineId, Operation, OperationId, OperationResult, OperationState,
     Outcome, Request, Rollout, RolloutChange, Status, StepTarget, Timestamp,
 };
-use serde_json::{Value, json};
-
-use crate::record::{RequestBody, Tagged};
-use crate::text::iso;
-use crate::{Audit, Batch, HistoryFact, HistoryKind, HistoryQuery, HistoryRow};
 
 /// The rows of a batch in order, without numbers. An action precedes its consequences. No row is earlier than
 /// `last`, the time of the latest stored row.
@@ -129,7 +130,7 @@ fn row_of(fact: &Fact) -> HistoryRow {
     match &fact.what {
         FactKind::Appeared(event) => HistoryRow {
             outcome: Some(event.kind.tag().to_string()),
-            detail: appeared_detail(event).to_string(),
+            detail: appeared_detail(event),
             ..event_row(at, "appeared", event)
         },
         FactKind::Approved { event, by } => HistoryRow { actor: Some(actor(by)), ..event_row(at, "approved", event) },
@@ -182,35 +183,36 @@ fn event_row(at: Timestamp, kind: &str, event: &Event) -> HistoryRow {
         scope: Some(event.scope.0),
         machines: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
         machine_ids: event.resources.iter().map(|resource| resource.machine).collect(),
-        detail: json!({ "type": event.kind.tag(), "cause": event.cause.tag() }).to_string(),
+        detail: detail::write(&event_detail(event)),
         ..blank(at, kind)
     }
 }
 
-fn appeared_detail(event: &Event) -> Value {
-    json!({
-        "type": event.kind.tag(),
-        "cause": event.cause.tag(),
-        "source": event.cause.source().tag(),
-        "visibility": event.visibility.tag(),
-        "not_before": iso(event.not_before),
-        "duration_secs": event.duration_secs,
-        "description": &*event.description,
-        "subscription": &*event.subscription,
+fn event_detail(event: &Event) -> EventDetail<'_> {
+    EventDetail { cause: event.cause.tag().into(), reason: None, kind: event.kind.tag().into() }
+}
+
+fn appeared_detail(event: &Event) -> String {
+    detail::write(&AppearedDetail {
+        cause: event.cause.tag().into(),
+        description: (&*event.description).into(),
+        duration_secs: event.duration_secs,
+        not_before: iso(event.not_before).into(),
+        source: event.cause.source().tag().into(),
+        subscription: (&*event.subscription).into(),
+        kind: event.kind.tag().into(),
+        visibility: event.visibility.tag().into(),
     })
 }
 
 fn ended_row(at: Timestamp, event: &Event) -> HistoryRow {
     let row = event_row(at, "ended", event);
     let Status::Ended { outcome, .. } = &event.status else { return row };
-    let mut detail = json!({ "type": event.kind.tag(), "cause": event.cause.tag() });
-    if let Outcome::Failed(reason) = outcome {
-        detail["reason"] = json!(&**reason);
-    }
+    let detail = EventDetail { reason: reason_of(outcome), ..event_detail(event) };
     HistoryRow {
         outcome: Some(outcome_word(outcome).to_string()),
-        actor: canceled_by(outcome),
-        detail: detail.to_string(),
+        actor: outcome.canceled_by().map(|by| format!("management:{by}")),
+        detail: detail::write(&detail),
         ..row
     }
 }
@@ -224,24 +226,21 @@ fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
             (Some("canceled"), Some(format!("management:{by}")), None)
         }
     };
-    let mut detail = json!({
-        "by": &*operation.by,
-        "asked": iso(operation.asked),
-        "subscription": &*operation.subscription,
-        "request": RequestBody::from(&operation.request),
-        "events": operation.parts.iter().map(|part| part.event.to_string()).collect::<Vec<_>>(),
-    });
-    if let Some(because) = because {
-        detail["because"] = json!(outcome_word(because));
-    }
-    if let Some(rollout) = operation.rollout {
-        detail["rollout"] = json!(rollout.to_string());
-    }
+    let request = serde_json::to_value(RequestBody::from(&operation.request));
+    let detail = OperationDetail {
+        asked: iso(operation.asked).into(),
+        because: because.map(|outcome| outcome_word(outcome).into()),
+        by: (&*operation.by).into(),
+        events: operation.parts.iter().map(|part| part.event.to_string()).collect(),
+        request: request.expect("requests have string keys only and do not fail"),
+        rollout: operation.rollout.map(|rollout| rollout.to_string().into()),
+        subscription: (&*operation.subscription).into(),
+    };
     HistoryRow {
         operation: Some(operation.id),
         outcome: outcome.map(String::from),
         actor,
-        detail: detail.to_string(),
+        detail: detail::write(&detail),
         ..blank(at, "operation-ended")
     }
 }
@@ -260,34 +259,37 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: &RolloutChange) -> Hist
         | RolloutChange::Finished => None,
     };
     let step = number.and_then(|number| rollout.steps.get(number));
-    let mut detail = json!({ "by": &*rollout.by, "state": rollout.state.as_str(), "failures": rollout.failures });
+    let mut detail = RolloutDetail {
+        by: (&*rollout.by).into(),
+        failures: rollout.failures.into(),
+        state: rollout.state.as_str().into(),
+        ..RolloutDetail::default()
+    };
     if let (Some(number), Some(step)) = (number, step) {
-        detail["step"] = json!(number);
-        detail["step_state"] = json!(step.state.tag());
+        detail.step = Some(number as u64);
+        detail.step_state = Some(step.state.tag().into());
         match &step.target {
-            StepTarget::Host(host) => detail["host"] = json!(&**host),
+            StepTarget::Host(host) => detail.host = Some((&**host).into()),
             StepTarget::Domain { group, domain } => {
-                detail["group"] = json!(group.0);
-                detail["domain"] = json!(domain);
+                detail.group = Some(group.0);
+                detail.domain = Some((*domain).into());
             }
-            StepTarget::Machine(id) => detail["machine"] = json!(id.0),
-            StepTarget::Machines { domain, .. } => detail["domain"] = json!(domain),
+            StepTarget::Machine(id) => detail.machine = Some(id.0),
+            StepTarget::Machines { domain, .. } => detail.domain = Some((*domain).into()),
         }
     }
     if let RolloutChange::StepEnded { failure: Some(failure), .. } = change {
-        detail["failure"] = json!(outcome_word(failure));
-        if let Outcome::Failed(reason) = failure {
-            detail["reason"] = json!(&**reason);
-        }
+        detail.failure = Some(outcome_word(failure).into());
+        detail.reason = reason_of(failure);
     }
     if let (RolloutChange::Waiting, Some(wait)) = (change, &rollout.waits_for) {
-        detail["waits_for"] = json!(wait.as_str());
+        detail.waits_for = Some(wait.as_str().into());
     }
     HistoryRow {
         operation: step.and_then(|step| step.operation),
         target: Some(rollout.id.to_string()),
         outcome: Some(rollout_word(change).to_string()),
-        detail: detail.to_string(),
+        detail: detail::write(&detail),
         ..blank(at, "rollout")
     }
 }
@@ -311,7 +313,7 @@ fn host_row(at: Timestamp, host: &Host) -> HistoryRow {
     HistoryRow {
         target: Some(host.name.to_string()),
         outcome: Some(host.state.tag().to_string()),
-        detail: json!({ "pool": &*host.pool, "reachable": !host.is_unreachable() }).to_string(),
+        detail: detail::write(&HostDetail { pool: (&*host.pool).into(), reachable: !host.is_unreachable() }),
         ..blank(at, "host")
     }
 }
@@ -321,14 +323,13 @@ fn machine_row(at: Timestamp, kind: &str, machine: &Machine) -> HistoryRow {
         scope: Some(machine.scope.0),
         machines: vec![machine.name.to_string()],
         machine_ids: vec![machine.id],
-        detail: json!({
-            "machine": machine.id.0,
-            "vm_id": machine.vm_id.to_string(),
-            "subscription": &*machine.home.subscription,
-            "resource_group": &*machine.home.resource_group,
-            "group": machine.membership.group().map(|group| group.0),
-        })
-        .to_string(),
+        detail: detail::write(&MachineDetail {
+            group: machine.membership.group().map(|group| group.0),
+            machine: machine.id.0,
+            resource_group: (&*machine.home.resource_group).into(),
+            subscription: (&*machine.home.subscription).into(),
+            vm_id: machine.vm_id.to_string().into(),
+        }),
         ..blank(at, kind)
     }
 }
@@ -341,16 +342,8 @@ fn actor(by: &Approver) -> String {
     }
 }
 
-fn canceled_by(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Canceled { by } => Some(format!("management:{by}")),
-        Outcome::Completed
-        | Outcome::Failed(_)
-        | Outcome::TimedOut
-        | Outcome::Superseded
-        | Outcome::NoEffect
-        | Outcome::ResourceGone => None,
-    }
+fn reason_of(outcome: &Outcome) -> Option<Cow<'_, str>> {
+    outcome.failure_reason().map(|reason| (&**reason).into())
 }
 
 /// The words are the same as in records.

@@ -8,6 +8,7 @@
 //!   sqlite        the default store: a SQLite database
 //!   record        the stored form of entities, the same in every store
 //!   history       the stored form of facts
+//!   detail        the JSON in history rows
 //!   recent        the newest history rows in memory
 //!   kind          the kinds of history rows
 //!   fact          history rows as typed facts, and the timeline of an event
@@ -25,6 +26,7 @@ mod buffered;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod contract;
+mod detail;
 mod error;
 mod fact;
 pub mod faulty;
