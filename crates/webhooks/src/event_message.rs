@@ -72,7 +72,7 @@ pub fn build_message(
         duration_secs: facts.duration_secs,
     };
     let id = guid::Lower(message_id.0).to_string();
-    Ok(Some(Message { id, body: described.body().to_string(), at: row.at }))
+    Ok(Some(Message { id, body: described.body(), at: row.at }))
 }
 
 /// A failed event is also reported as Completed, because subscribers need to know that it finished.

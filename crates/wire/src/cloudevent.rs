@@ -11,10 +11,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::document::{Kind, Source, format_rfc1123};
 use crate::guid;
+
+pub use notification::{DrainEnded, HostChanged, Notification, NotificationData, RolloutChanged};
+pub use summary::MessageSummary;
+
+mod notification;
+mod summary;
 
 pub const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
@@ -23,11 +29,6 @@ pub const EVENT_TYPE: &str = "Microsoft.ResourceNotifications.MaintenanceResourc
 
 /// The type of a test message.
 pub const TEST_TYPE: &str = "Forewarn.WebhookTest";
-
-/// The types of messages about rollouts, hosts and drains, which Azure does not have.
-pub const ROLLOUT_TYPE: &str = "Forewarn.RolloutChanged";
-pub const HOST_TYPE: &str = "Forewarn.HostChanged";
-pub const DRAIN_TYPE: &str = "Forewarn.DrainEnded";
 
 /// The stage of an event, as shown to subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,47 +78,39 @@ pub struct EventMessage<'a> {
 
 impl EventMessage<'_> {
     /// The complete envelope, to be sent as [`CONTENT_TYPE`].
-    pub fn body(&self) -> Value {
-        json!({
-            "specversion": "1.0",
-            "id": guid::Lower(self.message_id).to_string(),
-            "source": format!("/subscriptions/{}", self.subscription),
-            "subject": self.subject(),
-            "type": EVENT_TYPE,
-            "time": self.time,
-            "data": {
-                "resourceInfo": self.resource_info(),
-                "operationalInfo": {"resourceEventTime": self.time},
-                "apiVersion": API_VERSION,
-            },
-        })
-    }
-
-    fn subject(&self) -> String {
-        let event_id = guid::Lower(self.event_id);
-        format!("{}/providers/Microsoft.Maintenance/scheduledevents/{event_id}", self.resource_id)
-    }
-
-    fn resource_info(&self) -> Value {
+    pub fn body(&self) -> String {
         let event_id = guid::Lower(self.event_id).to_string();
-        json!({
-            "id": self.subject(),
-            "name": event_id,
-            "type": "microsoft.maintenance/scheduledevents",
-            "location": self.location,
-            "properties": {
-                "DurationInSeconds": self.duration_secs,
-                "Description": self.description,
-                "EventId": event_id,
-                "EventSource": self.source.as_str(),
-                "EventStatus": self.stage.as_str(),
-                "EventType": self.kind.as_str(),
-                "NotBefore": self.not_before(),
-                "Resources": self.resources,
-                "ResourceType": "VirtualMachine",
-                "ScheduledEventApiVersion": DOCUMENT_VERSION,
-            },
-        })
+        let subject = format!("{}/providers/Microsoft.Maintenance/scheduledevents/{event_id}", self.resource_id);
+        let properties = EventProperties {
+            description: self.description,
+            duration_in_seconds: self.duration_secs,
+            event_id: &event_id,
+            event_source: self.source.as_str(),
+            event_status: self.stage.as_str(),
+            event_type: self.kind.as_str(),
+            not_before: self.not_before(),
+            resource_type: "VirtualMachine",
+            resources: self.resources,
+            scheduled_event_api_version: DOCUMENT_VERSION,
+        };
+        let resource_info = ResourceInfo {
+            id: &subject,
+            location: self.location,
+            name: &event_id,
+            properties,
+            resource_type: "microsoft.maintenance/scheduledevents",
+        };
+        let operational_info = OperationalInfo { resource_event_time: self.time };
+        Envelope {
+            data: EventData { api_version: API_VERSION, operational_info, resource_info },
+            id: guid::Lower(self.message_id).to_string(),
+            source: &format!("/subscriptions/{}", self.subscription),
+            specversion: SPEC_VERSION,
+            subject: Some(&subject),
+            time: self.time,
+            message_type: EVENT_TYPE,
+        }
+        .render()
     }
 
     fn not_before(&self) -> String {
@@ -128,45 +121,86 @@ impl EventMessage<'_> {
     }
 }
 
-/// A message of a type that only Forewarn has.
-#[derive(Debug, Clone)]
-pub struct Notification<'a> {
-    /// ID of the envelope, the same for every delivery attempt.
-    pub message_id: u128,
-    pub message_type: &'a str,
-    /// Time of the change, in RFC 3339.
-    pub time: &'a str,
-    /// Path of the resource in the management API, without its prefix.
-    pub subject: &'a str,
-    pub data: Value,
+/// The body of every message. Here and below, fields are in the order in which they are sent.
+#[derive(Serialize)]
+struct Envelope<'a, D> {
+    data: D,
+    id: String,
+    source: &'a str,
+    specversion: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    time: &'a str,
+    #[serde(rename = "type")]
+    message_type: &'a str,
 }
 
-impl Notification<'_> {
-    /// The complete envelope, to be sent as [`CONTENT_TYPE`].
-    pub fn body(&self) -> Value {
-        json!({
-            "specversion": "1.0",
-            "id": guid::Lower(self.message_id).to_string(),
-            "source": "/api/v1",
-            "subject": self.subject,
-            "type": self.message_type,
-            "time": self.time,
-            "data": self.data,
-        })
+impl<D: Serialize> Envelope<'_, D> {
+    fn render(&self) -> String {
+        serde_json::to_string(self).expect("texts, numbers and lists can be written as JSON")
     }
 }
 
-/// The envelope of a test message, which describes no event.
-pub fn test_body(message_id: u128, time: &str, webhook: &str) -> Value {
-    json!({
-        "specversion": "1.0",
-        "id": guid::Lower(message_id).to_string(),
-        "source": format!("/webhooks/{webhook}"),
-        "type": TEST_TYPE,
-        "time": time,
-        "data": {"webhook": webhook},
-    })
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventData<'a> {
+    api_version: &'static str,
+    operational_info: OperationalInfo<'a>,
+    resource_info: ResourceInfo<'a>,
 }
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OperationalInfo<'a> {
+    resource_event_time: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResourceInfo<'a> {
+    id: &'a str,
+    location: &'a str,
+    name: &'a str,
+    properties: EventProperties<'a>,
+    #[serde(rename = "type")]
+    resource_type: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct EventProperties<'a> {
+    description: &'a str,
+    duration_in_seconds: i64,
+    event_id: &'a str,
+    event_source: &'a str,
+    event_status: &'a str,
+    event_type: &'a str,
+    not_before: String,
+    resource_type: &'static str,
+    resources: &'a [&'a str],
+    scheduled_event_api_version: &'static str,
+}
+
+/// The envelope of a test message, which describes no event.
+pub fn test_body(message_id: u128, time: &str, webhook: &str) -> String {
+    Envelope {
+        data: TestData { webhook },
+        id: guid::Lower(message_id).to_string(),
+        source: &format!("/webhooks/{webhook}"),
+        specversion: SPEC_VERSION,
+        subject: None,
+        time,
+        message_type: TEST_TYPE,
+    }
+    .render()
+}
+
+#[derive(Serialize)]
+struct TestData<'a> {
+    webhook: &'a str,
+}
+
+/// The version of CloudEvents.
+const SPEC_VERSION: &str = "1.0";
 
 /// The version of the properties, as in Azure's sample.
 const API_VERSION: &str = "2024-07-01";
