@@ -3,7 +3,8 @@
 
 use forewarn_access::Role;
 use forewarn_engine::AuditEntry;
-use serde_json::{Value, json};
+
+use crate::audit_detail::AuditDetail;
 
 macro_rules! table {
     ($($action:ident: $name:literal, $role:ident;)+) => {
@@ -120,7 +121,7 @@ impl Permit {
 
     /// The audit entry of the action on this target.
     pub fn note(self, target: impl Into<String>) -> AuditNote {
-        AuditNote { action: self.0, target: target.into(), detail: json!({}) }
+        AuditNote { action: self.0, target: target.into(), detail: AuditDetail::Nothing {} }
     }
 }
 
@@ -128,18 +129,18 @@ impl Permit {
 pub struct AuditNote {
     action: Action,
     target: String,
-    detail: Value,
+    detail: AuditDetail,
 }
 
 impl AuditNote {
-    pub fn with(mut self, detail: Value) -> AuditNote {
+    pub fn with(mut self, detail: AuditDetail) -> AuditNote {
         self.detail = detail;
         self
     }
 
     /// The entry with its actor.
     pub fn by(self, actor: String) -> AuditEntry {
-        AuditEntry { actor, action: self.action.name().into(), target: self.target, detail: self.detail.to_string() }
+        AuditEntry { actor, action: self.action.name().into(), target: self.target, detail: self.detail.to_json() }
     }
 }
 

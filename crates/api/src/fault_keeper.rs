@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forewarn_core::{MachineId, Name};
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use forewarn_engine::{AuditEntry, ClockKind, Engine, SubmitError};
 use forewarn_metadata::EndpointState;
-use forewarn_metadata::faults::{Fault, FaultEnd, FaultError, FaultId, NewFault, Parameters, Path};
+use forewarn_metadata::faults::{Fault, FaultEnd, FaultError, FaultId, NewFault};
+
+use crate::audit_detail::{AuditDetail, FaultDetail};
 
 /// Maximum time between two checks, in case the system clock is set.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -48,7 +49,7 @@ impl FaultKeeper {
             None => None,
         };
         let fault = self.endpoint.faults.prepare(new, machine, self.engine.now())?;
-        self.engine.note(audit(&fault, "fault.add", by, detail(&fault))).await?;
+        self.engine.note(audit(&fault, "fault.add", by, None)).await?;
         self.endpoint.faults.add(fault.clone())?;
         Ok(fault)
     }
@@ -65,7 +66,7 @@ impl FaultKeeper {
     /// Clears a fault; None if there is no such fault.
     pub async fn clear(&self, id: FaultId, by: &str) -> Result<Option<Fault>, SubmitError> {
         let Some(fault) = self.find(id) else { return Ok(None) };
-        self.engine.note(audit(&fault, "fault.clear", by, detail(&fault))).await?;
+        self.engine.note(audit(&fault, "fault.clear", by, None)).await?;
         Ok(self.endpoint.faults.remove(id).or(Some(fault)))
     }
 
@@ -105,14 +106,7 @@ impl FaultKeeper {
     }
 
     async fn record_end(&self, fault: &Fault, reason: FaultEnd) {
-        let because = match reason {
-            FaultEnd::Counted => "counted",
-            FaultEnd::Elapsed => "elapsed",
-            FaultEnd::MachineGone => "machine-gone",
-        };
-        let mut detail = detail(fault);
-        detail["because"] = json!(because);
-        if let Err(error) = self.engine.note(audit(fault, "fault.over", ACTOR, detail)).await {
+        if let Err(error) = self.engine.note(audit(fault, "fault.over", ACTOR, Some(reason))).await {
             tracing::warn!(fault = fault.id.0, %error, "cannot record the end of a fault in history");
         }
     }
@@ -122,42 +116,12 @@ impl FaultKeeper {
     }
 }
 
-fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> AuditEntry {
+fn audit(fault: &Fault, action: &str, by: &str, end: Option<FaultEnd>) -> AuditEntry {
     let target = fault.machine.as_ref().map_or(ALL_MACHINES, |(_, name)| &**name);
     AuditEntry {
         actor: by.to_owned(),
         action: action.to_owned(),
         target: target.to_owned(),
-        detail: detail.to_string(),
+        detail: AuditDetail::Fault(FaultDetail::of(fault, end)).to_json(),
     }
-}
-
-fn detail(fault: &Fault) -> Value {
-    let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.as_str(), "met": fault.met });
-    match fault.kind.parameters() {
-        Parameters::Status { status, retry_after_secs } => {
-            detail["status"] = json!(status.code());
-            if let Some(secs) = retry_after_secs {
-                detail["retry_after_secs"] = json!(secs);
-            }
-        }
-        Parameters::Delay(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
-        Parameters::Nothing => {}
-    }
-    if let Some(method) = fault.only.method {
-        detail["method"] = json!(method.as_str());
-    }
-    if fault.only.path == Path::Events {
-        detail["documents_only"] = json!(true);
-    }
-    for (key, value) in [
-        ("count", fault.life.count),
-        ("secs", fault.life.span.map(|span| span.as_secs())),
-        ("percent", fault.life.percent.map(u64::from)),
-    ] {
-        if let Some(value) = value {
-            detail[key] = json!(value);
-        }
-    }
-    detail
 }

@@ -22,6 +22,7 @@ mod actions;
 mod addresses;
 mod agents;
 mod any_handler;
+mod audit_detail;
 mod changes;
 mod clock;
 mod deadline;
@@ -94,6 +95,7 @@ pub use actions::{
 };
 pub use addresses::{ManagementAddresses, token_issuer};
 pub use agents::AgentContacts;
+pub use audit_detail::AuditDetail;
 pub use changes::ChannelBody;
 pub use deadline::next_deadline;
 pub use dry_run::ROUTES as DRY_RUN_ROUTES;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::action::Action;
+use super::audit_detail::AuditDetail;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, Params, Segment};
 use super::{Actions, names};
@@ -99,7 +100,7 @@ impl Actions {
         let permit = self.permit(Action::RunScenario)?;
         let handler = if new.handler { HandlerMode::External } else { HandlerMode::Simulated };
         let (name, scenario) = self.find_scenario(new)?;
-        let note = permit.note(name.as_str()).with(serde_json::json!({ "title": scenario.title }));
+        let note = permit.note(name.as_str()).with(AuditDetail::Scenario { title: scenario.title.clone() });
         let stop = self.service().stopping();
         let run = self.service().0.runs.prepare(name, scenario, handler, self.clone(), stop).map_err(|error| {
             let code = match error {

@@ -1,5 +1,5 @@
 //! Actions on one machine or on instances of a scale set. Actions that create events are long-running operations until
-//! those events are finished, and changes of the power state until the hosts have reported them; the others finish at once.
+//! those events are finished, and changes of the power state until the hosts have reported them; the others finish immediately.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::machines;
 use super::operations::OperationTicket;
 use super::scale_sets;
 use forewarn_api::error::ApiError;
-use forewarn_api::{Action, MachineTarget, name_machines};
+use forewarn_api::{Action, AuditDetail, MachineTarget, name_machines};
 
 /// An action on machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
         .actions
         .permit(Action::DeleteInstances)?
         .note(group.name.as_str())
-        .with(serde_json::json!({ "instances": name_machines(&machines) }));
+        .with(AuditDetail::InstanceNames { instances: name_machines(&machines) });
     call.arm.actions.commit(commands, note, |_| Vec::new()).await?;
     Ok(ticket.accepted(&call))
 }

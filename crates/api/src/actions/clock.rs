@@ -7,21 +7,22 @@ use forewarn_core::Timestamp;
 use forewarn_engine::ClockKind;
 use forewarn_engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
 use forewarn_render::Convert;
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
+use crate::audit_detail::AuditDetail;
 use crate::deadline::next_deadline;
 use crate::error::{ApiError, ErrorCode};
 
 impl Actions {
     pub async fn advance_clock(&self, by: AdvanceClock) -> Result<Clock, ApiError> {
-        let note = self.permit(Action::AdvanceClock)?.note("clock").with(json!({ "seconds": by.seconds }));
+        let note =
+            self.permit(Action::AdvanceClock)?.note("clock").with(AuditDetail::ClockAdvance { seconds: by.seconds });
         self.move_clock(Advance::By(Duration::from_secs(by.seconds)), note).await
     }
 
     pub async fn set_clock(&self, to: SetClock) -> Result<Clock, ApiError> {
-        let note = self.permit(Action::SetClock)?.note("clock").with(json!({ "now": to.now }));
+        let note = self.permit(Action::SetClock)?.note("clock").with(AuditDetail::ClockSetting { now: to.now });
         self.move_clock(Advance::To(to.now.convert()), note).await
     }
 

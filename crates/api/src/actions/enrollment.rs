@@ -7,6 +7,7 @@ use forewarn_engine::{AuditEntry, Bundle};
 use forewarn_render::Convert;
 
 use crate::action::Action;
+use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use crate::{Actions, HostEnrollment, Service};
 
@@ -58,7 +59,7 @@ impl Service {
             actor: format!("host:{host}"),
             action: "host.join".into(),
             target: host.to_owned(),
-            detail: "{}".into(),
+            detail: AuditDetail::Nothing {}.to_json(),
         };
         let commands = vec![Command::RegisterHost { name: host.into() }];
         let bundle = Bundle { commands, audit: Some(asked), attach: Box::new(move |_| attachments) };

@@ -5,10 +5,10 @@ use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api_types::{Identity, NewIdentity};
 use forewarn_core::MachineId;
 use forewarn_store::{Attachment, Owner};
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
+use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use crate::names::MachineTarget;
 
@@ -17,7 +17,7 @@ impl Actions {
         let permit = self.permit(Action::AssignIdentity)?;
         let machine = self.find_machine(target)?;
         let identity = MachineIdentity::of(&machine, self.tenant(), new.role);
-        let note = permit.note(machine.name.as_str()).with(json!({ "role": identity.role().as_str() }));
+        let note = permit.note(machine.name.as_str()).with(AuditDetail::Identity { role: identity.role() });
         let attachment = identity.attachment(machine.id);
         self.commit(Vec::new(), note, move |_| vec![attachment]).await?;
         Ok(render_identity(&identity))

@@ -12,10 +12,10 @@ use forewarn_core::{
     AddressRequest, Command, Guid, MachineId, NewMachine as NewCoreMachine, NewMembership, Region, Request, Target,
 };
 use forewarn_render::{Convert, render_machine};
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote, Permit};
+use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use crate::into_core::{self, core_addresses, merge_details, resource_group_or_default, terminate_profile};
 use crate::names::{self, GroupType, MachineTarget};
@@ -26,7 +26,7 @@ impl Actions {
         let name = new.name.0.clone();
         let new = new_machine(new, &self.engine().snapshot().region)?;
         let vm_id = new.vm_id;
-        let note = permit.note(name).with(json!({ "vmId": vm_id.to_string() }));
+        let note = permit.note(name).with(AuditDetail::Registration { vm_id: vm_id.to_string() });
         let done = self.submit(Command::RegisterMachine(Box::new(new)), note).await?;
         let region = &done.snapshot.region;
         let machine = names::find_machine(region, &vm_id.to_string(), None)?;
@@ -120,7 +120,7 @@ impl Actions {
     ) -> Result<Operation, ApiError> {
         let kind: core::EventKind = with.kind.unwrap_or(FailureType::Reboot).convert();
         let event_type: EventType = kind.convert();
-        let note = permit.note(name).with(json!({ "type": event_type }));
+        let note = permit.note(name).with(AuditDetail::Failure { kind: event_type });
         self.start_operation(Request::Fail { target, kind }, with.event_id, note).await
     }
 

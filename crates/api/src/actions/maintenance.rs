@@ -5,10 +5,10 @@ use std::time::Duration;
 use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, NewMaintenance, Operation};
 use forewarn_core::{Name, Plan, Region, Request, Target};
 use forewarn_render::Convert;
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
+use crate::audit_detail::AuditDetail;
 use crate::error::ApiError;
 use crate::names;
 
@@ -16,7 +16,7 @@ impl Actions {
     pub async fn start_maintenance(&self, new: NewMaintenance) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::StartMaintenance)?;
         let (target, name) = resolve(&new.target, &self.engine().snapshot().region)?;
-        let detail = json!({ "type": new.kind, "at": new.at, "noticeSeconds": new.notice_seconds });
+        let detail = AuditDetail::Maintenance { at: new.at, notice_seconds: new.notice_seconds, kind: new.kind };
         let event = new.event_id;
         let request = Request::Maintain { target, plan: build_plan(new) };
         self.start_operation(request, event, permit.note(name).with(detail)).await

@@ -9,10 +9,10 @@ use forewarn_core::{
     Command, Guid, Name, Region, RolloutAction, RolloutId, RolloutPlan, RolloutTargets, StepTarget, Timestamp,
 };
 use forewarn_render::{Convert, render_rollout, render_rollout_preview};
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
+use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use crate::into_core;
 use crate::{names, windows};
@@ -23,7 +23,7 @@ impl Actions {
         let permit = self.permit(Action::StartRollout)?;
         let new = self.resolve_rollout(new)?;
         let id = new.id;
-        let note = permit.note(id.to_string()).with(json!({ "steps": count_targets(&new.targets) }));
+        let note = permit.note(id.to_string()).with(AuditDetail::Steps { steps: count_targets(&new.targets) });
         self.change_rollout(Command::StartRollout(Box::new(new)), id, note).await
     }
 
@@ -46,7 +46,7 @@ impl Actions {
     pub async fn pause_rollout(&self, id: &str, options: PauseOptions) -> Result<Rollout, ApiError> {
         let permit = self.permit(Action::PauseRollout)?;
         let rollout = names::find_rollout(&self.engine().snapshot().region, id)?;
-        let note = permit.note(rollout.to_string()).with(json!({ "now": options.now }));
+        let note = permit.note(rollout.to_string()).with(AuditDetail::Pause { now: options.now });
         self.change_rollout(Command::PauseRollout { rollout, now: options.now }, rollout, note).await
     }
 
@@ -69,7 +69,7 @@ impl Actions {
         let snapshot = self.engine().snapshot();
         let rollout = names::find_rollout(&snapshot.region, id)?;
         let steps = resolve_steps(&snapshot.region, rollout, &steps)?;
-        let note = permit.note(rollout.to_string()).with(json!({ "steps": steps.len() }));
+        let note = permit.note(rollout.to_string()).with(AuditDetail::Steps { steps: steps.len() });
         self.change_rollout(Command::RetrySteps { rollout, operation: self.new_id(), steps }, rollout, note).await
     }
 

@@ -11,11 +11,11 @@ use forewarn_api_types::{
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, MachineId, NewGroupKind, Region, Request, Scale};
 use forewarn_render::{Convert, render_events_of, render_operation, render_owners, render_scale_set};
-use serde_json::json;
 
 use super::groups::new_group;
 use crate::Actions;
 use crate::action::Action;
+use crate::audit_detail::AuditDetail;
 use crate::dry_run::Execution;
 use crate::error::ApiError;
 use crate::into_core::{self, merge_details, terminate_profile};
@@ -33,7 +33,7 @@ pub const ZONES_MAX: usize = 16;
 impl Actions {
     pub async fn create_scale_set(&self, new: NewScaleSet) -> Result<ScaleSet, ApiError> {
         let permit = self.permit(Action::CreateScaleSet)?;
-        let note = permit.note(new.name.0.as_str()).with(json!({ "capacity": new.capacity }));
+        let note = permit.note(new.name.0.as_str()).with(AuditDetail::ScaleSet { capacity: new.capacity });
         let (done, group) = self.submit_new_group(new_scale_set(new)?, note).await?;
         render(&done.snapshot.region, &group)
     }
@@ -50,7 +50,7 @@ impl Actions {
         let operation = random_guid();
         let note = permit
             .note(group.name.as_str())
-            .with(json!({ "capacity": given.capacity, "upgradeMode": given.upgrade_mode }));
+            .with(AuditDetail::ScaleSetChange { capacity: given.capacity, upgrade_mode: given.upgrade_mode });
         let change = GroupChange {
             policy: given.policy.map(Convert::convert),
             upgrade_mode: given.upgrade_mode.map(Convert::convert),
@@ -94,7 +94,7 @@ impl Actions {
         let snapshot = self.engine().snapshot();
         let set = target.find(&snapshot.region, GroupType::ScaleSet)?;
         let machines = members_of(&snapshot.region, &set, &with.instances)?;
-        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(AuditDetail::Instances { instances: with.instances.clone() });
         let done = self.submit(Command::UpgradeInstances { group: set.id, machines }, note).await?;
         let region = &done.snapshot.region;
         render(region, region.group(set.id).unwrap_or(&set))
@@ -133,7 +133,7 @@ impl Actions {
         if with.instances.is_empty() {
             return Err(ApiError::field("instances", "must name at least one instance"));
         }
-        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(AuditDetail::Instances { instances: with.instances.clone() });
         let started = match members_of(&snapshot.region, &set, &with.instances) {
             Ok(machines) => {
                 let request = Request::Delete { machines, group: None };
@@ -162,7 +162,7 @@ impl Actions {
         } else {
             members_of(region, &set, &with.instances)?
         };
-        let note = permit.note(set.name.as_str()).with(json!({ "instances": with.instances }));
+        let note = permit.note(set.name.as_str()).with(AuditDetail::Instances { instances: with.instances.clone() });
         self.start_operation(request(machines), with.event_id, note).await
     }
 }

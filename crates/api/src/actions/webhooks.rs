@@ -11,14 +11,14 @@ use forewarn_api_types::{
 use forewarn_render::Convert;
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
-use serde_json::json;
 
 use crate::Actions;
 use crate::action::Action;
+use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use forewarn_webhooks::{
-    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT, RETRY_MAX,
-    ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
+    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT,
+    RETRY_MAX, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
 };
 
 impl Actions {
@@ -42,7 +42,7 @@ impl Actions {
             retry: parse_retry(new.retry_seconds)?.unwrap_or(RETRY_DEFAULT),
             name: new.name.0,
         };
-        let note = permit.note(new.name.as_str()).with(json!({ "url": new.url.to_string() }));
+        let note = permit.note(new.name.as_str()).with(AuditDetail::Webhook { url: new.url.to_string() });
         let hook = self.webhooks().add(new, self.audit(note)).await?;
         self.render_webhook(&hook, generated).await
     }

@@ -9,13 +9,12 @@ use axum::routing::{delete, get, post};
 use axum::{Extension, Json, Router};
 use forewarn_access::{Principal, remove_host_listener};
 use forewarn_api::error::ErrorCode;
-use forewarn_api::{ApiError, ClusterReporter};
+use forewarn_api::{ApiError, AuditDetail, ClusterReporter};
 use forewarn_api_types::{AppliedRules, ClusterNode, ClusterReport, EtcdMember, SteppedDown};
 use forewarn_cluster::{Backend, LogError, Member, MemberList};
 use forewarn_engine::{AuditEntry, Bundle, SubmitError};
 use forewarn_store::{compare_rules, put_rules};
 use http::StatusCode;
-use serde_json::json;
 
 use super::Cluster;
 use super::node_report::ReceivedReport;
@@ -139,7 +138,7 @@ async fn apply_rules(
             actor: principal.name.to_string(),
             action: "cluster.apply-rules".into(),
             target: cluster.region.clone(),
-            detail: json!({ "before": changed }).to_string(),
+            detail: AuditDetail::Rules { before: changed.clone() }.to_json(),
         };
         let attachment = put_rules(rules);
         let attach = Box::new(move |_: &[forewarn_core::Answer]| vec![attachment]);
@@ -165,7 +164,7 @@ async fn remove(State(cluster): State<Arc<Cluster>>, Path(node): Path<String>) -
     }
     let listener = remove_host_listener(&node);
     cluster.with_log(move |log| log.remove(&node)).await.map_err(unavailable)?;
-    // Agents no longer try its address. If this fails, they do so in vain.
+    // Agents no longer try its address. If this fails, they keep trying it without success.
     let bundle = Bundle { commands: Vec::new(), audit: None, attach: Box::new(move |_| vec![listener]) };
     let _ = cluster.engine.submit_all(bundle).await;
     Ok(StatusCode::NO_CONTENT)
