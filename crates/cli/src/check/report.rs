@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::args::Output;
 use crate::failure::Failure;
@@ -52,8 +52,8 @@ fn not_observed(verdicts: &[Verdict]) -> Option<String> {
     (!texts.is_empty()).then(|| format!("Not observed: {}. {how}", texts.join("; ")))
 }
 
-/// A verdict as a table row.
-#[derive(Deserialize)]
+/// A verdict as a table row, and in JSON.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReportRow {
     case: String,
@@ -63,6 +63,13 @@ struct ReportRow {
     seen_after_milliseconds: Option<u64>,
     approved_after_milliseconds: Option<u64>,
     summary: String,
+    findings: Vec<FindingRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FindingRow {
+    weight: String,
+    text: String,
 }
 
 impl TableRow for ReportRow {
@@ -115,19 +122,18 @@ fn summary(verdict: &Verdict) -> String {
 
 fn to_json(verdicts: &[Verdict]) -> Vec<Value> {
     let millis = |span: Option<Duration>| span.map(|span| span.as_millis() as u64);
-    let values = verdicts.iter().map(|verdict| {
-        json!({
-            "case": verdict.case,
-            "verdict": if verdict.passed() { PASSED } else { FAILED },
-            "summary": summary(verdict),
-            "firstPollMilliseconds": millis(verdict.numbers.first_poll),
-            "intervalMilliseconds": millis(verdict.numbers.interval),
-            "seenAfterMilliseconds": millis(verdict.numbers.seen_after),
-            "approvedAfterMilliseconds": millis(verdict.numbers.approved_after),
-            "findings": verdict.findings.iter().map(|it| json!({ "weight": it.severity.as_str(), "text": it.text })).collect::<Vec<_>>(),
-        })
-    });
-    values.collect()
+    let finding = |it: &Finding| FindingRow { weight: it.severity.as_str().to_owned(), text: it.text.clone() };
+    let row = |verdict: &Verdict| ReportRow {
+        case: verdict.case.to_owned(),
+        verdict: if verdict.passed() { PASSED } else { FAILED }.to_owned(),
+        summary: summary(verdict),
+        first_poll_milliseconds: millis(verdict.numbers.first_poll),
+        interval_milliseconds: millis(verdict.numbers.interval),
+        seen_after_milliseconds: millis(verdict.numbers.seen_after),
+        approved_after_milliseconds: millis(verdict.numbers.approved_after),
+        findings: verdict.findings.iter().map(finding).collect(),
+    };
+    verdicts.iter().map(|verdict| output::to_value(&row(verdict))).collect()
 }
 
 #[cfg(test)]
@@ -147,6 +153,9 @@ mod tests {
         };
         assert_eq!(summary(&verdict(findings)), "approved");
         assert_eq!(to_json(&[verdict(vec![])])[0]["verdict"], "passed");
+        let given = vec![finding(Severity::Remark, "late")];
+        let expected = r#"{"approvedAfterMilliseconds":null,"case":"reset","findings":[{"text":"late","weight":"remark"}],"firstPollMilliseconds":null,"intervalMilliseconds":null,"seenAfterMilliseconds":null,"summary":"late","verdict":"passed"}"#;
+        assert_eq!(to_json(&[verdict(given)])[0].to_string(), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `forewarn cluster`: shows and manages the servers that share a region.
 
-use forewarn_api_types::{AppliedRules, ClusterNode, ClusterReport, EtcdMember, SteppedDown};
+use forewarn_api_types::{AppliedRules, ClusterNode, ClusterReport, EmptyBody, EtcdMember, SteppedDown};
 use forewarn_server::EtcdAccess;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
     match &args.command {
         ClusterCommand::Status => show(&api()?.get(&Call::api(&["cluster"]))?, args.connection.output),
         ClusterCommand::StepDown => {
-            let done = api()?.post(&Call::api(&["cluster", "step-down"]), &serde_json::json!({}))?;
+            let done = api()?.post(&Call::api(&["cluster", "step-down"]), &EmptyBody {})?;
             let done: SteppedDown = decode(&done)?;
             output::print_stderr(&output::escape(&format!("Node {} no longer leads", done.node)));
             Ok(())
@@ -31,7 +31,7 @@ pub fn run(args: &Client<ClusterCommand>) -> Result<(), Failure> {
             Ok(())
         }
         ClusterCommand::ApplyRules => {
-            let done = api()?.post(&Call::api(&["cluster", "apply-rules"]), &serde_json::json!({}))?;
+            let done = api()?.post(&Call::api(&["cluster", "apply-rules"]), &EmptyBody {})?;
             let AppliedRules { node, changed } = decode(&done)?;
             let text = match changed.len() {
                 0 => format!("The region already has the rules of node {node}"),

@@ -1,8 +1,8 @@
 //! `forewarn context`: lists, selects and deletes contexts.
 
 use forewarn_connect::{Context, Contexts};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::args::ContextCommand;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub fn run(command: &ContextCommand) -> Result<(), Failure> {
 }
 
 /// The shown part of a context; never its token.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct ContextRow {
     current: bool,
     name: String,
@@ -37,12 +37,13 @@ struct ContextRow {
 }
 
 fn rows(contexts: &Contexts) -> Vec<Value> {
-    let row = |context: &Context| {
-        let authority = if context.authority.is_some() { "own" } else { "system" };
-        let is_current = contexts.current.as_deref() == Some(&context.name);
-        json!({ "current": is_current, "name": context.name, "server": context.server, "authority": authority })
+    let row = |context: &Context| ContextRow {
+        current: contexts.current.as_deref() == Some(&context.name),
+        name: context.name.clone(),
+        server: context.server.clone(),
+        authority: if context.authority.is_some() { "own" } else { "system" }.to_owned(),
     };
-    contexts.contexts.iter().map(row).collect()
+    contexts.contexts.iter().map(|context| output::to_value(&row(context))).collect()
 }
 
 impl TableRow for ContextRow {

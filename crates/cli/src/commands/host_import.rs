@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
-use forewarn_api_types::{Host, HostDomain, Machine, Page};
+use forewarn_api_types::{
+    Address, Details, Host, HostDomain, Id, Ip, Machine, MachineMemory, NETWORK_DEFAULT, NewMachine, Page,
+    ResourceName, Text, parse_guid,
+};
 use forewarn_host::{LIBVIRT_SOCKET, to_host_domain};
 use forewarn_server::{QemuMachine, is_listening, read_domains, read_qemu_machines};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::args::{ImportArgs, Output};
 use crate::client::{Api, Call};
@@ -58,12 +60,12 @@ pub fn run(api: &Api, args: &ImportArgs, output: Output) -> Result<(), Failure> 
         if is_known(&row.vm_id) {
             row.state = "managed".into();
         } else if args.adopt {
-            api.post(&Call::api(&["machines"]), &adopt(&row, args.host.name()))?;
+            api.post(&Call::api(&["machines"]), &adopt(&row, args.host.name())?)?;
             row.state = "adopted".into();
         }
-        rows.push(json!(row));
+        rows.push(output::to_value(&row));
     }
-    rows.extend(missing.iter().map(|row| json!(row)));
+    rows.extend(missing.iter().map(output::to_value));
     let nothing = match &args.selector {
         Some(selector) if !is_empty => format!("No domain of the host has the label '{selector}'."),
         Some(_) | None => DomainRow::EMPTY.to_owned(),
@@ -164,17 +166,21 @@ fn describe(domain: &HostDomain) -> DomainRow {
 }
 
 /// The request that registers a domain. The driver sets its power state.
-fn adopt(row: &DomainRow, host: &str) -> Value {
-    let addresses: Vec<Value> = row.addresses.iter().map(|ip| json!({"ip": ip})).collect();
+fn adopt(row: &DomainRow, host: &str) -> Result<NewMachine, Failure> {
+    let invalid = |what: &str| Failure::Refused(format!("cannot adopt '{}': invalid {what}", row.name));
+    let addresses = row.addresses.iter().map(|text| {
+        let ip = text.parse().map_err(|_| invalid(&format!("address '{text}'")))?;
+        Ok(Address { network: ResourceName(NETWORK_DEFAULT.to_owned()), ip: Ip(ip) })
+    });
     // Instance metadata shows MAC addresses without colons.
-    let details = row.macs.first().map_or(json!({}), |mac| json!({"mac": mac.replace(':', "").to_uppercase()}));
-    json!({
-        "name": row.name,
-        "vmId": row.vm_id,
-        "host": host,
-        "memoryMib": row.memory_mib,
-        "addresses": addresses,
-        "details": details,
+    let mac = row.macs.first().map(|mac| Text(mac.replace(':', "").to_uppercase()));
+    Ok(NewMachine {
+        vm_id: Some(Id(parse_guid(&row.vm_id).map_err(|_| invalid(&format!("UUID '{}'", row.vm_id)))?)),
+        host: Some(ResourceName(host.to_owned())),
+        memory_mib: Some(MachineMemory(u32::try_from(row.memory_mib).map_err(|_| invalid("memory size"))?)),
+        addresses: Some(addresses.collect::<Result<_, Failure>>()?),
+        details: Details { mac, ..Details::default() },
+        ..NewMachine::named(ResourceName(row.name.clone()))
     })
 }
 
@@ -193,8 +199,8 @@ mod tests {
             addresses: Vec::new(),
             state: "found".into(),
         };
-        let adopted = adopt(&domain(&["52:54:00:ab:34:56", "52:54:00:ab:34:57"]), "host1");
-        assert_eq!(adopted["details"]["mac"], "525400AB3456");
-        assert_eq!(adopt(&domain(&[]), "host1")["details"], json!({}));
+        let adopted = adopt(&domain(&["52:54:00:ab:34:56", "52:54:00:ab:34:57"]), "host1").unwrap();
+        assert_eq!(adopted.details.mac, Some(Text("525400AB3456".into())));
+        assert_eq!(adopt(&domain(&[]), "host1").unwrap().details, Details::default());
     }
 }

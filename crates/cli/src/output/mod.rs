@@ -9,7 +9,7 @@ mod yaml;
 use std::io::{self, Write};
 
 pub use forewarn_api_client::terminal::{escape, use_color};
-pub use print::{ApiValue, TableRow, format_fields, print_answer, print_list, print_one, print_value};
+pub use print::{ApiValue, TableRow, format_fields, print_answer, print_list, print_one, print_value, to_value};
 pub use status::{StatusLine, clear_status};
 pub use table::{Cell, Color, print_table, table_lines};
 pub use width::wrap;

@@ -1,5 +1,6 @@
 //! Prints answers of the server in every output format.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,6 +22,11 @@ pub trait TableRow: DeserializeOwned {
 pub enum ApiValue<'a> {
     One(&'a Value),
     Many(&'a [Value]),
+}
+
+/// A row that this program makes itself, as the value to print.
+pub fn to_value(row: &impl Serialize) -> Value {
+    serde_json::to_value(row).expect("rows consist of texts, numbers and lists")
 }
 
 /// Prints a list; as a table for people.
