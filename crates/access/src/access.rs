@@ -7,22 +7,22 @@ use std::sync::Arc;
 use super::credential::{Credential, Holder};
 use super::oidc::{Oidc, OidcConfig};
 use super::session::{Session, Sessions};
-use super::token_file::{TokenError, TokenKeeper, random_token};
+use super::token_file::{OwnerToken, TokenError, random_token};
 use super::{Principal, SignIn, TokenRefusal};
 use crate::secret_file::SecretFileError;
 use crate::tls::now;
 
 /// Authenticates callers.
 pub struct Access {
-    kind: Kind,
+    protection: Protection,
     sign_in: Arc<SignIn>,
     sessions: Arc<Sessions>,
     oidc: Option<Arc<Oidc>>,
 }
 
-enum Kind {
+enum Protection {
     Open,
-    Token(TokenKeeper),
+    Token(OwnerToken),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,17 +56,17 @@ impl Access {
     /// Reads or creates tokens and secrets in `dir`, or keeps them in memory. `listened`: the management addresses.
     pub fn open(auth: Auth, dir: Option<&Path>, listened: &[SocketAddr]) -> Result<Access, AccessError> {
         let exposed = listened.iter().find(|address| !address.ip().is_loopback());
-        let kind = match (auth, dir, exposed) {
+        let protection = match (auth, dir, exposed) {
             (Auth::Off, _, Some(address)) => return Err(AccessError::OpenToOthers(*address)),
-            (Auth::Off, _, None) => Kind::Open,
-            (Auth::Token, Some(dir), _) => Kind::Token(TokenKeeper::in_directory(dir)?),
-            (Auth::Token, None, _) => Kind::Token(TokenKeeper::Memory(random_token())),
+            (Auth::Off, _, None) => Protection::Open,
+            (Auth::Token, Some(dir), _) => Protection::Token(OwnerToken::in_directory(dir)?),
+            (Auth::Token, None, _) => Protection::Token(OwnerToken::Memory(random_token())),
         };
         let (sign_in, sessions) = match dir {
             Some(dir) => (SignIn::in_directory(dir)?, Sessions::in_directory(dir)?),
             None => (SignIn::in_memory(), Sessions::in_memory()),
         };
-        Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions), oidc: None })
+        Ok(Access { protection, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions), oidc: None })
     }
 
     /// Lets people sign in to the portal with an identity provider.
@@ -91,9 +91,9 @@ impl Access {
 
     /// The owner, with the credential that authenticates one.
     pub fn owner(&self) -> Holder {
-        let credential = match &self.kind {
-            Kind::Open => Credential::Open,
-            Kind::Token(keeper) => Credential::Token(keeper.digest()),
+        let credential = match &self.protection {
+            Protection::Open => Credential::Open,
+            Protection::Token(token) => Credential::Token(token.digest()),
         };
         Holder { principal: Principal::owner(), credential }
     }
@@ -134,23 +134,23 @@ impl Access {
 
     /// Whether the credential of a holder is still valid.
     pub fn is_valid(&self, Holder { principal, credential }: &Holder) -> bool {
-        match (credential, &self.kind) {
-            (Credential::Open, Kind::Open) => true,
-            (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,
+        match (credential, &self.protection) {
+            (Credential::Open, Protection::Open) => true,
+            (Credential::Token(digest), Protection::Token(token)) => token.digest() == *digest,
             (Credential::Signed { key, client, .. }, _) => {
                 self.sign_in.is_valid(key, client.as_deref(), principal.role)
             }
-            (Credential::Oidc { provider }, Kind::Token(_)) => {
+            (Credential::Oidc { provider }, Protection::Token(_)) => {
                 self.oidc.as_ref().is_some_and(|oidc| oidc.is_valid(provider))
             }
-            (Credential::Oidc { .. }, Kind::Open) => false,
+            (Credential::Oidc { .. }, Protection::Open) => false,
             (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
         }
     }
 
     /// Whether authentication is off.
     pub fn is_open(&self) -> bool {
-        matches!(self.kind, Kind::Open)
+        matches!(self.protection, Protection::Open)
     }
 
     /// Identifies a caller by its bearer token. `is_audience` decides whether an audience is an address of this server.
@@ -159,12 +159,12 @@ impl Access {
         token: Option<&[u8]>,
         is_audience: impl Fn(&str) -> bool,
     ) -> Result<Holder, AuthenticationError> {
-        let keeper = match &self.kind {
-            Kind::Open => return Ok(self.owner()),
-            Kind::Token(keeper) => keeper,
+        let owner_token = match &self.protection {
+            Protection::Open => return Ok(self.owner()),
+            Protection::Token(owner_token) => owner_token,
         };
         let token = token.ok_or(AuthenticationError::NoToken)?;
-        if keeper.accepts(token) {
+        if owner_token.accepts(token) {
             return Ok(self.owner());
         }
         let token = std::str::from_utf8(token).map_err(|_| AuthenticationError::BadToken(TokenRefusal::Malformed))?;

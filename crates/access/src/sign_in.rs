@@ -17,7 +17,7 @@ use crate::principal::{Principal, Subject};
 use crate::role::Role;
 use crate::secret_file::SecretFileError;
 use crate::secrets::{self, Client, Secrets};
-use crate::token::{self, Claims, Key, TokenRefusal};
+use crate::token::{self, Claims, SigningKey, TokenRefusal};
 
 /// The lifetime of a token for a client or machine.
 pub const TOKEN_SECS: i64 = 3600;
@@ -39,19 +39,19 @@ pub struct IssuedToken {
 
 pub struct SignIn {
     secrets: Secrets,
-    key: Key,
+    key: SigningKey,
 }
 
 impl SignIn {
     /// Reads the secrets of this directory, or creates them.
     pub fn in_directory(dir: &Path) -> Result<SignIn, SecretFileError> {
         let (secrets, signing) = secrets::in_directory(dir)?;
-        Ok(SignIn { secrets, key: Key::new(&signing) })
+        Ok(SignIn { secrets, key: SigningKey::new(&signing) })
     }
 
     /// Random secrets that are not stored.
     pub fn in_memory() -> SignIn {
-        SignIn { secrets: Secrets::random(), key: Key::new(secrets::random_secret().as_bytes()) }
+        SignIn { secrets: Secrets::random(), key: SigningKey::new(secrets::random_secret().as_bytes()) }
     }
 
     pub fn tenant(&self) -> &str {

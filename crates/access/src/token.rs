@@ -47,11 +47,11 @@ pub enum TokenRefusal {
 }
 
 #[derive(Clone)]
-pub struct Key(hmac::Key);
+pub struct SigningKey(hmac::Key);
 
-impl Key {
-    pub fn new(secret: &[u8]) -> Key {
-        Key(hmac::Key::new(hmac::HMAC_SHA256, secret))
+impl SigningKey {
+    pub fn new(secret: &[u8]) -> SigningKey {
+        SigningKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
     /// Distinguishes this key from others and reveals nothing about it.
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn what_was_signed_opens_and_nothing_else_does() {
-        let key = Key::new(b"secret");
+        let key = SigningKey::new(b"secret");
         let token = key.sign(&claims());
         assert_eq!(key.open(&token), Ok(claims()));
-        assert_eq!(Key::new(b"other").open(&token), Err(TokenRefusal::Forged));
+        assert_eq!(SigningKey::new(b"other").open(&token), Err(TokenRefusal::Forged));
 
         let parts: Vec<&str> = token.split('.').collect();
         let owner = URL_SAFE_NO_PAD.encode(r#"{"aud":"a"}"#);

@@ -61,7 +61,7 @@ pub fn random_token() -> String {
 }
 
 /// The token to compare with.
-pub enum TokenKeeper {
+pub enum OwnerToken {
     /// For a server without a data directory.
     Memory(String),
     File(TokenFile),
@@ -85,13 +85,13 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-impl TokenKeeper {
+impl OwnerToken {
     /// Reads the token of this directory, or creates directory and token.
-    pub fn in_directory(dir: &Path) -> Result<TokenKeeper, TokenError> {
+    pub fn in_directory(dir: &Path) -> Result<OwnerToken, TokenError> {
         let path = dir.join(TOKEN_FILE);
         secret_file::create(&path, &format!("{}\n", random_token()))?;
         let known = read(&path)?;
-        Ok(TokenKeeper::File(TokenFile { path, known: Mutex::new(known) }))
+        Ok(OwnerToken::File(TokenFile { path, known: Mutex::new(known) }))
     }
 
     /// Compares in constant time.
@@ -106,8 +106,8 @@ impl TokenKeeper {
 
     fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         match self {
-            TokenKeeper::Memory(token) => look(token),
-            TokenKeeper::File(file) => file.with_token(look),
+            OwnerToken::Memory(token) => look(token),
+            OwnerToken::File(file) => file.with_token(look),
         }
     }
 }
@@ -164,12 +164,12 @@ mod tests {
     fn the_first_start_makes_a_token_that_only_its_owner_can_read() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("data");
-        let keeper = TokenKeeper::in_directory(&dir).unwrap();
+        let owner = OwnerToken::in_directory(&dir).unwrap();
         let token = token_in(&dir);
         assert_eq!(token.len(), 2 * RANDOM_BYTES);
-        assert!(keeper.accepts(token.as_bytes()));
-        assert!(!keeper.accepts(b""));
-        assert!(!keeper.accepts(&token.as_bytes()[1..]));
+        assert!(owner.accepts(token.as_bytes()));
+        assert!(!owner.accepts(b""));
+        assert!(!owner.accepts(&token.as_bytes()[1..]));
         assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(dir.join(TOKEN_FILE)).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
@@ -178,27 +178,27 @@ mod tests {
     #[test]
     fn the_second_start_keeps_it() {
         let dir = tempfile::tempdir().unwrap();
-        TokenKeeper::in_directory(dir.path()).unwrap();
+        OwnerToken::in_directory(dir.path()).unwrap();
         let token = token_in(dir.path());
-        assert!(TokenKeeper::in_directory(dir.path()).unwrap().accepts(token.as_bytes()));
+        assert!(OwnerToken::in_directory(dir.path()).unwrap().accepts(token.as_bytes()));
     }
 
     #[test]
     fn a_rotated_token_works_at_once_and_the_old_one_no_longer() {
         let dir = tempfile::tempdir().unwrap();
-        let keeper = TokenKeeper::in_directory(dir.path()).unwrap();
+        let owner = OwnerToken::in_directory(dir.path()).unwrap();
         let old = token_in(dir.path());
         rotate_token(dir.path()).unwrap();
-        assert!(!keeper.accepts(old.as_bytes()));
-        assert!(keeper.accepts(token_in(dir.path()).as_bytes()));
+        assert!(!owner.accepts(old.as_bytes()));
+        assert!(owner.accepts(token_in(dir.path()).as_bytes()));
     }
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        TokenKeeper::in_directory(dir.path()).unwrap();
+        OwnerToken::in_directory(dir.path()).unwrap();
         fs::set_permissions(dir.path().join(TOKEN_FILE), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(TokenKeeper::in_directory(dir.path()), Err(TokenError::Exposed { mode: 0o644, .. })));
+        assert!(matches!(OwnerToken::in_directory(dir.path()), Err(TokenError::Exposed { mode: 0o644, .. })));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let path = dir.path().join(TOKEN_FILE);
         fs::write(&path, "hunter2").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        let Err(error) = TokenKeeper::in_directory(dir.path()) else { panic!("a short token was taken") };
+        let Err(error) = OwnerToken::in_directory(dir.path()) else { panic!("a short token was taken") };
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }

@@ -23,7 +23,7 @@ use crate::config::{CONFIG_PATH, Config, HOOKS_DIR};
 use crate::log;
 use crate::message::{Message, ServiceUpdate};
 use crate::metrics::{self, Metrics};
-use crate::plan::{Job, Plan, Rules, Task};
+use crate::plan::{Job, Plan, PlanSettings, Task};
 use crate::poller;
 use crate::process::{self, StepSignal};
 use crate::record::Record;
@@ -82,8 +82,8 @@ fn check_purpose(config: &Config, catalog: &StepCatalog) -> Result<()> {
     Ok(())
 }
 
-fn build_rules(config: &Config, catalog: &StepCatalog) -> Rules {
-    Rules {
+fn build_rules(config: &Config, catalog: &StepCatalog) -> PlanSettings {
+    PlanSettings {
         steps: catalog.steps(),
         policies: config.policies.clone(),
         on_failure: config.on_failure,

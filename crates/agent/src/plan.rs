@@ -29,7 +29,7 @@ use crate::step::{Step, action_step_name, step_title};
 
 /// Configuration of the plan.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct PlanSettings {
     /// Steps, in the order in which they run within a phase.
     pub steps: Vec<Step>,
     pub policies: Policies,
@@ -82,7 +82,7 @@ struct PendingApproval {
 
 #[derive(Debug)]
 pub struct Plan {
-    rules: Rules,
+    rules: PlanSettings,
     records: BTreeMap<EventId, Record>,
     tracker: Tracker,
     pending_approvals: BTreeMap<EventId, PendingApproval>,
@@ -96,7 +96,7 @@ pub struct Plan {
 
 impl Plan {
     /// Creates a plan that continues from the records of an earlier run.
-    pub fn resume(rules: Rules, records: impl IntoIterator<Item = Record>) -> Plan {
+    pub fn resume(rules: PlanSettings, records: impl IntoIterator<Item = Record>) -> Plan {
         let records: BTreeMap<EventId, Record> =
             records.into_iter().map(|record| (record.event.id.clone(), record)).collect();
         let open = records.values().filter(|record| record.end.is_none());
@@ -413,13 +413,13 @@ fn current_phase(record: &Record) -> Phase {
 
 /// Whether both `prepare` and `restore` ran, so that the machine is no longer prepared. Steps never run twice, so this
 /// counts as a failure.
-fn is_undone(rules: &Rules, record: &Record) -> bool {
+fn is_undone(rules: &PlanSettings, record: &Record) -> bool {
     let ran = |phase| record.runs.iter().any(|run| run.phase == phase);
     rules.on_failure == FailurePolicy::Hold && ran(Phase::Prepare) && ran(Phase::Restore)
 }
 
 /// Steps of the current phase that have not started, in the order in which they run.
-fn pending_steps<'r>(rules: &'r Rules, record: &'r Record) -> impl Iterator<Item = &'r Step> {
+fn pending_steps<'r>(rules: &'r PlanSettings, record: &'r Record) -> impl Iterator<Item = &'r Step> {
     let phase = current_phase(record);
     rules.steps.iter().filter(move |step| {
         let has_reason = step.undone_step().is_none_or(|prepare| record.run(&prepare).is_some());

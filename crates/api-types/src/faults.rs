@@ -211,7 +211,7 @@ fn all_names() -> Vec<&'static str> {
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Keys {
+struct FaultKeys {
     kind: String,
     #[serde(default)]
     status: Nullable<u16>,
@@ -224,15 +224,15 @@ struct Keys {
 /// The fields are read first, because serde's errors for enums are hard to understand.
 impl<'de> Deserialize<'de> for FaultKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let keys: Keys = object::required(deserializer)?;
+        let keys: FaultKeys = object::required(deserializer)?;
         keys.into_kind().map_err(D::Error::custom)
     }
 }
 
-impl Keys {
+impl FaultKeys {
     fn into_kind(self) -> Result<FaultKind, String> {
         use Nullable::{Absent, Value};
-        let Keys { kind, status, retry_after_seconds, delay_seconds } = self;
+        let FaultKeys { kind, status, retry_after_seconds, delay_seconds } = self;
         let plain = FaultKind::PLAIN.into_iter().find(|plain| plain.as_str() == kind);
         match (kind.as_str(), plain, status, retry_after_seconds, delay_seconds) {
             ("Status", _, Value(status), retry, Absent) => {

@@ -70,7 +70,7 @@ impl DryRunResult {
 impl Actions {
     /// 202 with an operation that was started; in a dry run, 200 with the operation and the events that it would have.
     pub(super) fn respond_started(&self, operation: Operation) -> Response {
-        match &self.2 {
+        match &self.execution {
             Execution::Real => extract::respond_accepted(operation),
             Execution::Dry(trial) => {
                 let after = trial.0.get().map(|after| &after.region);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::metrics::counter::Counter;
 
-/// Failures that are answered at once. A person who mistypes, or a tool with an expired token, stays below this.
+/// Failures that are answered without a delay. A person who mistypes, or a tool with an expired token, stays below this.
 const FAILURES_FREE: u32 = 10;
 
 /// The delay of each further answer.

@@ -30,7 +30,7 @@ impl RouteAccess {
     }
 
     /// The access that a request requires: that of its route, or the general rule for paths outside the table.
-    /// Requests to the ARM API are only authenticated here; its own table states the actions and thereby their roles.
+    /// Requests to the ARM API are only authenticated here; its own table states the actions, and with them their roles.
     fn of(&self, request: &Request) -> RequiredAccess {
         let matched = request.extensions().get::<MatchedPath>();
         let listed = matched.and_then(|path| self.find(request.method(), path.as_str()));

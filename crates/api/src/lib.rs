@@ -12,7 +12,7 @@
 //! - `action`: the table of all actions with their roles; `actions`: one typed function for each.
 //! - Handlers: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhooks`, …
 //! - Shared: `extract` and `into_core` (requests), `names` (lookups), `error` (statuses).
-//! - Background work: `scenario`, `fault_keeper`.
+//! - Background work: `scenario`, `recorded_faults`.
 //!
 //! The API makes no decisions: the rules are in `core`, and one function in `error` maps each rejection to a status. Its
 //! only state is the sessions of `access`, the runs of scenarios and the number of open streams.
@@ -31,7 +31,6 @@ pub mod error;
 mod events;
 pub mod extract;
 mod failed_sign_ins;
-mod fault_keeper;
 mod faults;
 mod fencing;
 mod groups;
@@ -56,6 +55,7 @@ mod operation_filter;
 mod operations;
 mod portal_links;
 mod portal_sessions;
+mod recorded_faults;
 mod render_fault;
 mod requests;
 mod rollouts;
@@ -101,7 +101,6 @@ pub use deadline::next_deadline;
 pub use dry_run::ROUTES as DRY_RUN_ROUTES;
 pub use error::{ApiError, rejection_status};
 pub use extract::{BODY_BYTES_MAX, read_body};
-pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use fencing::find_fencing;
 pub use forewarn_api_types::PREFIX;
 pub use forewarn_listener::{ConnectionUse, Scheme, Transport, serve};
@@ -115,6 +114,7 @@ pub use names::{
     parse_operation_id,
 };
 pub use portal_sessions::{RegionSessions, SessionWriter, refuse_session};
+pub use recorded_faults::{AddFaultError, RecordedFaults};
 pub use render_fault::render_fault;
 pub use rollouts::forecast_rollout;
 pub use routes::{Route, add_guard, is_api_path, not_found, routes, table};
@@ -138,11 +138,17 @@ pub struct Service(Arc<Inner>);
 
 /// The service as one caller sees it, with the actions that the caller may perform (in `actions`).
 #[derive(Clone)]
-pub struct Actions(Service, Principal, Execution, Option<RequestKey>);
+pub struct Actions {
+    service: Service,
+    principal: Principal,
+    execution: Execution,
+    /// Of a request that the caller may repeat.
+    request_key: Option<RequestKey>,
+}
 
 struct Inner {
     parts: ServiceParts,
-    faults: FaultKeeper,
+    faults: RecordedFaults,
     failed_sign_ins: FailedSignIns,
     streams: Arc<Semaphore>,
     runs: Runs,
@@ -194,7 +200,7 @@ pub struct HostEnrollment {
 
 impl Service {
     pub fn new(parts: ServiceParts) -> Service {
-        let faults = FaultKeeper::new(parts.engine.clone(), parts.endpoint.clone());
+        let faults = RecordedFaults::new(parts.engine.clone(), parts.endpoint.clone());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         let failed_sign_ins = FailedSignIns::default();
         Service(Arc::new(Inner { parts, faults, failed_sign_ins, streams, runs: Runs::default() }))
@@ -224,7 +230,7 @@ impl Service {
         self.0.parts.names
     }
 
-    pub fn faults(&self) -> &FaultKeeper {
+    pub fn faults(&self) -> &RecordedFaults {
         &self.0.faults
     }
 
@@ -280,7 +286,7 @@ impl Service {
 
     /// The service as a principal sees it.
     pub fn actions(&self, principal: Principal) -> Actions {
-        Actions(self.clone(), principal, Execution::Real, None)
+        Actions { service: self.clone(), principal, execution: Execution::Real, request_key: None }
     }
 }
 
@@ -292,30 +298,30 @@ impl FromRequestParts<Service> for Actions {
         let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::anonymous);
         let execution = dry_run::take(parts);
         let key = RequestKey::find(parts, &principal);
-        Ok(Actions(service.clone(), principal, execution, key))
+        Ok(Actions { service: service.clone(), principal, execution, request_key: key })
     }
 }
 
 impl Actions {
     pub fn service(&self) -> &Service {
-        &self.0
+        &self.service
     }
 
     pub fn engine(&self) -> &Engine {
-        self.0.engine()
+        self.service.engine()
     }
 
     fn webhooks(&self) -> &Webhooks {
-        &self.0.0.parts.webhooks
+        &self.service.0.parts.webhooks
     }
 
     /// The ID of the only tenant.
     pub fn tenant(&self) -> &str {
-        self.0.access().sign_in().tenant()
+        self.service.access().sign_in().tenant()
     }
 
     /// The name of the caller, as events and operations record it.
     pub fn principal_name(&self) -> Name {
-        self.1.name.clone()
+        self.principal.name.clone()
     }
 }

@@ -18,7 +18,7 @@ const SCHEME: &str = "token";
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// The description of one route.
-pub struct Doc {
+pub struct RouteDoc {
     pub(super) id: &'static str,
     summary: &'static str,
     parameters: Vec<Parameter>,
@@ -32,38 +32,38 @@ pub struct DocumentedRoute<'a> {
     pub method: &'a Method,
     pub path: &'static str,
     pub needs: RequiredAccess,
-    pub doc: &'a Doc,
+    pub doc: &'a RouteDoc,
 }
 
-impl Doc {
-    pub fn new(id: &'static str, summary: &'static str) -> Doc {
-        Doc { id, summary, parameters: Vec::new(), body: None, responses: Vec::new(), schemas: Vec::new() }
+impl RouteDoc {
+    pub fn new(id: &'static str, summary: &'static str) -> RouteDoc {
+        RouteDoc { id, summary, parameters: Vec::new(), body: None, responses: Vec::new(), schemas: Vec::new() }
     }
 
-    pub fn query<Q: IntoParams>(mut self) -> Doc {
+    pub fn query<Q: IntoParams>(mut self) -> RouteDoc {
         self.parameters.extend(Q::into_params(|| Some(ParameterIn::Query)));
         self
     }
 
-    pub fn body<B: ToSchema>(mut self) -> Doc {
+    pub fn body<B: ToSchema>(mut self) -> RouteDoc {
         self.body = Some((refer::<B>(&mut self.schemas), Required::True));
         self
     }
 
     /// A body that can be omitted.
-    pub fn optional_body<B: ToSchema>(mut self) -> Doc {
+    pub fn optional_body<B: ToSchema>(mut self) -> RouteDoc {
         self.body = Some((refer::<B>(&mut self.schemas), Required::False));
         self
     }
 
-    pub fn response<T: ToSchema>(mut self, status: StatusCode) -> Doc {
+    pub fn response<T: ToSchema>(mut self, status: StatusCode) -> RouteDoc {
         let content = ContentBuilder::new().schema(Some(refer::<T>(&mut self.schemas))).build();
         self.responses.push((status, Some((JSON, content))));
         self
     }
 
     /// One page of a list.
-    pub fn page<T: ToSchema>(mut self) -> Doc {
+    pub fn page<T: ToSchema>(mut self) -> RouteDoc {
         let entry = refer::<T>(&mut self.schemas);
         let page = ObjectBuilder::new()
             .property("value", ArrayBuilder::new().items(entry))
@@ -74,27 +74,27 @@ impl Doc {
         self
     }
 
-    pub fn text(mut self, content_type: &'static str) -> Doc {
+    pub fn text(mut self, content_type: &'static str) -> RouteDoc {
         let schema = ObjectBuilder::new().schema_type(Type::String).build();
         let content = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(schema)))).build();
         self.responses.push((StatusCode::OK, Some((content_type, content))));
         self
     }
 
-    pub fn any_json(mut self) -> Doc {
+    pub fn any_json(mut self) -> RouteDoc {
         let schema = ObjectBuilder::new().build();
         let content = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(schema)))).build();
         self.responses.push((StatusCode::OK, Some((JSON, content))));
         self
     }
 
-    pub fn no_content(mut self) -> Doc {
+    pub fn no_content(mut self) -> RouteDoc {
         self.responses.push((StatusCode::NO_CONTENT, None));
         self
     }
 
     /// Documents `dryRun` and the response to it.
-    pub fn with_dry_run(mut self) -> Doc {
+    pub fn with_dry_run(mut self) -> RouteDoc {
         let parameter = ParameterBuilder::new()
             .name("dryRun")
             .parameter_in(ParameterIn::Query)
@@ -106,7 +106,7 @@ impl Doc {
         if is_documented { self } else { self.response::<DryRun>(StatusCode::OK) }
     }
 
-    pub fn header(mut self, name: &str, description: &str) -> Doc {
+    pub fn header(mut self, name: &str, description: &str) -> RouteDoc {
         let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
         let header = ParameterBuilder::new()
             .name(name)

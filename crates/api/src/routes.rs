@@ -27,7 +27,7 @@ use super::extract::{GroupQuery, NoQuery, Paging, Params};
 use super::groups::{availability_sets, cloud_services};
 use super::guard::RouteAccess;
 use super::machine_actions::DeleteQuery;
-use super::openapi::{self, Doc, DocumentedRoute};
+use super::openapi::{self, DocumentedRoute, RouteDoc};
 use super::operation_filter::OperationsQuery;
 use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
@@ -47,7 +47,7 @@ pub struct Route {
     /// Reading requires the role reader, everything else the role of the action.
     needs: RequiredAccess,
     handler: MethodRouter<Service>,
-    doc: Doc,
+    doc: RouteDoc,
 }
 
 impl Route {
@@ -103,12 +103,12 @@ fn route(
     path: &'static str,
     role: Role,
     handler: AnyHandler,
-    doc: Doc,
+    doc: RouteDoc,
 ) -> Route {
     Route { method, path, needs: RequiredAccess::Role(role), handler: on(filter, handler), doc }
 }
 
-fn get<H: Handler<T, Service, Future = ResponseFuture>, T>(path: &'static str, handler: H, doc: Doc) -> Route {
+fn get<H: Handler<T, Service, Future = ResponseFuture>, T>(path: &'static str, handler: H, doc: RouteDoc) -> Route {
     route((Method::GET, MethodFilter::GET), path, Role::Reader, AnyHandler::new(handler), doc)
 }
 
@@ -119,7 +119,7 @@ macro_rules! verb {
             path: &'static str,
             action: Action,
             handler: H,
-            doc: Doc,
+            doc: RouteDoc,
         ) -> Route {
             route((Method::$method, MethodFilter::$method), path, action.role(), AnyHandler::new(handler), doc)
         }
@@ -149,27 +149,27 @@ fn document(table: &[Route]) -> utoipa::openapi::OpenApi {
     }))
 }
 
-fn doc(id: &'static str, summary: &'static str) -> Doc {
-    Doc::new(id, summary)
+fn doc(id: &'static str, summary: &'static str) -> RouteDoc {
+    RouteDoc::new(id, summary)
 }
 
 /// An action on one machine that starts an operation.
-fn action(id: &'static str, summary: &'static str) -> Doc {
+fn action(id: &'static str, summary: &'static str) -> RouteDoc {
     doc(id, summary).query::<GroupQuery>().optional_body::<ActionOptions>().response::<Operation>(ACCEPTED)
 }
 
 /// An action on instances of a scale set.
-fn set_action(id: &'static str, summary: &'static str) -> Doc {
+fn set_action(id: &'static str, summary: &'static str) -> RouteDoc {
     doc(id, summary).query::<GroupQuery>().optional_body::<InstanceSelection>().response::<Operation>(ACCEPTED)
 }
 
 /// A change of a machine without an event.
-fn power(id: &'static str, summary: &'static str) -> Doc {
+fn power(id: &'static str, summary: &'static str) -> RouteDoc {
     doc(id, summary).query::<GroupQuery>().optional_body::<EmptyBody>().response::<Machine>(OK)
 }
 
 /// An action on one event.
-fn event_action(id: &'static str, summary: &'static str) -> Doc {
+fn event_action(id: &'static str, summary: &'static str) -> RouteDoc {
     doc(id, summary).optional_body::<EmptyBody>().response::<Event>(OK)
 }
 
@@ -299,7 +299,7 @@ fn event_routes() -> Vec<Route> {
         get("/api/v1/events/{event}", events::get, doc("getEvent", "Get an event").response::<Event>(OK)),
         post("/api/v1/events/{event}/approve", Action::ApproveEvents, events::approve, event_action("approveEvent", "Approve an event")),
         post("/api/v1/events/{event}/cancel", Action::Cancel, events::cancel, event_action("cancelEvent", "Cancel the operations behind an event")),
-        get("/api/v1/operations", operations::list, doc("listOperations", "List operations that run or ended within the last hour, oldest first").query::<OperationsQuery>().page::<Operation>()),
+        get("/api/v1/operations", operations::list, doc("listOperations", "List operations that are running or ended within the last hour, oldest first").query::<OperationsQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "Get an operation, current or from history").response::<Operation>(OK)),
         post("/api/v1/operations/{operation}/approve", Action::ApproveOperation, operations::approve, doc("approveOperation", "Approve all scheduled events of an operation").optional_body::<EmptyBody>().response::<Operation>(OK)),
         post("/api/v1/operations/{operation}/cancel", Action::Cancel, operations::cancel, doc("cancelOperation", "Cancel the part of an operation that has not started").optional_body::<EmptyBody>().response::<Operation>(OK)),

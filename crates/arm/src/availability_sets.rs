@@ -44,7 +44,7 @@ async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) ->
     let note = arm.actions.permit(Action::CreateAvailabilitySet)?.note(name);
     let done = arm.actions.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
-    written(arm, &done.snapshot.region, group, true).await
+    render_written(arm, &done.snapshot.region, group, true).await
 }
 
 async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<WriteResult, ApiError> {
@@ -70,10 +70,10 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
     let id = group.id;
     let note = arm.actions.permit(Action::ChangeAvailabilitySet)?.note(group.name.as_str());
     let done = arm.actions.commit(commands, note, move |_| vec![body_attachment(Owner::Group(id), &merged)]).await?;
-    written(arm, &done.snapshot.region, id, false).await
+    render_written(arm, &done.snapshot.region, id, false).await
 }
 
-async fn written(arm: &Arm, region: &Region, id: GroupId, is_new: bool) -> Result<WriteResult, ApiError> {
+async fn render_written(arm: &Arm, region: &Region, id: GroupId, is_new: bool) -> Result<WriteResult, ApiError> {
     let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
     let resource = render::availability_set(region, group, arm.read_body(Owner::Group(id)).await?);
     Ok(WriteResult { is_new, resource, pending: None })

@@ -53,7 +53,7 @@ async fn create(arm: &Arm, home: ResourceGroupRef, name: &str, given: &Value) ->
     let note = arm.actions.permit(Action::CreateScaleSet)?.note(name);
     let done = arm.actions.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
-    written(arm, &done.snapshot.region, group, true, None).await
+    render_written(arm, &done.snapshot.region, group, true, None).await
 }
 
 fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
@@ -120,7 +120,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         .actions
         .commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_str()), attach)
         .await?;
-    written(arm, &done.snapshot.region, id, false, Some(operation)).await
+    render_written(arm, &done.snapshot.region, id, false, Some(operation)).await
 }
 
 fn check_immutable(group: &Group, set: &ScaleSet, current: &Value, merged: &Value) -> Result<(), ApiError> {
@@ -162,7 +162,7 @@ fn created_machines(answers: &[Answer]) -> Vec<MachineId> {
     }
 }
 
-async fn written(
+async fn render_written(
     arm: &Arm,
     region: &Region,
     id: GroupId,

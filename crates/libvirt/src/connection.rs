@@ -77,7 +77,7 @@ impl Target {
     /// refuses the URI.
     pub async fn connect(&self) -> Result<(Connection, Events)> {
         let stream = open_socket(&self.socket).await?;
-        let (connection, events) = Connection::over(stream, self.call_timeout);
+        let (connection, events) = Connection::from_stream(stream, self.call_timeout);
         connection.authenticate().await?;
         let arguments = Encoder::new().optional_string(Some(&self.uri)).u32(0);
         connection.call_empty(Procedure::ConnectOpen, arguments).await?;
@@ -114,7 +114,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn over(stream: UnixStream, call_timeout: Duration) -> (Connection, Events) {
+    fn from_stream(stream: UnixStream, call_timeout: Duration) -> (Connection, Events) {
         let (reader, writer) = stream.into_split();
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
@@ -235,7 +235,7 @@ async fn keep_alive(shared: Arc<Shared>, keepalive: Keepalive) {
     let mut unanswered = 0;
     let mut pinged = Instant::now();
     loop {
-        let heard = shared.heard();
+        let heard = shared.last_heard();
         if heard > pinged {
             unanswered = 0;
         }

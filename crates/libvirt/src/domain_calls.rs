@@ -121,7 +121,7 @@ impl Connection {
         self.call_empty(Procedure::DomainReset, domain.arguments().u32(0)).await
     }
 
-    /// Asks the guest to shut down, and returns at once.
+    /// Asks the guest to shut down, and returns immediately.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Connection {
         self.call_empty(Procedure::DomainShutdownFlags, domain.arguments().u32(flags.0)).await
     }
 
-    /// Ends a domain at once, as if its power cord were pulled.
+    /// Ends a domain immediately, as if its power cord were pulled.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Connection {
         self.call(Procedure::DomainDefineXmlFlags, Encoder::new().string(xml).u32(flags.0), Domain::decode).await
     }
 
-    /// Removes the definition of a domain. A running domain goes on without one.
+    /// Removes the definition of a domain. A running domain keeps running without one.
     ///
     /// # Errors
     ///

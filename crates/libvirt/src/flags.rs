@@ -110,7 +110,7 @@ flags! {
         TUNNELLED = 4;
         /// Make the domain persistent at the target.
         PERSIST_DEST = 8;
-        /// Remove the definition at the source afterwards.
+        /// Remove the definition at the source afterward.
         UNDEFINE_SOURCE = 16;
         /// Leave the domain paused at the target.
         PAUSED = 32;

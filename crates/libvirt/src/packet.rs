@@ -23,7 +23,7 @@ pub const PONG: i32 = 2;
 
 /// Direction and purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     Call,
     Reply,
     /// An event or a keepalive message.
@@ -32,22 +32,22 @@ pub enum Kind {
     Other(i32),
 }
 
-impl Kind {
-    fn from_wire(word: i32) -> Kind {
+impl MessageKind {
+    fn from_wire(word: i32) -> MessageKind {
         match word {
-            0 => Kind::Call,
-            1 => Kind::Reply,
-            2 => Kind::Notice,
-            other => Kind::Other(other),
+            0 => MessageKind::Call,
+            1 => MessageKind::Reply,
+            2 => MessageKind::Notice,
+            other => MessageKind::Other(other),
         }
     }
 
     fn to_wire(self) -> i32 {
         match self {
-            Kind::Call => 0,
-            Kind::Reply => 1,
-            Kind::Notice => 2,
-            Kind::Other(word) => word,
+            MessageKind::Call => 0,
+            MessageKind::Reply => 1,
+            MessageKind::Notice => 2,
+            MessageKind::Other(word) => word,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Kind {
 pub struct Header {
     pub program: u32,
     pub procedure: i32,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub serial: u32,
     /// Only set in replies.
     pub is_error: bool,
@@ -91,13 +91,13 @@ pub fn encode(header: Header, payload: &[u8]) -> Vec<u8> {
 
 /// A call; None if it is larger than a message can be.
 pub fn encode_call(procedure: i32, serial: u32, payload: &[u8]) -> Option<Vec<u8>> {
-    let header = Header { program: REMOTE, procedure, kind: Kind::Call, serial, is_error: false };
+    let header = Header { program: REMOTE, procedure, kind: MessageKind::Call, serial, is_error: false };
     (LENGTH_BYTES + HEADER_BYTES + payload.len() <= MESSAGE_BYTES_MAX).then(|| encode(header, payload))
 }
 
 /// A keepalive message.
 pub fn encode_keepalive(procedure: i32) -> Vec<u8> {
-    encode(Header { program: KEEPALIVE, procedure, kind: Kind::Notice, serial: 0, is_error: false }, &[])
+    encode(Header { program: KEEPALIVE, procedure, kind: MessageKind::Notice, serial: 0, is_error: false }, &[])
 }
 
 /// Reads the next message; None at the end of the connection.
@@ -131,7 +131,7 @@ pub async fn read(source: &mut (impl AsyncRead + Unpin)) -> Result<Option<Messag
 fn decode_header(bytes: &[u8]) -> XdrResult<Result<Header, String>> {
     let mut decoder = Decoder::new(bytes);
     let (program, version, procedure) = (decoder.u32()?, decoder.u32()?, decoder.i32()?);
-    let (kind, serial, status) = (Kind::from_wire(decoder.i32()?), decoder.u32()?, decoder.i32()?);
+    let (kind, serial, status) = (MessageKind::from_wire(decoder.i32()?), decoder.u32()?, decoder.i32()?);
     if version != VERSION {
         return Ok(Err(format!("received a message of protocol version {version}")));
     }
@@ -163,7 +163,10 @@ mod tests {
             assert_eq!(message.payload().len(), 28);
         }
         let ping = read(&mut source).await.unwrap().unwrap();
-        assert_eq!((ping.header.program, ping.header.procedure, ping.header.kind), (KEEPALIVE, PING, Kind::Notice));
+        assert_eq!(
+            (ping.header.program, ping.header.procedure, ping.header.kind),
+            (KEEPALIVE, PING, MessageKind::Notice)
+        );
         assert_eq!(read(&mut source).await, Ok(None));
     }
 

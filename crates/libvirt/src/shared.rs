@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, LibvirtError, Result};
 use crate::event::Event;
-use crate::packet::{self, Kind, Message};
+use crate::packet::{self, Message, MessageKind};
 
 /// Calls of one connection that wait for their answers. libvirtd reads five at a time and leaves the rest in the socket.
 pub const CALLS_MAX: usize = 256;
@@ -105,13 +105,13 @@ impl Shared {
     pub fn receive(&self, message: Message) {
         self.lock().heard = Instant::now();
         match (message.header.program, message.header.kind) {
-            (packet::REMOTE, Kind::Reply) => self.answer(message),
-            (packet::REMOTE, Kind::Notice) => self.notify(&message),
-            (packet::KEEPALIVE, Kind::Notice) if message.header.procedure == packet::PING => {
+            (packet::REMOTE, MessageKind::Reply) => self.answer(message),
+            (packet::REMOTE, MessageKind::Notice) => self.notify(&message),
+            (packet::KEEPALIVE, MessageKind::Notice) if message.header.procedure == packet::PING => {
                 self.send_keepalive(packet::PONG);
             }
             // Pongs have done their work by arriving. Other messages belong to programs that this client does not use.
-            (_, Kind::Notice | Kind::Reply | Kind::Call | Kind::Other(_)) => {}
+            (_, MessageKind::Notice | MessageKind::Reply | MessageKind::Call | MessageKind::Other(_)) => {}
         }
     }
 
@@ -144,7 +144,7 @@ impl Shared {
     }
 
     /// When the last message arrived.
-    pub fn heard(&self) -> Instant {
+    pub fn last_heard(&self) -> Instant {
         self.lock().heard
     }
 

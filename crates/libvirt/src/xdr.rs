@@ -195,7 +195,7 @@ impl<'b> Decoder<'b> {
     pub fn list<T>(&mut self, max: usize, mut read: impl FnMut(&mut Self) -> XdrResult<T>) -> XdrResult<Vec<T>> {
         let length = self.length(max)?;
         // Every element takes at least one unit, so a false length cannot reserve more than the payload justifies.
-        let mut values = Vec::with_capacity(length.min(self.rest() / UNIT));
+        let mut values = Vec::with_capacity(length.min(self.remaining() / UNIT));
         for _ in 0..length {
             values.push(read(self)?);
         }
@@ -204,7 +204,7 @@ impl<'b> Decoder<'b> {
 
     /// Succeeds if nothing is left.
     pub fn end(self) -> XdrResult<()> {
-        if self.rest() == 0 { Ok(()) } else { Err(XdrError::Trailing(self.rest())) }
+        if self.remaining() == 0 { Ok(()) } else { Err(XdrError::Trailing(self.remaining())) }
     }
 
     fn length(&mut self, max: usize) -> XdrResult<usize> {
@@ -212,7 +212,7 @@ impl<'b> Decoder<'b> {
         if length <= max { Ok(length) } else { Err(XdrError::TooLong { length, max }) }
     }
 
-    fn rest(&self) -> usize {
+    fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 

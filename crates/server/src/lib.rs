@@ -24,7 +24,7 @@ mod start;
 pub use activity_log::log_activity;
 pub use cluster::{create_cluster_key, init_region};
 pub use config::*;
-pub use forewarn_api::{AddFaultError, FaultKeeper};
+pub use forewarn_api::{AddFaultError, RecordedFaults};
 pub use forewarn_drivers::DomainDescription;
 pub use forewarn_drivers::qemu::QemuMachine;
 pub use forewarn_engine::Engine;

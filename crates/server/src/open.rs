@@ -184,7 +184,7 @@ pub async fn open_engine(config: &Config, store: OpenStore, access: &Arc<Access>
     match (store, &config.cluster) {
         (OpenStore::Copy(store), Some(place)) => {
             directory(config).into_iter().for_each(cluster::remove_left_over);
-            let prepared = Preparation::new(place, &*store, access, scratch(config))?;
+            let prepared = Preparation::new(place, &*store, access, scratch_directory(config))?;
             let (engine, writer) = engine::open_in_cluster(options, store, prepared.engine_options()?, driver).await?;
             let cluster = prepared.finish(&engine)?;
             Ok(OpenEngine { engine, writer, runner: None, cluster: Some(cluster) })
@@ -201,7 +201,7 @@ pub async fn open_engine(config: &Config, store: OpenStore, access: &Arc<Access>
 }
 
 /// Where copies of the region are kept while they are sent or received.
-fn scratch(config: &Config) -> PathBuf {
+fn scratch_directory(config: &Config) -> PathBuf {
     directory(config).map_or_else(std::env::temp_dir, Path::to_owned)
 }
 

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forewarn_access::Access;
-use forewarn_api::{self as api, ApiMetrics, FaultKeeper};
+use forewarn_api::{self as api, ApiMetrics, RecordedFaults};
 use forewarn_engine::Engine;
 use forewarn_metadata::{BoundAddress, EndpointState};
 use prometheus_client::registry::Registry;
@@ -31,7 +31,7 @@ pub struct Running {
     pub hosts: Option<SocketAddr>,
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
-    pub faults: FaultKeeper,
+    pub faults: RecordedFaults,
     pub metrics: Arc<ApiMetrics>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stop: CancellationToken,

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use forewarn_access::{Tls, TokenIssuer, random_guid};
-use forewarn_api::{self as api, AgentContacts, ApiMetrics, ClusterReporter, FaultKeeper, HealthProblems};
+use forewarn_api::{self as api, AgentContacts, ApiMetrics, ClusterReporter, HealthProblems, RecordedFaults};
 use forewarn_arm as arm;
 use forewarn_drivers::CommandRunner;
 use forewarn_engine::Engine;
@@ -74,7 +74,7 @@ async fn start_on(config: Config, store: OpenStore) -> anyhow::Result<Running> {
         management: bound.management.local_addr()?,
         management_tls: bound.secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
         hosts: bound.hosts.as_ref().map(|hosts| hosts.listener.listener.local_addr()).transpose()?,
-        faults: FaultKeeper::new(engine.clone(), endpoint.clone()),
+        faults: RecordedFaults::new(engine.clone(), endpoint.clone()),
         registry: Arc::new(registry(&engine, &endpoint, &metrics, &order_metrics)),
         engine,
         endpoint,

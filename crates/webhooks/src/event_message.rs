@@ -46,7 +46,7 @@ pub fn build_message(
     if !filter.matches(kind, stage, &row.machines) {
         return Ok(None);
     }
-    let Some(facts) = facts(reader, region, row, event)? else { return Ok(None) };
+    let Some(facts) = read_facts(reader, region, row, event)? else { return Ok(None) };
     if stage == Stage::Scheduled && facts.begins_started {
         return Ok(None);
     }
@@ -94,7 +94,7 @@ fn stage_of(row: &HistoryRow) -> Option<Stage> {
     }
 }
 
-struct Facts {
+struct EventFacts {
     kind: Kind,
     subscription: String,
     not_before: Timestamp,
@@ -106,7 +106,12 @@ struct Facts {
 }
 
 /// None if no machine has seen the event; then it is not reported either.
-fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId) -> Result<Option<Facts>, StoreError> {
+fn read_facts(
+    reader: &dyn Reader,
+    region: &Region,
+    row: &HistoryRow,
+    event: EventId,
+) -> Result<Option<EventFacts>, StoreError> {
     let query = HistoryQuery {
         event: Some(event),
         kinds: vec![HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started],
@@ -116,10 +121,10 @@ fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId)
     let rows = reader.history(&query)?;
     if let Some(timeline) = EventTimeline::from_rows(&rows) {
         let is_earlier = rows.iter().any(|first| first.at == timeline.appeared && first.number <= row.number);
-        return Ok(is_earlier.then(|| Facts::of_timeline(timeline)));
+        return Ok(is_earlier.then(|| EventFacts::of_timeline(timeline)));
     }
     let shown = region.event(event).filter(|event| event.is_shown());
-    Ok(shown.map(|event| Facts {
+    Ok(shown.map(|event| EventFacts {
         kind: wire_kind(event.kind),
         subscription: event.subscription.to_string(),
         not_before: event.not_before,
@@ -133,13 +138,13 @@ fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId)
 /// Enough rows for the beginning of an event: it appears, is approved and starts.
 const BEGINNING_ROWS: u32 = 8;
 
-impl Facts {
-    fn of_timeline(timeline: EventTimeline) -> Facts {
+impl EventFacts {
+    fn of_timeline(timeline: EventTimeline) -> EventFacts {
         let begins_started = timeline.began_started();
         let EventAppeared { kind, source, not_before, duration_secs, description, subscription, .. } =
             timeline.appearance;
         let (kind, source) = (wire_kind(kind), wire_source(source));
-        Facts { kind, subscription, not_before, description, source, duration_secs, begins_started }
+        EventFacts { kind, subscription, not_before, description, source, duration_secs, begins_started }
     }
 }
 
@@ -166,7 +171,7 @@ fn find_resource(
     reader: &dyn Reader,
     region: &Region,
     row: &HistoryRow,
-    facts: &Facts,
+    facts: &EventFacts,
 ) -> Result<EventResource, StoreError> {
     let scope = row.scope.and_then(|scope| region.scope(ScopeId(scope)));
     let owned = scope.and_then(|scope| match scope.owner {
@@ -191,7 +196,11 @@ fn find_resource(
     find_deleted_resource(reader, row, facts)
 }
 
-fn find_deleted_resource(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<EventResource, StoreError> {
+fn find_deleted_resource(
+    reader: &dyn Reader,
+    row: &HistoryRow,
+    facts: &EventFacts,
+) -> Result<EventResource, StoreError> {
     let name = row.machines.first().cloned().unwrap_or_default();
     let query = HistoryQuery {
         machine: Some(name.clone()),

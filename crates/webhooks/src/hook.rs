@@ -22,14 +22,14 @@ pub struct Definition {
     pub url: ReceiverUrl,
     pub secret: SigningSecret,
     pub filter: Filter,
-    pub delivery: Delivery,
+    pub delivery: DeliveryMode,
     /// Age after which a message is not sent again.
     pub retry: Duration,
     pub created: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DeliveryMode {
     Enabled,
     /// Nothing is sent. Changes meanwhile are sent when delivery is enabled again.
     Paused,

@@ -15,11 +15,11 @@
 mod event_message;
 mod filter;
 mod hook;
-mod keeper;
 mod message;
 mod metrics;
 mod receiver_url;
 mod record;
+mod registry;
 mod rollout_message;
 mod runner;
 mod secret;
@@ -31,10 +31,10 @@ use std::time::Duration;
 use forewarn_engine::SubmitError;
 
 pub use filter::Filter;
-pub use hook::{Definition, Delivery, Hook, HookStatus, Undelivered};
-pub use keeper::{HookChange, NewHook, Webhooks};
+pub use hook::{Definition, DeliveryMode, Hook, HookStatus, Undelivered};
 pub use metrics::WebhookMetrics;
 pub use receiver_url::ReceiverUrl;
+pub use registry::{HookChange, NewHook, Webhooks};
 pub use secret::SigningSecret;
 
 /// Maximum number of webhooks. Each reads history on its own.

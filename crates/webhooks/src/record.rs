@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hook::{HistoryPosition, Undelivered, UndeliveredRows};
 use super::message::Message;
-use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
+use super::{Definition, DeliveryMode, Filter, ReceiverUrl, SigningSecret};
 
 /// Prefixes of attachment names.
 pub const DEFINITIONS: &str = "webhook/";
@@ -92,7 +92,7 @@ pub fn put_definition(definition: &Definition) -> Attachment {
         statuses: filter.stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
         machines: filter.machines.clone(),
         resource_groups: filter.resource_groups.clone(),
-        enabled: definition.delivery == Delivery::Enabled,
+        enabled: definition.delivery == DeliveryMode::Enabled,
         retry_secs: definition.retry.as_secs(),
         created_ms: definition.created.0,
     };
@@ -174,7 +174,7 @@ pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
             machines: record.machines,
             resource_groups: record.resource_groups,
         },
-        delivery: if record.enabled { Delivery::Enabled } else { Delivery::Paused },
+        delivery: if record.enabled { DeliveryMode::Enabled } else { DeliveryMode::Paused },
         retry: Duration::from_secs(record.retry_secs),
         created: Timestamp(record.created_ms),
         name: record.name,
@@ -248,7 +248,7 @@ mod tests {
                 machines: vec!["web1".into()],
                 resource_groups: vec!["shop".into()],
             },
-            delivery: Delivery::Paused,
+            delivery: DeliveryMode::Paused,
             retry: Duration::from_secs(60),
             created: Timestamp(5),
         };

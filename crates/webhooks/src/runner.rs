@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event_message;
-use super::hook::{Delivery, DeliveryFailure, Hook};
+use super::hook::{DeliveryFailure, DeliveryMode, Hook};
 use super::message::Message;
 use super::sender::SendError;
 use super::undelivered;
@@ -81,8 +81,8 @@ impl Runner {
             self.commits.borrow_and_update();
             let definition = self.hook.definition();
             match definition.delivery {
-                Delivery::Paused => self.hook.changed.notified().await,
-                Delivery::Enabled => match self.resend_next(&definition).await {
+                DeliveryMode::Paused => self.hook.changed.notified().await,
+                DeliveryMode::Enabled => match self.resend_next(&definition).await {
                     ResendResult::NothingQueued => self.deliver_page(&definition).await,
                     ResendResult::Attempted => {}
                 },

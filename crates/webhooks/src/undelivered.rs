@@ -13,7 +13,7 @@ use std::sync::Arc;
 use forewarn_store::{Attachment, Owner, StoreError};
 
 use super::hook::{Hook, Undelivered};
-use super::keeper::store_error;
+use super::registry::store_error;
 use super::{UNDELIVERED_MAX, WebhookError, Webhooks, record};
 use forewarn_engine::{AuditEntry, SubmitError};
 

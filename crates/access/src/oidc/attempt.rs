@@ -12,7 +12,7 @@ use crate::random::random_bytes;
 pub const ATTEMPT_SECS: i64 = 600;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct SignInAttempt {
     /// Ties the callback to this browser.
     pub state: String,
     /// Ties the ID token to this attempt.
@@ -26,7 +26,7 @@ pub struct Attempt {
     pub until: i64,
 }
 
-impl Attempt {
+impl SignInAttempt {
     pub fn has_state(&self, state: &str) -> bool {
         self.state.as_bytes().ct_eq(state.as_bytes()).into()
     }
@@ -40,18 +40,18 @@ impl Sealer {
         Sealer(hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()))
     }
 
-    pub fn seal(&self, attempt: &Attempt) -> String {
+    pub fn seal(&self, attempt: &SignInAttempt) -> String {
         let text = serde_json::to_vec(attempt).expect("an attempt consists of strings and a number");
         let tag = hmac::sign(&self.0, &text);
         format!("{}.{}", URL_SAFE_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(tag.as_ref()))
     }
 
     /// None: another process wrote it, it was changed, or it is too old.
-    pub fn open(&self, sealed: &str, now: i64) -> Option<Attempt> {
+    pub fn open(&self, sealed: &str, now: i64) -> Option<SignInAttempt> {
         let (text, tag) = sealed.split_once('.')?;
         let (text, tag) = (URL_SAFE_NO_PAD.decode(text).ok()?, URL_SAFE_NO_PAD.decode(tag).ok()?);
         hmac::verify(&self.0, &text, &tag).ok()?;
-        serde_json::from_slice::<Attempt>(&text).ok().filter(|attempt| now < attempt.until)
+        serde_json::from_slice::<SignInAttempt>(&text).ok().filter(|attempt| now < attempt.until)
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_opened_unchanged_in_time_and_by_its_own_process_only() {
-        let attempt = Attempt {
+        let attempt = SignInAttempt {
             state: "s".into(),
             nonce: "n".into(),
             verifier: "v".into(),
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(sealer.open(&sealed, 99), Some(attempt.clone()));
         assert_eq!(sealer.open(&sealed, 100), None);
         assert_eq!(Sealer::random().open(&sealed, 99), None);
-        let other = sealer.seal(&Attempt { back: "/x".into(), ..attempt.clone() });
+        let other = sealer.seal(&SignInAttempt { back: "/x".into(), ..attempt.clone() });
         let mixed = format!("{}.{}", other.split_once('.').unwrap().0, sealed.split_once('.').unwrap().1);
         assert_eq!(sealer.open(&mixed, 99), None);
         for wrong in ["", ".", "x.y", &sealed[1..]] {

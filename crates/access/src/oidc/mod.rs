@@ -16,7 +16,7 @@ mod provider;
 use std::sync::Arc;
 
 pub use attempt::ATTEMPT_SECS;
-use attempt::{Attempt, Sealer};
+use attempt::{Sealer, SignInAttempt};
 pub use config::{OidcConfig, OidcConfigError, OidcSecret, RoleRule};
 use provider::Provider;
 
@@ -115,7 +115,7 @@ impl Oidc {
     /// Starts a sign-in. `base`: scheme and host at which the browser reached this server.
     pub async fn begin(&self, base: &str, back: &str) -> Result<SignInStart, OidcError> {
         let request = self.provider.authorize(&self.redirect_url(base)).await?;
-        let attempt = Attempt {
+        let attempt = SignInAttempt {
             state: request.state,
             nonce: request.nonce,
             verifier: request.verifier,

@@ -18,7 +18,7 @@ use openidconnect::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::attempt::Attempt;
+use super::attempt::SignInAttempt;
 use super::config::{OidcConfig, OidcSecret};
 use super::http::{HttpClient, HttpError};
 use super::{OidcError, printable};
@@ -116,7 +116,7 @@ impl Provider {
     }
 
     /// Exchanges the code and checks the ID token: signature, issuer, audience, expiry and nonce.
-    pub async fn exchange(&self, code: String, attempt: &Attempt, groups_claim: &str) -> Result<User, OidcError> {
+    pub async fn exchange(&self, code: String, attempt: &SignInAttempt, groups_claim: &str) -> Result<User, OidcError> {
         let client = self.client(&attempt.redirect).await?;
         let request = client.exchange_code(AuthorizationCode::new(code));
         let request = request.map_err(|_| OidcError::Provider("it has no token endpoint".into()))?;

@@ -14,8 +14,8 @@ use crate::policy::KindPolicy;
 const ME: &str = "me";
 const ID: &str = "E1";
 
-fn rules(hooks: &str) -> Rules {
-    Rules {
+fn rules(hooks: &str) -> PlanSettings {
+    PlanSettings {
         steps: hooks.split_whitespace().map(step).collect(),
         policies: Policies::default(),
         on_failure: FailurePolicy::Hold,
@@ -35,12 +35,12 @@ fn step(name: &str) -> Step {
     })
 }
 
-fn rules_with_policy(hooks: &str, policy: Policy) -> Rules {
-    Rules { policies: Policies { default: policy, ..Policies::default() }, ..rules(hooks) }
+fn rules_with_policy(hooks: &str, policy: Policy) -> PlanSettings {
+    PlanSettings { policies: Policies { default: policy, ..Policies::default() }, ..rules(hooks) }
 }
 
 #[track_caller]
-fn check(rules: Rules, table: &str) {
+fn check(rules: PlanSettings, table: &str) {
     let mut plan = Plan::resume(rules.clone(), []);
     let (mut now, mut found, mut expected) = (UNIX_EPOCH, Vec::new(), Vec::new());
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -52,7 +52,7 @@ fn check(rules: Rules, table: &str) {
     assert_eq!(found, expected, "\nfound:\n{}\n", found.join("\n"));
 }
 
-fn apply(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
+fn apply(plan: &mut Plan, rules: &PlanSettings, step: &str, now: &mut SystemTime) {
     let id = EventId::parse(ID).unwrap();
     let words: Vec<&str> = step.split_whitespace().collect();
     match words[..] {
@@ -194,7 +194,7 @@ fn the_most_specific_policy_applies() {
         ("Redeploy", "Platform", "approve"),
         ("Upgrade", "Robot", "approve"),
     ] {
-        let rules = Rules { policies: policies.clone(), ..rules("") };
+        let rules = PlanSettings { policies: policies.clone(), ..rules("") };
         check(rules, &format!("see {kind} Scheduled 900 me {source} => {expected}"));
     }
 }
@@ -213,8 +213,8 @@ fn a_hook_that_fails_or_exceeds_its_limit_holds_the_approval_unless_configured_o
              {ending} reboot.prepare => approve"
         );
         let lenient = match ending {
-            "fail" => Rules { on_failure: FailurePolicy::Approve, ..rules(hooks) },
-            _ => Rules { on_late: FailurePolicy::Approve, ..rules(hooks) },
+            "fail" => PlanSettings { on_failure: FailurePolicy::Approve, ..rules(hooks) },
+            _ => PlanSettings { on_late: FailurePolicy::Approve, ..rules(hooks) },
         };
         check(lenient, &approved);
     }
@@ -232,14 +232,14 @@ fn the_time_limit_of_prepare_depends_on_not_before() {
 fn an_interrupted_hook_runs_again_only_if_configured() {
     let begin = "see Reboot Scheduled 900 me => prepare 890\n restart => -\n see Reboot Scheduled 900 me =>";
     check(rules("prepare restore"), &format!("{begin} -\n none => restore 300\n restart => -\n none => -"));
-    let again = Rules { rerun_interrupted: true, ..rules("prepare restore") };
+    let again = PlanSettings { rerun_interrupted: true, ..rules("prepare restore") };
     check(again.clone(), &format!("{begin} prepare 890\n ok prepare => approve"));
     check(
         again,
         "see Reboot Scheduled 900 me => prepare 890\n ok prepare => approve\n taken => -\n restart => -
                   see Reboot Started - me => -\n none => restore 300\n restart => restore 300",
     );
-    let lenient = Rules { on_failure: FailurePolicy::Approve, ..rules("prepare") };
+    let lenient = PlanSettings { on_failure: FailurePolicy::Approve, ..rules("prepare") };
     check(lenient, &format!("{begin} approve"));
 }
 
@@ -287,7 +287,7 @@ fn an_event_that_reappears_after_restore_is_not_approved() {
     let life = "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -
          see Reboot Scheduled 900 me => ";
     check(rules("prepare restore"), &format!("{life}-\n at 60 => -"));
-    check(Rules { on_failure: FailurePolicy::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
+    check(PlanSettings { on_failure: FailurePolicy::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
     check(
         rules("restore"),
         "see Reboot Scheduled 900 me => approve\n refused => -\n none => restore 300\n ok restore => -

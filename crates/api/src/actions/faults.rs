@@ -13,8 +13,8 @@ use forewarn_metadata::faults::{
 use crate::Actions;
 use crate::action::Action;
 use crate::error::{ApiError, ErrorCode};
-use crate::fault_keeper::AddFaultError;
 use crate::names;
+use crate::recorded_faults::AddFaultError;
 use crate::render_fault::render_fault;
 
 const _: () = assert!(FAULT_DELAY_MAX.as_secs() == DELAY_MAX.as_secs());

@@ -76,7 +76,7 @@ impl Actions {
         with: ActionOptions,
     ) -> Result<Operation, ApiError> {
         let permit = self.permit(Action::RecommendRebalance)?;
-        if !self.0.endpoint().serves_preview {
+        if !self.service.endpoint().serves_preview {
             let message = "No machine would see the recommendation, because the server does not serve api-version 2024-07-09. \
                            Start it with --preview-version.";
             return Err(ApiError::new(ErrorCode::NoPreviewVersion, message));

@@ -53,7 +53,7 @@ impl Actions {
 
     /// Checks that the caller has a role.
     pub fn require(&self, role: Role) -> Result<(), ApiError> {
-        check_role(&self.1, role)
+        check_role(&self.principal, role)
     }
 
     /// Runs the commands and writes the attachments in one commit: all or nothing. In a dry run, only the rules see the
@@ -64,7 +64,7 @@ impl Actions {
         note: AuditNote,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
     ) -> Result<CommittedBundle, ApiError> {
-        if let Execution::Dry(trial) = &self.2 {
+        if let Execution::Dry(trial) = &self.execution {
             return Ok(trial.run(self.engine(), &commands)?);
         }
         let bundle = Bundle { commands, audit: Some(self.audit(note)), attach: Box::new(attach) };
@@ -79,7 +79,7 @@ impl Actions {
 
     /// An entry of the audit trail, made by the caller.
     pub(super) fn audit(&self, note: AuditNote) -> AuditEntry {
-        note.by(self.1.name.to_string())
+        note.by(self.principal.name.to_string())
     }
 
     /// Requests an operation.
@@ -100,13 +100,13 @@ impl Actions {
         note: AuditNote,
         instances: &[String],
     ) -> Result<Operation, ApiError> {
-        let attachments = self.3.iter().map(|key| key.deletion_attachment(instances)).collect();
+        let attachments = self.request_key.iter().map(|key| key.deletion_attachment(instances)).collect();
         self.start_operation_with(request, event, note, attachments).await
     }
 
     /// The ID of a new operation or rollout.
     fn new_id(&self) -> Guid {
-        self.3.as_ref().map_or_else(random_guid, |key| key.operation)
+        self.request_key.as_ref().map_or_else(random_guid, |key| key.operation)
     }
 
     async fn start_operation_with(
@@ -155,7 +155,7 @@ impl Actions {
     /// The operation of the first request, if this one is the same with the same key. Another request with a key that
     /// was used for a deletion is refused.
     async fn find_repeated_deletion(&self, instances: &[String]) -> Result<Option<Operation>, ApiError> {
-        let Some(key) = self.3.clone() else { return Ok(None) };
+        let Some(key) = self.request_key.clone() else { return Ok(None) };
         let snapshot = self.engine().snapshot();
         let Some(operation) = snapshot.region.operation(key.operation) else { return Ok(None) };
         let owner = Owner::Operation(key.operation);

@@ -66,7 +66,7 @@ impl Actions {
                 (Vec::new(), Vec::new())
             }
         };
-        let rollouts = match &self.2 {
+        let rollouts = match &self.execution {
             Execution::Dry(_) => render_owners(&snapshot.region, removing.iter().copied()),
             Execution::Real => Vec::new(),
         };
@@ -79,7 +79,7 @@ impl Actions {
             scale_set: render(region, region.group(group.id).unwrap_or(&group))?,
             added: names(added),
             removing: names(removing),
-            events: match (&self.2, &operation) {
+            events: match (&self.execution, &operation) {
                 (Execution::Dry(_), Some(operation)) => render_events_of(region, operation),
                 (Execution::Dry(_), None) | (Execution::Real, _) => Vec::new(),
             },

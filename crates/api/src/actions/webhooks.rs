@@ -17,7 +17,7 @@ use crate::action::Action;
 use crate::audit_detail::AuditDetail;
 use crate::error::{ApiError, ErrorCode};
 use forewarn_webhooks::{
-    Definition, Delivery, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT,
+    Definition, DeliveryMode, FILTER_ENTRIES_MAX, Filter, Hook, HookChange, HookStatus, NewHook, RETRY_DEFAULT,
     RETRY_MAX, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WebhookError,
 };
 
@@ -169,8 +169,8 @@ fn parse_retry(seconds: Option<u32>) -> Result<Option<Duration>, ApiError> {
     Ok(retry)
 }
 
-fn delivery(enabled: bool) -> Delivery {
-    if enabled { Delivery::Enabled } else { Delivery::Paused }
+fn delivery(enabled: bool) -> DeliveryMode {
+    if enabled { DeliveryMode::Enabled } else { DeliveryMode::Paused }
 }
 
 fn render_definition(definition: &Definition, secret: Option<String>, state: WebhookState) -> Webhook {
@@ -184,7 +184,7 @@ fn render_definition(definition: &Definition, secret: Option<String>, state: Web
         statuses: filter.stages.iter().map(|stage| stage.convert()).collect(),
         machines: filter.machines.clone(),
         resource_groups: filter.resource_groups.clone(),
-        enabled: definition.delivery == Delivery::Enabled,
+        enabled: definition.delivery == DeliveryMode::Enabled,
         retry_seconds: definition.retry.as_secs(),
         created: definition.created.convert(),
         state,

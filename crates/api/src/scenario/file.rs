@@ -73,22 +73,22 @@ impl FleetResource {
 
 /// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileError {
     pub line: usize,
     pub column: usize,
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for FileError {}
 
 impl Scenario {
-    pub fn parse(text: &str) -> Result<Scenario, Problem> {
+    pub fn parse(text: &str) -> Result<Scenario, FileError> {
         let source = Source(text);
         if text.len() > FILE_BYTES_MAX {
             return Err(source.problem(&(0..0), format!("the file is larger than {FILE_BYTES_MAX} bytes")));
@@ -219,7 +219,7 @@ struct Interpreter<'a> {
 }
 
 impl Interpreter<'_> {
-    fn check_subject(&self, subject: Option<&str>, fleet: &[FleetResource]) -> Result<(), Problem> {
+    fn check_subject(&self, subject: Option<&str>, fleet: &[FleetResource]) -> Result<(), FileError> {
         let is_named = |name: &str| fleet.iter().any(|resource| resource.name().eq_ignore_ascii_case(name));
         match subject {
             Some(subject) if !is_named(subject) && !is_instance_of(subject, fleet) => Err(self.source.problem(
@@ -233,7 +233,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn step(&mut self, step: Spanned<StepTable>) -> Result<Step, Problem> {
+    fn step(&mut self, step: Spanned<StepTable>) -> Result<Step, FileError> {
         let span = step.span();
         let mut table = step.into_inner();
         let mut found = self.actions(&mut table, &span)?;
@@ -260,7 +260,7 @@ impl Interpreter<'_> {
     }
 
     /// The actions of a step; a valid step has exactly one.
-    fn actions(&self, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<StepAction>, Problem> {
+    fn actions(&self, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<StepAction>, FileError> {
         let mut found = Vec::new();
         let actions = [
             (table.restart.take(), MachineAction::Restart),
@@ -311,13 +311,13 @@ impl Interpreter<'_> {
         Ok(found)
     }
 
-    fn expectation(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<StepAction, Problem> {
+    fn expectation(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<StepAction, FileError> {
         let within = table.within.take().map_or(Ok(WITHIN_DEFAULT), |text| self.parse_span(&text))?;
         Ok(StepAction::Expect { expectation: self.state(state, table)?, within })
     }
 
     /// The state of an event or machine that a step waits for.
-    fn state(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Expectation, Problem> {
+    fn state(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Expectation, FileError> {
         let name = state.get_ref().as_str();
         let event = EventState::NAMES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
         let machine = MachineState::NAMES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
@@ -345,7 +345,7 @@ impl Interpreter<'_> {
     }
 
     /// The label of an operation, which an earlier step must define.
-    fn label(&self, of: Spanned<String>) -> Result<String, Problem> {
+    fn label(&self, of: Spanned<String>) -> Result<String, FileError> {
         let span = of.span();
         let label = of.into_inner();
         if self.labels.contains(&label) {
@@ -356,13 +356,13 @@ impl Interpreter<'_> {
         Err(self.source.problem(&span, message))
     }
 
-    fn parse_span(&self, text: &Spanned<String>) -> Result<Duration, Problem> {
+    fn parse_span(&self, text: &Spanned<String>) -> Result<Duration, FileError> {
         parse_span(text.get_ref())
             .map_err(|must| self.source.problem(&text.span(), format!("'{}' must be {must}", text.get_ref())))
     }
 
     /// Refuses keys that do not belong to the action.
-    fn check_unused_keys(&self, table: &StepTable) -> Result<(), Problem> {
+    fn check_unused_keys(&self, table: &StepTable) -> Result<(), FileError> {
         let texts = [
             ("by", &table.by),
             ("of", &table.of),
@@ -417,9 +417,9 @@ fn list_choices(words: &[&str]) -> String {
 struct Source<'a>(&'a str);
 
 impl Source<'_> {
-    fn problem(&self, span: &Range<usize>, message: impl Into<String>) -> Problem {
+    fn problem(&self, span: &Range<usize>, message: impl Into<String>) -> FileError {
         let (line, column) = self.line_and_column(span.start);
-        Problem { line, column, message: message.into() }
+        FileError { line, column, message: message.into() }
     }
 
     fn line_and_column(&self, at: usize) -> (usize, usize) {
@@ -435,7 +435,7 @@ impl Source<'_> {
     }
 
     /// An error of the TOML parser. For unknown keys and values, it suggests the closest known one.
-    fn toml_problem(&self, error: &toml::de::Error) -> Problem {
+    fn toml_problem(&self, error: &toml::de::Error) -> FileError {
         self.problem(&error.span().unwrap_or(0..0), reword_serde_error(error.message(), SourceFormat::Toml))
     }
 }

@@ -6,7 +6,7 @@
 //!   verdict  whether an expectation holds: now, not yet, or never
 //!   run      runs one scenario step by step
 //!   runs     current and recent runs
-//!   shipped  the built-in scenarios
+//!   builtin  the built-in scenarios
 //! ```
 //!
 //! A run calls the actions of the management API as the principal that started it, so the same rules and roles apply. The actions of guests (requesting the
@@ -20,6 +20,6 @@ mod step;
 mod verdict;
 
 pub use builtin::{BUILTIN_SCENARIOS, BuiltinScenario, find_builtin};
-pub use file::{Problem, Scenario};
+pub use file::{FileError, Scenario};
 pub use run::{HandlerMode, check_run};
 pub use runs::{BeginError, Progress, RunState, Runs, StepState, StepStatus};

@@ -38,10 +38,10 @@ pub(super) fn judge_events(
         );
     }
     let verdicts = events.iter().map(|event| judge_event(event, state));
-    verdicts.reduce(worse).unwrap_or(Verdict::Holds)
+    verdicts.reduce(pick_worse).unwrap_or(Verdict::Holds)
 }
 
-fn worse(one: Verdict, other: Verdict) -> Verdict {
+fn pick_worse(one: Verdict, other: Verdict) -> Verdict {
     match (&one, &other) {
         (Verdict::Never(_), _) => one,
         (_, Verdict::Never(_)) => other,

@@ -14,9 +14,9 @@ pub fn run(api: &Api, command: &OperationCommand, output: Output) -> Result<(), 
     match command {
         OperationCommand::List(filter) => output::print_list::<Operation>(&api.list(listing(filter))?, output),
         OperationCommand::Show { id } => show(&find(api, id)?, output),
-        OperationCommand::Wait { id } => client::wait(api, found_id(api, id)?, output),
-        OperationCommand::Approve { id } => act(api, id, "approve", output),
-        OperationCommand::Cancel { id } => act(api, id, "cancel", output),
+        OperationCommand::Wait { id } => client::wait(api, find_id(api, id)?, output),
+        OperationCommand::Approve { id } => post_action(api, id, "approve", output),
+        OperationCommand::Cancel { id } => post_action(api, id, "cancel", output),
     }
 }
 
@@ -30,12 +30,12 @@ fn listing(filter: &OperationFilterArgs) -> Call {
         .with("rollout", filter.rollout.as_ref())
 }
 
-fn act(api: &Api, id: &str, verb: &str, output: Output) -> Result<(), Failure> {
-    let call = Call::api(&["operations", &found_id(api, id)?.to_string(), verb]);
+fn post_action(api: &Api, id: &str, verb: &str, output: Output) -> Result<(), Failure> {
+    let call = Call::api(&["operations", &find_id(api, id)?.to_string(), verb]);
     show(&api.post(&call, &EmptyBody {})?, output)
 }
 
-fn found_id(api: &Api, id: &str) -> Result<Id, Failure> {
+fn find_id(api: &Api, id: &str) -> Result<Id, Failure> {
     Ok(decode::<Operation>(&find(api, id)?)?.id)
 }
 

@@ -47,9 +47,9 @@ pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failu
             let chosen = instances::select(api, set, &instances.ids)?;
             instances::start_each(api, &chosen, "evict", waiting, output)
         }
-        VmssCommand::Start(some) => switch_each(api, some, "start", output),
-        VmssCommand::Stop(some) => switch_each(api, some, "stop", output),
-        VmssCommand::Deallocate(some) => switch_each(api, some, "deallocate", output),
+        VmssCommand::Start(some) => change_power(api, some, "start", output),
+        VmssCommand::Stop(some) => change_power(api, some, "stop", output),
+        VmssCommand::Deallocate(some) => change_power(api, some, "deallocate", output),
     }
 }
 
@@ -144,7 +144,7 @@ fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output
     follow(api, &api.post(&call, &body)?, &waiting.for_one(), output)
 }
 
-fn switch_each(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {
+fn change_power(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {
     let chosen = instances::select(api, &some.set, &some.instances.ids)?;
     chosen.iter().try_for_each(|machine| vm::set_power(api, &machine.vm_id.to_string(), action, output))
 }

@@ -37,7 +37,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
         after = Some(read.after);
         if read.reached {
             drop(status_line);
-            return met(api, &answer, read, output);
+            return print_reached(api, &answer, read, output);
         }
         if read.missed {
             drop(status_line);
@@ -83,7 +83,7 @@ fn call(args: &WaitArgs, since: Option<jiff::Timestamp>, left: Duration, after: 
         .with("timeout", Some(whole_secs(left).as_secs()))
 }
 
-fn met(api: &Api, answer: &Value, read: WaitAnswer, output: Output) -> Result<(), Failure> {
+fn print_reached(api: &Api, answer: &Value, read: WaitAnswer, output: Output) -> Result<(), Failure> {
     if is_for_programs(output) {
         return output::print_value(answer, output);
     }

@@ -31,7 +31,7 @@ const AGE_SHOWN_MIN: Duration = Duration::from_secs(3);
 /// A leader that takes longer has probably been stopped.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same once another server leads: a deposed leader that is alive knows the outcome of its last commits at once.
+/// The same once another server leads: a deposed leader that is alive knows the outcome of its last commits immediately.
 const DEPOSED_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The confirmation that the leader would show after a form.

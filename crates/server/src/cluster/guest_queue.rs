@@ -1,10 +1,10 @@
-//! Sends the commands of guests to the leader in batches: a request of its own for each would cost more than the rest of its way.
+//! Sends the commands of guests to the leader in batches: a separate request for each command would cost more than everything else about it.
 //!
 //! ```text
 //!   guests ─▶ waiting ──one request at a time──▶ leader ─▶ one answer per command
 //! ```
 //!
-//! While a request is under way, others wait for its end, unless it takes unusually long.
+//! While a request is in progress, others wait for its end, unless it takes unusually long.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

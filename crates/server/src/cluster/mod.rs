@@ -51,7 +51,7 @@ pub use init::{create_cluster_key, init_region};
 pub use leader::{LeaderRequest, LeaderResponse};
 pub use leading::supervise;
 use peer::PeerClient;
-pub use secrets::share as share_secrets;
+pub use secrets::share_secrets;
 pub use transfer::remove_left_over;
 
 /// The longest time for which a change waits for a leader. A takeover takes about 1.5 s.

@@ -24,7 +24,7 @@ const FILES: [&str; 5] = [TOKEN_FILE, CLIENTS_FILE, SIGNING_KEY_FILE, TLS_FILE, 
 const ATTEMPTS: u32 = 5;
 
 /// Makes the files in the data directory those of the region. The first server of a region provides them.
-pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
+pub fn share_secrets(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
     let Some(path) = &config.key else { return Ok(()) };
     if !path.exists() {
         bail!(
@@ -40,7 +40,7 @@ pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
     let mut log =
         EtcdLog::new(etcd::options(&config.address, &config.etcd)?).context("cannot start the connection to etcd")?;
     for attempt in 1.. {
-        match share_all(&mut log, &key, directory) {
+        match share_files(&mut log, &key, directory) {
             Ok(()) => break,
             Err(error) if error.downcast_ref::<LogError>().is_none() => return Err(error),
             Err(error) if attempt < ATTEMPTS => tracing::warn!(%error, "cannot read the secrets of the region yet"),
@@ -54,7 +54,7 @@ pub fn share(config: &ClusterConfig, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn share_all(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Result<()> {
+fn share_files(log: &mut EtcdLog, key: &Key, directory: &Path) -> anyhow::Result<()> {
     // A token that was rotated while the server was stopped replaces the region's.
     token::exchange(log, key, directory)?;
     for name in FILES {

@@ -135,7 +135,7 @@ async fn copy(
     path: PathBuf,
 ) -> anyhow::Result<Option<tokio::fs::File>> {
     let Ok(permit) = copying.clone().try_acquire_owned() else { return Ok(None) };
-    // This task goes on if the other server gives up, and must then leave no file.
+    // This task continues if the other server gives up, and must then leave no file.
     let copied = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         copy_unlinked(&*copier, &path)

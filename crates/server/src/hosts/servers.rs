@@ -70,7 +70,7 @@ impl ServerList {
     }
 
     /// The own listener, if the region does not have its address.
-    fn unannounced(&self) -> Option<Listener> {
+    fn find_unannounced(&self) -> Option<Listener> {
         let own = self.own.clone()?;
         (self.lock().get(&own.node) != Some(&own.address)).then_some(own)
     }
@@ -89,7 +89,7 @@ pub async fn follow_region(links: Arc<Links>, stop: CancellationToken) {
             if let Err(error) = load(&links).await {
                 tracing::error!(%error, "cannot read the certificates of hosts");
             }
-            if let Some(own) = links.servers.unannounced() {
+            if let Some(own) = links.servers.find_unannounced() {
                 announce(&links, &own).await;
                 tokio::select! {
                     _ = changes.changed() => {}
@@ -171,17 +171,17 @@ mod tests {
 
         let own = Listener { node: "n1".into(), address: "a:1".into() };
         let servers = ServerList::new(Some(own.clone()));
-        assert_eq!(servers.unannounced(), Some(own.clone()));
+        assert_eq!(servers.find_unannounced(), Some(own.clone()));
         let mut store = MemoryStore::new();
         let revision = store.load().unwrap().revision;
         let attachments = vec![put_host_listener("n1", "a:1"), put_host_listener("n2", "b:1")];
         let revision = store.commit(revision, &Batch { attachments, ..Batch::default() }).unwrap();
         servers.load(&*store.reader()).unwrap();
-        assert_eq!((servers.unannounced(), servers.addresses()), (None, vec!["a:1".to_owned(), "b:1".to_owned()]));
+        assert_eq!((servers.find_unannounced(), servers.addresses()), (None, vec!["a:1".to_owned(), "b:1".to_owned()]));
         let attachments = vec![remove_host_listener("n2"), put_host_listener("n1", "c:1")];
         store.commit(revision, &Batch { attachments, ..Batch::default() }).unwrap();
         servers.load(&*store.reader()).unwrap();
-        assert_eq!((servers.unannounced(), servers.addresses()), (Some(own), vec!["c:1".to_owned()]));
-        assert_eq!(ServerList::default().unannounced(), None, "a single server");
+        assert_eq!((servers.find_unannounced(), servers.addresses()), (Some(own), vec!["c:1".to_owned()]));
+        assert_eq!(ServerList::default().find_unannounced(), None, "a single server");
     }
 }

@@ -43,7 +43,7 @@ pub enum Scope {
 
 /// One level of an ID: `virtualMachines/vm`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pair {
+pub struct IdSegment {
     pub kind: Name,
     pub name: Name,
 }
@@ -52,7 +52,7 @@ pub struct Pair {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Provider {
     pub namespace: Name,
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<IdSegment>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -265,7 +265,7 @@ impl Reader {
             if provider.pairs.len() == PAIRS_MAX {
                 return Err(IdError::TooDeep);
             }
-            provider.pairs.push(Pair { kind, name: Name::new(&name)? });
+            provider.pairs.push(IdSegment { kind, name: Name::new(&name)? });
         }
         Ok(None)
     }

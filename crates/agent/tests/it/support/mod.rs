@@ -13,8 +13,8 @@ use forewarn_core::{
 };
 use forewarn_engine::Advance;
 use forewarn_server::{
-    ClockSetting, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress, MetadataListener,
-    Running, StoreChoice,
+    ClockSetting, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener,
+    RecordedFaults, Running, StoreChoice,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
 pub use forewarn_test_support::{poll_until, poll_until_or};
@@ -77,7 +77,7 @@ impl World {
         &self.running().endpoint
     }
 
-    pub fn faults(&self) -> &FaultKeeper {
+    pub fn faults(&self) -> &RecordedFaults {
         &self.running().faults
     }
 

@@ -79,7 +79,7 @@ impl Evaluator<'_> {
             ParameterValue::Known(value) => Ok(value.clone()),
             ParameterValue::Written(value) => {
                 let place = format!("parameters.{}.defaultValue", parameter.name);
-                self.opened(at, &place, |evaluator| evaluator.value(value))
+                self.evaluate_definition(at, &place, |evaluator| evaluator.value(value))
             }
         }
     }
@@ -87,19 +87,24 @@ impl Evaluator<'_> {
     fn variable(&mut self, at: usize, name: &str) -> EvaluationResult {
         let frame = self.frame;
         if let Some((name, value)) = frame.variable(name) {
-            return self.opened(at, &format!("variables.{name}"), |evaluator| evaluator.value(value));
+            return self.evaluate_definition(at, &format!("variables.{name}"), |evaluator| evaluator.value(value));
         }
         match frame.variable_loop(name) {
             Some((index, copy)) => {
                 let place = format!("variables.copy[{index}]");
-                self.opened(at, &place, |evaluator| evaluator.copy(copy).map(|(_, list)| list))
+                self.evaluate_definition(at, &place, |evaluator| evaluator.copy(copy).map(|(_, list)| list))
             }
             None => Err(self.error_at(Some(at), Problem::UnknownVariable { name: name.to_owned() })),
         }
     }
 
     /// Evaluates a variable or default, and fails if it depends on itself.
-    fn opened(&mut self, at: usize, place: &str, work: impl FnOnce(&mut Self) -> EvaluationResult) -> EvaluationResult {
+    fn evaluate_definition(
+        &mut self,
+        at: usize,
+        place: &str,
+        work: impl FnOnce(&mut Self) -> EvaluationResult,
+    ) -> EvaluationResult {
         if self.open.iter().any(|open| open == place) {
             return Err(self.error_at(Some(at), Problem::RefersToItself { name: place.to_owned() }));
         }

@@ -136,7 +136,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a value with all its expressions.
     pub(super) fn value(&mut self, value: &Value) -> EvaluationResult {
-        self.deeper(|evaluator| match value {
+        self.descend(|evaluator| match value {
             Value::String(text) => evaluator.text(text),
             Value::Array(items) => evaluator.list(items),
             Value::Object(members) => evaluator.object(members),
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
 
     /// Parses every expression in the value without evaluating it, and checks that all functions exist.
     pub(super) fn check_names(&mut self, value: &Value) -> Result<(), TemplateError> {
-        self.deeper(|evaluator| match value {
+        self.descend(|evaluator| match value {
             Value::String(text) => match expression::classify(text) {
                 Text::Literal(_) => Ok(()),
                 Text::Expression(text) => {
@@ -187,7 +187,7 @@ impl<'a> Evaluator<'a> {
         let mut evaluated = Map::new();
         for (name, value) in members {
             match (name.as_str(), value) {
-                ("copy", Value::Array(loops)) => self.within("copy", |it| it.copies(loops, &mut evaluated))?,
+                ("copy", Value::Array(loops)) => self.within("copy", |it| it.evaluate_loops(loops, &mut evaluated))?,
                 (_, value) => {
                     let value = self.within(name, |it| it.value(value))?;
                     evaluated.insert(name.clone(), value);
@@ -198,7 +198,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Loops in an object: each produces a list with its name.
-    fn copies(&mut self, loops: &[Value], into: &mut Map<String, Value>) -> Result<(), TemplateError> {
+    fn evaluate_loops(&mut self, loops: &[Value], into: &mut Map<String, Value>) -> Result<(), TemplateError> {
         for (index, copy) in loops.iter().enumerate() {
             let (name, list) = self.within(&format!("[{index}]"), |it| it.copy(copy))?;
             into.insert(name, list);
@@ -244,7 +244,7 @@ impl<'a> Evaluator<'a> {
         let text = match expression::classify(text) {
             Text::Literal(text) => {
                 let value = Value::from(text);
-                self.pay(weight(&value))?;
+                self.spend(weight(&value))?;
                 return Ok(value);
             }
             Text::Expression(text) => text,
@@ -259,7 +259,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn expression(&mut self, expression: &Expression) -> EvaluationResult {
-        let value = self.deeper(|evaluator| match expression {
+        let value = self.descend(|evaluator| match expression {
             Expression::Text(text) => Ok(Value::from(text.as_str())),
             Expression::Integer(number) => Ok(Value::from(*number)),
             Expression::Call { name, at, arguments } => evaluator.call(name, *at, arguments),
@@ -273,7 +273,7 @@ impl<'a> Evaluator<'a> {
                 evaluator.index(value, *at, &index)
             }
         })?;
-        self.pay(weight(&value))?;
+        self.spend(weight(&value))?;
         Ok(value)
     }
 
@@ -381,8 +381,8 @@ impl<'a> Evaluator<'a> {
         self.error_at(Some(at), Problem::Arguments { function: function.to_owned(), problem: problem.into() })
     }
 
-    fn deeper<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, TemplateError>) -> Result<T, TemplateError> {
-        self.pay(1)?;
+    fn descend<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, TemplateError>) -> Result<T, TemplateError> {
+        self.spend(1)?;
         if self.depth == DEPTH_MAX {
             return Err(self.error(Problem::TooDeep));
         }
@@ -392,7 +392,7 @@ impl<'a> Evaluator<'a> {
         done
     }
 
-    fn pay(&mut self, cost: u64) -> Result<(), TemplateError> {
+    fn spend(&mut self, cost: u64) -> Result<(), TemplateError> {
         match self.fuel.checked_sub(cost) {
             Some(rest) => {
                 self.fuel = rest;

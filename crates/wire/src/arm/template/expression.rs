@@ -29,7 +29,7 @@ pub(super) enum Text<'a> {
 }
 
 /// A problem and the byte offset where it was found.
-pub(super) type Fault = (usize, Problem);
+pub(super) type ExpressionError = (usize, Problem);
 
 pub(super) fn classify(text: &str) -> Text<'_> {
     match text.as_bytes() {
@@ -40,7 +40,7 @@ pub(super) fn classify(text: &str) -> Text<'_> {
 }
 
 /// Parses a text that [`classify`] identified as an expression.
-pub(super) fn parse(text: &str) -> Result<Expression, Fault> {
+pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
     if text.len() > EXPRESSION_BYTES_MAX {
         return Err((0, Problem::ExpressionTooLong));
     }
@@ -61,9 +61,9 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn expression(&mut self) -> Result<Expression, Fault> {
+    fn expression(&mut self) -> Result<Expression, ExpressionError> {
         let depth_before = self.depth;
-        self.deeper()?;
+        self.descend()?;
         let mut expression = self.primary()?;
         loop {
             let (next, at) = (self.peek(), self.at);
@@ -73,13 +73,13 @@ impl Parser<'_> {
                 Some(_) | None => break,
             };
             // Each step nests the preceding expression one level deeper, as a call does.
-            self.deeper()?;
+            self.descend()?;
         }
         self.depth = depth_before;
         Ok(expression)
     }
 
-    fn primary(&mut self) -> Result<Expression, Fault> {
+    fn primary(&mut self) -> Result<Expression, ExpressionError> {
         match self.peek() {
             Some(b'\'') => self.quoted(),
             Some(b'-' | b'0'..=b'9') => self.integer(),
@@ -88,7 +88,7 @@ impl Parser<'_> {
         }
     }
 
-    fn quoted(&mut self) -> Result<Expression, Fault> {
+    fn quoted(&mut self) -> Result<Expression, ExpressionError> {
         let start = self.at;
         let mut value = String::new();
         self.at += 1;
@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    fn integer(&mut self) -> Result<Expression, Fault> {
+    fn integer(&mut self) -> Result<Expression, ExpressionError> {
         let start = self.at;
         let rest = &self.text[start..self.end];
         let digits = rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
@@ -116,7 +116,7 @@ impl Parser<'_> {
         number.map(Expression::Integer).map_err(|_| (start, Problem::Syntax { expected: "a 64-bit whole number" }))
     }
 
-    fn call(&mut self) -> Result<Expression, Fault> {
+    fn call(&mut self) -> Result<Expression, ExpressionError> {
         let at = self.at;
         let name = self.name()?;
         self.take(b'(', "an opening parenthesis")?;
@@ -138,20 +138,20 @@ impl Parser<'_> {
         }
     }
 
-    fn member(&mut self) -> Result<String, Fault> {
+    fn member(&mut self) -> Result<String, ExpressionError> {
         self.at += 1;
         self.peek();
         self.name()
     }
 
-    fn index(&mut self) -> Result<Expression, Fault> {
+    fn index(&mut self) -> Result<Expression, ExpressionError> {
         self.at += 1;
         let index = self.expression()?;
         self.take(b']', "a closing bracket")?;
         Ok(index)
     }
 
-    fn name(&mut self) -> Result<String, Fault> {
+    fn name(&mut self) -> Result<String, ExpressionError> {
         let rest = &self.text[self.at..self.end];
         let length = rest.bytes().take_while(|&byte| is_name(byte)).count();
         if length == 0 {
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(rest[..length].to_owned())
     }
 
-    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
+    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), ExpressionError> {
         if self.peek() != Some(byte) {
             return Err(self.expected(expected));
         }
@@ -177,7 +177,7 @@ impl Parser<'_> {
         rest.get(blanks).copied()
     }
 
-    fn deeper(&mut self) -> Result<(), Fault> {
+    fn descend(&mut self) -> Result<(), ExpressionError> {
         if self.depth == DEPTH_MAX {
             return Err((self.at, Problem::TooDeep));
         }
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn expected(&self, expected: &'static str) -> Fault {
+    fn expected(&self, expected: &'static str) -> ExpressionError {
         (self.at, Problem::Syntax { expected })
     }
 }

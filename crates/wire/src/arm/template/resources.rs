@@ -55,12 +55,12 @@ struct Header {
 impl Expansion<'_> {
     fn list(&mut self, step: &str, resources: &[Value], parent: Option<Parent<'_>>) -> Result<(), TemplateError> {
         for (index, resource) in resources.iter().enumerate() {
-            self.within(&format!("{step}[{index}]"), |it| it.looped(resource, parent))?;
+            self.within(&format!("{step}[{index}]"), |it| it.expand(resource, parent))?;
         }
         Ok(())
     }
 
-    fn looped(&mut self, resource: &Value, parent: Option<Parent<'_>>) -> Result<(), TemplateError> {
+    fn expand(&mut self, resource: &Value, parent: Option<Parent<'_>>) -> Result<(), TemplateError> {
         self.evaluator.resource = Some(label(resource));
         let Some(members) = resource.as_object() else {
             return Err(self.error(Problem::NotA { expected: "an object" }));
@@ -70,13 +70,13 @@ impl Expansion<'_> {
             return self.within(member, |it| Err(it.error(Problem::Refused(sentence))));
         }
         let copy = match members.get("copy") {
-            None | Some(Value::Null) => return self.once(members, parent, None),
+            None | Some(Value::Null) => return self.add_draft(members, parent, None),
             Some(copy) => copy,
         };
         let (name, count) = self.within("copy", |it| it.copy(copy))?;
         for index in 0..count {
             self.evaluator.loops.push(Loop { name: name.clone(), index });
-            let done = self.once(members, parent, Some(&name));
+            let done = self.add_draft(members, parent, Some(&name));
             self.evaluator.loops.pop();
             done?;
         }
@@ -101,7 +101,7 @@ impl Expansion<'_> {
         Ok((name.to_owned(), self.evaluator.copy_count(copy)?))
     }
 
-    fn once(
+    fn add_draft(
         &mut self,
         members: &Map<String, Value>,
         parent: Option<Parent<'_>>,

@@ -23,7 +23,7 @@ const ALL_MACHINES: &str = "all machines";
 
 /// Adds, clears and expires the faults of the metadata endpoint.
 #[derive(Clone)]
-pub struct FaultKeeper {
+pub struct RecordedFaults {
     engine: Engine,
     endpoint: Arc<EndpointState>,
 }
@@ -36,9 +36,9 @@ pub enum AddFaultError {
     Submit(#[from] SubmitError),
 }
 
-impl FaultKeeper {
-    pub fn new(engine: Engine, endpoint: Arc<EndpointState>) -> FaultKeeper {
-        FaultKeeper { engine, endpoint }
+impl RecordedFaults {
+    pub fn new(engine: Engine, endpoint: Arc<EndpointState>) -> RecordedFaults {
+        RecordedFaults { engine, endpoint }
     }
 
     /// Adds a fault. History records it before it affects a request.

@@ -17,7 +17,7 @@ use super::hook::{HistoryPosition, HookStatus, UndeliveredRows};
 use super::metrics::WebhookMetrics;
 use super::sender::{SendError, Sender};
 use super::{
-    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WEBHOOKS_MAX,
+    BEHIND_MAX, Definition, DeliveryMode, Filter, Hook, ReceiverUrl, SigningSecret, UNDELIVERED_MAX, WEBHOOKS_MAX,
     WebhookError, record,
 };
 use super::{event_message, message};
@@ -43,7 +43,7 @@ pub struct NewHook {
     pub url: ReceiverUrl,
     pub secret: SigningSecret,
     pub filter: Filter,
-    pub delivery: Delivery,
+    pub delivery: DeliveryMode,
     pub retry: Duration,
 }
 
@@ -56,7 +56,7 @@ pub struct HookChange {
     pub stages: Option<Vec<Stage>>,
     pub machines: Option<Vec<String>>,
     pub resource_groups: Option<Vec<String>>,
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<DeliveryMode>,
     pub retry: Option<Duration>,
 }
 
