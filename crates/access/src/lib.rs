@@ -1,6 +1,17 @@
 //! Access control: tokens, roles, portal sessions, machine identities, TLS certificates, and the files that hold secrets.
 //!
 //! It knows no HTTP routes and no rules. It never logs a secret.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `access`, `principal`, `role` | who a caller is, and the access that a request requires |
+//! | `token_file`, `token`, `sign_in`, `secrets` | the owner's token, signed tokens, clients and their secrets |
+//! | `session`, `region_session`, `credential` | portal sessions and sign-in links, of one server or of a region; how long they are valid |
+//! | `oidc` | signing in with an identity provider |
+//! | `machine`, `signed_data` | identities of machines, and the signature of attested documents |
+//! | `tls` (`tls::plan`: which names, and when it is renewed), `system_tls` | the certificate of the HTTPS listener, and the authorities that this computer trusts |
+//! | `host_access`, `host_certificate`, `host_listeners` | join tokens and certificates of host agents, and the addresses at which they find servers |
+//! | `secret_file`, `digest`, `random` | private files, digests of secrets, random values |
 
 mod access;
 mod credential;

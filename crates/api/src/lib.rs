@@ -12,7 +12,9 @@
 //! - `action`: the table of all actions with their roles; `actions`: one typed function for each.
 //! - Handlers: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhooks`, …
 //! - Shared: `extract` and `into_core` (requests), `names` (lookups), `error` (statuses).
-//! - Background work: `scenario`, `recorded_faults`.
+//! - Protection: `guard`, `failed_sign_ins`, `dry_run`, `idempotency`.
+//! - Reports: `health`, `metrics`, `history`, `changes`, `waits`, `deadline`, `audit_detail`.
+//! - Background work: `scenario`, `recorded_faults`, and `handlers`, which decides whether a handler polls or is silent.
 //!
 //! The API makes no decisions: the rules are in `core`, and one function in `error` maps each rejection to a status. Its
 //! only state is the sessions of `access`, the runs of scenarios and the number of open streams.

@@ -2,6 +2,17 @@
 //!
 //! The crate is pure: no I/O, no async, no clock, no randomness. It takes a command and a time, and returns a
 //! new region, the writes to store, and the effects to carry out.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `command`, `rejection` | the input of the rules, and the reasons to refuse it |
+//! | `apply`, `step`, `transition` | one command: its entry point, the change in progress, its result |
+//! | `rules` | the rules, a file for each topic |
+//! | `model`, `rollout`, `order`, `entity`, `ids` | plain data: machines, groups, hosts, events, operations, rollouts, orders |
+//! | `region`, `snapshot`, `collections`, `names` | the whole state as one immutable value, and its indexes |
+//! | `replay` | applies the writes of another server, without rules |
+//! | `preview` | the expected progress of a rollout |
+//! | `settings`, `time`, `window` | settings and limits; points in time; maintenance windows |
 
 mod apply;
 mod collections;

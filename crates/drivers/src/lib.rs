@@ -2,6 +2,15 @@
 //!
 //! The events in progress are read from the region (`wanted_effects`). The effects of a transition are hints that save
 //! looking at everything; a lost effect costs time, not correctness.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `simulated`, `command` | drivers of whole events |
+//! | `order`, `book`, `message` | the contract for real machines: orders, how they follow from the region, and their JSON |
+//! | `runner`, `journaled` | carries out the orders of a host, step by step, with a journal |
+//! | `libvirt`, `qemu`, `simulated_machines` | hypervisors |
+//! | `inventory`, `follower` | the machines that exist on a host, changes made outside Forewarn, records of unknown orders |
+//! | `clock` | the clock for deadlines and pauses |
 
 pub mod book;
 mod clock;

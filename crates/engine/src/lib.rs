@@ -6,6 +6,15 @@
 //! ```
 //!
 //! It contains no rules and no protocols: commands come in, snapshots and effects go out.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `engine`, `open` | the handle, and how a store and its writer are opened |
+//! | `writer` | the loop: batches, deadlines, deletion of old history; `writer::gathering` decides how long a batch waits |
+//! | `publish`, `watches`, `waiting` | snapshots, and readers that wait for a document or for an event |
+//! | `clock`, `slew`, `system_clocks` | the time of the rules |
+//! | `effects`, `metrics` | the ends of drivers and of the metrics |
+//! | `cluster` | a server that leads or follows: its copy, its status, encryption of its records |
 
 pub mod clock;
 mod cluster;

@@ -1,5 +1,15 @@
 //! Configuration and startup: puts the engine, the metadata endpoint, the drivers, the APIs and the portal together into a
 //! running server.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `config`, `preflight`, `peers` | the configuration of a server, and checks before it starts |
+//! | `open`, `start`, `first_machine`, `running` | how a server starts and stops |
+//! | `adapters` | the engine as the source of the metadata endpoint and of the drivers |
+//! | `machines`, `drift`, `import`, `order_metrics` | drivers of real machines at the server, and changes that were made outside Forewarn |
+//! | `hosts` | the listener for host agents: their part of the region, heartbeats, orders and reports |
+//! | `cluster` | several servers: forwarding to the leader, the region's secrets, copies of the region |
+//! | `activity_log` | the log lines about events, approvals and operations |
 
 mod activity_log;
 mod adapters;
