@@ -1,4 +1,4 @@
-"""Example handler: prepares for events of this machine, approves them, and undoes its preparations afterwards.
+"""Example handler: prepares for events of this machine, approves them, and undoes its preparations afterward.
 
     handler.py [--once] [ENDPOINT]            ENDPOINT defaults to http://169.254.169.254
 """

@@ -33,7 +33,7 @@ Options:
       --metrics ADDR    Address for metrics and health, such as 127.0.0.1:9137 [default: off]
       --name NAME       Name of this machine [default: compute.name of the service]
       --approve-without-hooks
-                        Start even if no hook or action is configured: every event is approved at once
+                        Start even if no hook or action is configured: every event is approved immediately
       --type TYPE       Event type for `test` [default: Reboot]
   -h, --help            Print help
   -V, --version         Print version

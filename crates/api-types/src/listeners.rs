@@ -1,4 +1,4 @@
-//! The metadata listeners, and the health of the server.
+//! The metadata listeners.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

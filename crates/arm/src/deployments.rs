@@ -1,6 +1,6 @@
 //! Deployments of templates. The whole template is evaluated before anything is created; then its resources are written in
 //! order, by the same functions as a PUT, before the response. Errors are reported by the status URL, because clients crash
-//! if a deployment is refused at once.
+//! if a deployment is refused immediately.
 //!
 //! A deployment that fails halfway keeps the resources that it created and reports where it stopped.
 

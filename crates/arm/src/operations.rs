@@ -6,7 +6,7 @@
 //! ```text
 //!  5e3f…        one operation with this ID
 //!  5e3f….3      three operations, whose IDs are derived from this one with 0, 1 and 2
-//!  0197….0      none: it finished at once, at the time in the first 48 bits
+//!  0197….0      none: it finished immediately, at the time in the first 48 bits
 //!  0197….p3     starts or stops of three machines, since that time, with orders whose IDs are derived as above
 //! ```
 
@@ -59,7 +59,7 @@ pub struct Progress {
 }
 
 impl OperationTicket {
-    /// The ticket of an operation that finished at once.
+    /// The ticket of an operation that finished immediately.
     pub fn finished(now: Timestamp) -> OperationTicket {
         OperationTicket::Finished(timed_seed(now))
     }

@@ -21,7 +21,7 @@ use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api_types::ResourceName;
 
-/// Resource groups of one subscription; Azure allows 980. A list of them is read at once.
+/// Resource groups of one subscription; Azure allows 980. A list of them is read in one go.
 const GROUPS_MAX: usize = 980;
 const _: () = assert!(GROUPS_MAX < ATTACHMENTS_PAGE_MAX as usize, "all groups fit one page of the store");
 

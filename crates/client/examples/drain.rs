@@ -1,4 +1,4 @@
-//! Drains this machine before an event and restores it afterwards: `drain [ENDPOINT]`.
+//! Drains this machine before an event and restores it afterward: `drain [ENDPOINT]`.
 
 use forewarn_client::{Change, Client, Discovery};
 

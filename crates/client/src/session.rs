@@ -61,7 +61,7 @@ pub(crate) trait Call {
 /// Meaning of a response.
 pub(crate) enum CallOutcome<T> {
     Done(Result<T, Error>),
-    /// Send again at once, because the session has changed. The error applies if that is not possible.
+    /// Send again immediately, because the session has changed. The error applies if that is not possible.
     RetryNow(Error),
     /// Send again when the retry policy allows it. The error applies if it does not.
     RetryLater(RetryCause, Error),

@@ -201,7 +201,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.config.history_days = number(one(v)?, 1, 36_500)?; Ok(()) },
         |c| Some(c.config.history_days.into())),
     span_setting!("idle_disable", "idle-disable",
-        "Time without requests after which an event group is disabled; at least 1h",
+        "Time without requests after which an event group turns off; at least 1h",
         3600, 400 * DAYS, config.rules.idle_disable),
     setting!("max_user_operations", "max-user-operations", One, "N",
         "Maximum number of restarts and redeployments with a Scheduled event per subscription; 0 for no limit",

@@ -89,7 +89,7 @@ impl Contexts {
         self.contexts.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    /// Removes a context. Afterwards none is current if it was this one.
+    /// Removes a context. Afterward none is current if it was this one.
     pub fn remove(&mut self, name: &str) {
         self.contexts.retain(|context| context.name != name);
         if self.current.as_deref() == Some(name) {

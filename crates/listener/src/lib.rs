@@ -159,7 +159,7 @@ async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
     Ok((stream, from.ip().to_canonical()))
 }
 
-/// Serves a connection, or closes it at once rather than queueing it: a refused client can retry.
+/// Serves a connection, or closes it immediately rather than queueing it: a refused client can retry.
 fn admit(listening: &Arc<Listening>, stream: TcpStream, peer: IpAddr) {
     let activity = Arc::new(Activity::default());
     let key = SourceKey::Address(peer);

@@ -3,7 +3,7 @@
 //! ```text
 //!  listener ─▶ limits ─▶ connection ─▶ conversation ─▶ request: the checks ─▶ Visit { caller, outcome }
 //!                                          │ at once: documents, instance metadata
-//!                                          └ later: respond (turn on, hold, approve), token, attested, spoil (faults)
+//!                                          └ later: respond (turn on, hold, approve), token, attested, faulty_response
 //! ```
 //!
 //! Every machine of a fleet polls it every second, so plain requests are answered without an HTTP library, and hyper serves the

@@ -1,7 +1,6 @@
 //! Code shared by the integration tests of several crates: a webhook receiver, an HTTP client, polling, guests on libvirt and on
-//! QEMU, free ports, and visible skips for
-//! tests that need a program or a kernel feature the machine lacks. Only a dev-dependency; not the harness that other projects use,
-//! which is `forewarn-testing`.
+//! QEMU, free ports, and visible skips for tests that need a program or a kernel feature that the machine lacks. Only a
+//! dev-dependency; the harness that other projects use is `forewarn-testing`.
 
 mod hosts;
 pub mod http;

@@ -109,7 +109,7 @@ impl EventHandle {
     /// Waits until the event is approved.
     ///
     /// The timeout is in real time. Choose it generously: it expires only if the test fails. An event that finishes
-    /// without an approval fails the test at once.
+    /// without an approval fails the test immediately.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -140,7 +140,7 @@ impl Machine {
     }
 
     /// Deletes the machine. Returns an event only if the machine has a
-    /// [terminate notice](Forewarn::machine_with_terminate_notice); otherwise it is deleted at once.
+    /// [terminate notice](Forewarn::machine_with_terminate_notice); otherwise it is deleted immediately.
     #[track_caller]
     pub fn delete(&self) -> Option<EventHandle> {
         self.enable_events();

@@ -228,7 +228,7 @@ class Machine:
 
     def delete(self) -> Optional[Event]:
         """Delete the machine. Return an event if the machine was created with
-        terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise the machine is deleted at once."""
+        terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise the machine is deleted immediately."""
         self.enable_events()
         event = self._event(self._client.call("DELETE", self._path()))
         return event if event.fetch().visible else None

@@ -89,7 +89,7 @@ impl<'n> Fleet<'n> {
         Ok(())
     }
 
-    /// The agent is killed when its machine goes down, starts before the event is finished, and once more afterwards.
+    /// The agent is killed when its machine goes down, starts before the event is finished, and once more afterward.
     fn one_machine_reboots(&mut self, machine: usize) -> Result<()> {
         let (name, approvals) = (HOSTS[machine], self.server.approvals()?);
         let event = self.server.schedule(&json!({ "machine": name }), "Reboot", None)?;

@@ -28,7 +28,7 @@ fn default_kubectl() -> String {
     "kubectl".into()
 }
 
-/// Pods of daemon sets would be recreated at once, and emptyDir volumes do not survive the event anyway.
+/// Pods of daemon sets would be recreated immediately, and emptyDir volumes do not survive the event anyway.
 fn default_drain() -> Vec<String> {
     vec!["--ignore-daemonsets".into(), "--delete-emptydir-data".into()]
 }

@@ -69,19 +69,19 @@ pub struct FaultArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct FaultKindArgs {
-    /// Answer with an HTTP status, from 200 to 599.
+    /// Respond with an HTTP status, from 200 to 599.
     #[arg(long, value_name = "CODE", value_parser = parse::fault_status)]
     pub status: Option<u16>,
-    /// Delay the answer, by at most 300s.
+    /// Delay the response by at most 300s.
     #[arg(long, value_name = "DURATION", value_parser = parse::delay)]
     pub delay: Option<Duration>,
-    /// Reset the connection instead of answering.
+    /// Reset the connection instead of responding.
     #[arg(long)]
     pub reset: bool,
-    /// Truncate the answer.
+    /// Send half of the response, then close the connection.
     #[arg(long)]
     pub truncated: bool,
-    /// Answer with invalid JSON.
+    /// Respond with invalid JSON.
     #[arg(long)]
     pub malformed: bool,
     /// Delay the first GET of the document, and GETs that arrive during the delay.

@@ -195,7 +195,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Run scripted event timelines on the server.
     Scenario(Client<ScenarioCommand>),
-    /// Log in to a server and keep it as a context.
+    /// Log in to a server and save it as a context.
     Login(LoginArgs),
     /// List, select and delete contexts.
     #[command(subcommand)]

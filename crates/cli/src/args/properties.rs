@@ -7,7 +7,7 @@ use forewarn_config::parse;
 #[command(next_help_heading = "Instance metadata")]
 pub struct DetailArgs {
     /// Azure location, such as westeurope.
-    #[arg(short, long, value_name = "PLACE")]
+    #[arg(short, long, value_name = "LOCATION")]
     pub location: Option<String>,
     /// VM size, such as Standard_D2s_v3.
     #[arg(long, value_name = "SIZE", visible_alias = "vm-sku")]
@@ -27,7 +27,7 @@ pub struct DetailArgs {
     /// Tag; repeatable.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     pub tag: Vec<String>,
-    /// Tags, several at once.
+    /// Several tags.
     #[arg(long, value_name = "NAME=VALUE", num_args = 1..)]
     pub tags: Vec<String>,
 }
@@ -47,10 +47,10 @@ pub struct PolicyArgs {
     pub approve_all_instances_down: Option<bool>,
 }
 
-/// Changes of the terminate notification of an existing machine or set.
+/// Changes to terminate notification of an existing machine or set.
 #[derive(Debug, clap::Args)]
 pub struct TerminateChange {
-    /// Enable the terminate notification; without one, deletions happen at once.
+    /// Enable terminate notification; without it, machines are deleted immediately.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub enable_terminate_notification: Option<bool>,
     /// Notice period for deletions: 5 to 15 minutes, as a number of minutes or a duration such as 7m30s.

@@ -38,7 +38,7 @@ pub enum VmCommand {
     /// Simulate a hardware failure: the machine gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail(FailVmArgs),
-    /// Delete a machine, with notice only if it has a terminate notification.
+    /// Delete a machine, after a notice period if terminate notification is enabled, otherwise immediately.
     Delete {
         #[command(flatten)]
         vm: ResourceName,
@@ -109,7 +109,7 @@ pub struct PlacementArgs {
     /// Assign no address; the machine is identified by its listener or path.
     #[arg(long, conflicts_with = "addresses")]
     pub no_address: bool,
-    /// Host of the machine; "" removes it.
+    /// Host that the machine is on, as recorded; "" removes it.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Memory that the machine needs on its host, in MiB; 0 if unknown.

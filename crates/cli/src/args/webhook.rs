@@ -18,7 +18,7 @@ pub enum WebhookCommand {
     Update(Box<UpdateWebhookArgs>),
     /// Delete a webhook.
     Delete(WebhookName),
-    /// Send a test message and print the receiver's answer.
+    /// Send a test message and print the receiver's response.
     Test(WebhookName),
     /// List the last undelivered messages and the reasons.
     Undelivered(WebhookName),

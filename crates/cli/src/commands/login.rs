@@ -1,4 +1,4 @@
-//! `forewarn login`: checks the certificate of a server and a token, and keeps both as a context.
+//! `forewarn login`: checks the certificate of a server and a token, and saves both as a context.
 //!
 //! ```text
 //!  --ca FILE ───────────────────────────────────────────────▶ trusted

@@ -101,7 +101,7 @@ fn with_api<C: clap::Subcommand>(
     run(&connect(&args.connection)?, &args.command, args.connection.output)
 }
 
-/// Prints an operation that was just started, at once or when it has finished.
+/// Prints an operation that was just started: immediately, or when it has finished.
 fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
     if args.dry_run {
         return deletion::print_dry_run(operation, output);

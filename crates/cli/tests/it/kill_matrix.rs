@@ -170,7 +170,7 @@ impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
         self.survive(&format!("vm redeploy {name}"), &[&DOWN[..], redeploy].concat(), Effect::Reboots).await;
     }
 
-    /// Performs an action once for each of its steps. A machine that is off afterwards is started again, with the process
+    /// Performs an action once for each of its steps. A machine that is off afterward is started again, with the process
     /// killed before each step of the start in turn.
     pub async fn survive(&mut self, words: &str, steps: &[&str], effect: Effect) {
         for step in steps {

@@ -7,7 +7,7 @@
 //! ```text
 //!  Pending ──request──▶ InProgress ──operation ends──▶ Succeeded, Failed, Skipped or Canceled
 //!     ▲                     │
-//!     └─────withdraw────────┘  the window closed, the events were blocked, or the rollout was paused at once
+//!     └─────withdraw────────┘  the window closed, the events were blocked, or the rollout was paused with `now`
 //! ```
 //!
 //! A step that failed can be retried, as a further step.

@@ -209,7 +209,7 @@ fn hosts_join_and_connect_at_any_server_and_a_second_agent_is_refused_at_all() {
     let management = cluster.servers.management.clone();
     let url = |index: usize| format!("http://{}", management[index]);
 
-    // A token of one server is used at another, and refused everywhere afterwards.
+    // A token of one server is used at another, and refused everywhere afterward.
     let secret = token(&cluster.servers, follower, "node1");
     let dead = format!("http://{}", free_addresses(1)[0]);
     let dir = cluster.dir().join("node1");

@@ -1,4 +1,4 @@
-//! Clients record every answer while servers and members of etcd are killed, stopped and cut off. Afterwards, everything that was
+//! Clients record every answer while servers and members of etcd are killed, stopped and cut off. Afterward, everything that was
 //! acknowledged must be in the history of every server, and nothing may have happened twice.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! Windows of a rollout, and events that it takes back: when a window closes, when they are blocked, or when the rollout is
-//! paused at once.
+//! paused with `now`.
 
 use crate::ids::*;
 use crate::model::*;
