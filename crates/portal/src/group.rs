@@ -72,10 +72,6 @@ pub async fn render(
         group_machines::render_panel(context, group, query, &here),
         Panel::with_content("facts", "Details", &list_facts(context, group)),
     ];
-    if let GroupKind::ScaleSet(of_set) = &group.kind {
-        panels.push(scale_set::render_panel(context, group, of_set, &here, fields));
-    }
-    panels.push(render_policy(context, group, &here));
     let members: std::collections::BTreeSet<_> = region.group_members(group).map(|machine| machine.id).collect();
     let is_of_group = |row: &forewarn_store::HistoryRow| {
         row.scope.is_some_and(|scope| numbers.contains(&scope))
@@ -92,6 +88,11 @@ pub async fn render(
         query,
     };
     panels.push(history::render_search_panel(context, &search).await);
+    if let GroupKind::ScaleSet(of_set) = &group.kind {
+        let settings = scale_set::render_panel(context, group, of_set, &here, fields);
+        panels.push(settings.opened(query.text(scale_set::SETTINGS) == scale_set::OPEN));
+    }
+    panels.push(render_policy(context, group, &here));
     Ok(PageContent::new(group.name.to_string(), panels).with_lead(render_lead(context, group, &fleet)))
 }
 
@@ -312,7 +313,11 @@ fn render_actions(context: &PageContext, group: &Group, here: &str) -> Panel {
         Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), ButtonStyle::Danger);
     let name = format!("{}/{}", group.home.resource_group, group.name);
     let rollout = PageQuery::default().with("groups", &name).address("/rollouts/plan");
-    ButtonPanel::new(context, address::group_target(group), here)
+    let mut actions = ButtonPanel::new(context, address::group_target(group), here);
+    if matches!(group.kind, GroupKind::ScaleSet(_)) {
+        actions = actions.link("scale", "Scale…", &scale_set::address_of_scaling(group), Action::ChangeScaleSet);
+    }
+    actions
         .link("plan", "Plan maintenance", &plan::address_with("group", &name), Action::StartMaintenance)
         .link("rollout", "Plan a rollout", &rollout, Action::StartRollout)
         .button(delete.with_fields(kind))

@@ -70,12 +70,11 @@ pub async fn render(context: &PageContext, vm_id: Guid, version: Version) -> Res
         Panel::with_content("facts", "Details", &list_facts(context, machine)),
         history::render_machine_panel(context, machine, &href).await,
     ];
+    panels.push(machine_host::render_panel(context, machine, &href));
     if machine.membership == Membership::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
-        panels
-            .insert(6, policy::render_panel(context, "machine-policy", "", &target, &region.policy_of(machine), &href));
+        panels.push(policy::render_panel(context, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
-    panels.insert(6, machine_host::render_panel(context, machine, &href));
     Ok(PageContent::new(name, panels).with_lead(render_lead(region, machine)))
 }
 

@@ -3,7 +3,7 @@
 use askama::Template;
 use forewarn_core::EventsPolicy;
 use forewarn_widgets::field::{Control, Field, FieldErrors};
-use forewarn_widgets::panel::Panel;
+use forewarn_widgets::panel::{Fold, Panel};
 use forewarn_widgets::words;
 
 use super::page_context::PageContext;
@@ -53,5 +53,6 @@ pub fn render_panel(
         allowed: context.visitor.is_allowed(Action::ChangeMachine),
         role_needed: words::role_needed(Action::ChangeMachine.role()),
     };
-    Panel::with_content("policy", "Automatic approval", &form)
+    let fold = Fold { summary: "Which events start without an approval", is_open: false };
+    Panel::with_content("policy", "Automatic approval", &form).folded(fold)
 }

@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
 use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number};
-use forewarn_widgets::panel::Panel;
+use forewarn_widgets::panel::{Fold, Panel};
+use forewarn_widgets::query::PageQuery;
 use forewarn_widgets::{address, html, words};
 
 use super::action::ButtonStyle;
@@ -20,6 +21,10 @@ use super::refusal::Refusal;
 use super::visitor::Form;
 use forewarn_api::{Action, GroupTarget};
 use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification, count_of, join_names};
+
+/// The name and the value that open the settings, in the address of the page.
+pub const SETTINGS: &str = "settings";
+pub const OPEN: &str = "open";
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -136,7 +141,15 @@ pub fn render_panel(
     let current = ScaleSetFields::of_set(set);
     let forms = ScaleSetForms { fields: fields.unwrap_or(&current), here, csrf, mode: mode_name(set.upgrade_mode) };
     let above = if allowed { html::render(&forms) } else { words::paragraph("Changes require the owner role.") };
-    Panel::with_content("manage", "Manage", &model).with_html_before(above)
+    let is_open = fields.is_some() || model.outdated > 0;
+    let fold = Fold { summary: "Instances, termination notification, latest model", is_open };
+    Panel::with_content("manage", "Settings of the scale set", &model).with_html_before(above).folded(fold)
+}
+
+/// The field with the number of instances, in open settings.
+pub fn address_of_scaling(group: &Group) -> String {
+    let page = PageQuery::default().with(SETTINGS, OPEN).address(&address::of_group(group.id));
+    page + "#field-capacity"
 }
 
 /// The scale set that the page at this address shows.

@@ -21,6 +21,14 @@ pub struct Panel {
     /// Static HTML below the list.
     pub after: String,
     pub shape: Shape,
+    pub fold: Option<Fold>,
+}
+
+/// The content is below a line that opens it: settings, which most visits do not need.
+pub struct Fold {
+    /// The contents in a few words, beside the title.
+    pub summary: &'static str,
+    pub is_open: bool,
 }
 
 /// How a panel looks.
@@ -62,6 +70,7 @@ impl Panel {
             head: String::new(),
             after: String::new(),
             shape: Shape::Card,
+            fold: None,
         }
     }
 
@@ -112,6 +121,19 @@ impl Panel {
 
     pub fn with_list_items(mut self) -> Panel {
         self.shape = Shape::List;
+        self
+    }
+
+    pub fn folded(mut self, fold: Fold) -> Panel {
+        self.fold = Some(fold);
+        self
+    }
+
+    /// Opens a folded panel if the address asks for it.
+    pub fn opened(mut self, is_asked: bool) -> Panel {
+        if let Some(fold) = &mut self.fold {
+            fold.is_open |= is_asked;
+        }
         self
     }
 

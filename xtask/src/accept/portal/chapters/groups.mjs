@@ -65,6 +65,10 @@ export async function thePolicyTheModelAndScalingIn() {
   const { context, page } = await signedIn(server);
   await page.goto(here);
   await live(page);
+  // Settings are last and folded.
+  assert.deepEqual(await page.$$eval(".panels > section", (panels) => panels.slice(-2).map((panel) => panel.id)), ["panel-manage", "panel-policy"]);
+  assert.ok(await page.getByLabel("Instances").isHidden());
+  await page.locator("#fold-policy > summary").click();
   await page.getByLabel("Start user-requested restarts immediately").check();
   await button(page, "Change policy").click();
   await page.waitForFunction(() => document.querySelector("#field-reboot")?.defaultChecked, null, { timeout: PATIENCE });
@@ -75,6 +79,10 @@ export async function thePolicyTheModelAndScalingIn() {
   await shows(page, "#do-restart", "The policy approves it: Reboot starts immediately.");
   // Unlike in the Azure portal, an existing scale set can be changed. The page lists instances without the latest model.
   await page.goto(here);
+  // A link to a setting opens it.
+  await page.getByRole("link", { name: "Scale…" }).click();
+  await page.getByLabel("Instances").waitFor();
+  assert.ok(await page.$eval("#field-capacity", (field) => field.getBoundingClientRect().top < innerHeight), "the field is on screen");
   await page.getByLabel("Termination delay (minutes)").fill("9");
   await button(page, "Update").click();
   await shows(page, "#manage", "web_0, web_1 and 2 more do not have the latest model yet");
@@ -85,6 +93,7 @@ export async function thePolicyTheModelAndScalingIn() {
   await shows(page, "#manage", "web_1, web_2 and web_3 do not have the latest model yet");
   await button(page, "Upgrade 3 instances").click();
   await shows(page, "#manage", "Every instance has the latest model.");
+  await page.locator("#fold-manage > summary").click();
   await page.getByLabel("Instances").fill("2");
   await button(page, "Scale").click();
   await shows(page, "#panel-confirm", "web_3 and web_2 are deleted. Terminate not before");

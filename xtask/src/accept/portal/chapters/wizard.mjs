@@ -26,6 +26,7 @@ export async function theStepsCreateAScaleSet() {
   await page.waitForURL(/\/groups\/\d+/);
   const set = await server.api("GET", "/scale-sets/web");
   assert.equal(set.model.terminateNotification.notBeforeTimeout, "PT7M");
+  await page.locator("#fold-manage > summary").click();
   await page.getByLabel("Termination delay (minutes)").fill("9");
   await page.getByRole("button", { name: "Update" }).click();
   await page.getByRole("button", { name: "Upgrade 2 instances" }).click();
