@@ -1,6 +1,7 @@
 //! The list of what needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked,
-//! that take a group below its floor, and hosts that are off. What needs action comes first, by deadline; what only runs comes below.
-//! Each row says in two lines why it is listed, what happens without an operator, how many machines that affects, and what can be done.
+//! that take a group below its floor, and hosts that are off. What needs action comes first, by severity and then by deadline, and the
+//! page says which row to start with; what only runs comes below. Each row says in two lines why it is listed, what happens without an
+//! operator, how many machines that affects, and what can be done.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use forewarn_widgets::severity::Severity;
 use forewarn_widgets::{address, table, waits, words};
 
 use super::page_context::PageContext;
+use super::scale_set;
 use super::timeline::{EventTimeline, Stage};
 use super::unready::Unready;
 use forewarn_previews::preview::ApprovalTrial;
@@ -34,7 +36,7 @@ const LINKS_MAX: usize = 2;
 /// Sorts before every row.
 const HEAD_SORT: &str = " ";
 
-const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation <small>soonest first</small></span><span>If you do nothing</span><span>Machines</span><span>Ready</span><span></span></li>"#;
+const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation <small>most severe first</small></span><span>If you do nothing</span><span>Machines</span><span>Ready</span><span></span></li>"#;
 
 #[derive(Template)]
 #[template(path = "attention_row.html")]
@@ -47,9 +49,13 @@ struct AttentionRow<'a> {
     href: String,
     /// The description or ticket.
     note: String,
+    /// Whether an operator should do this first. Its action is the primary one of the page.
+    is_first: bool,
     concern: AttentionReason,
-    /// Follows the concern: machines that are not ready, the requester.
-    details: Vec<String>,
+    /// Follows the concern: machines that are not ready. Empty if there are none, or the concern names them.
+    unready: String,
+    /// `requested by you`. Empty for failures.
+    requester: String,
     inaction: Inaction,
     impact: AffectedMachines,
     /// HTML.
@@ -94,9 +100,11 @@ struct Inaction {
     detail: String,
 }
 
-/// The parts of the list.
+/// The parts of the list, each with a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Section {
+    /// The first row that needs action.
+    First,
     ActNow,
     NothingToDo,
 }
@@ -106,20 +114,24 @@ impl Section {
         if concern.needs_action(stage) { Section::ActNow } else { Section::NothingToDo }
     }
 
-    /// Its place in the list, before its rows.
-    fn sort(self) -> &'static str {
+    /// The ID and the text of its head, and its place in the list, before its rows.
+    fn head(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Section::ActNow => "a",
-            Section::NothingToDo => "b",
+            Section::First => ("attention-first", "Start here", "a"),
+            Section::ActNow => ("attention-next", "Next", "b"),
+            Section::NothingToDo => ("attention-calm", "Running, nothing to do", "c"),
         }
     }
-}
 
-/// The head of the rows that only run. Those above need an action, as the title of the list says.
-fn render_calm_head() -> Fragment {
-    let (id, sort) = ("attention-calm".to_owned(), Section::NothingToDo.sort());
-    let html = format!(r#"<li id="{id}" class="part" data-sort="{sort}"><h3>Running, nothing to do</h3></li>"#);
-    Fragment { id, sort: sort.into(), html }
+    fn sort(self) -> &'static str {
+        self.head().2
+    }
+
+    fn render_head(self) -> Fragment {
+        let (id, text, sort) = self.head();
+        let html = format!(r#"<li id="{id}" class="part" data-sort="{sort}"><h3>{text}</h3></li>"#);
+        Fragment { id: id.into(), sort: sort.into(), html }
+    }
 }
 
 /// Why an activity is listed.
@@ -231,6 +243,11 @@ impl AttentionReason {
     }
 }
 
+/// The severity of a row: that of its event type, and red if a group falls below its floor.
+fn find_severity(activity: &Activity, concern: &AttentionReason) -> Severity {
+    if matches!(concern, AttentionReason::BelowFloor(_)) { Severity::Red } else { activity.severity }
+}
+
 /// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
 fn find_deadline(context: &PageContext, activity: &Activity, concern: &AttentionReason) -> Option<Timestamp> {
     match (concern, activity.stage()) {
@@ -262,11 +279,19 @@ pub fn render_panel(
     found.sort_by_cached_key(|(activity, concern)| {
         let deadline = find_deadline(context, activity, concern).map_or(i64::MAX, |at| at.0);
         let size = Reverse(activity.machine_count());
-        (Section::of(concern, activity.stage()), deadline, activity.severity, size, activity.title.clone())
+        (
+            Section::of(concern, activity.stage()),
+            find_severity(activity, concern),
+            deadline,
+            size,
+            activity.title.clone(),
+        )
     });
-    // A host that is off stays as it is; a row with a deadline gets worse.
+    // A host that is off is as severe as a deletion, but stays as it is; a row with a deadline gets worse.
     let urgent = found.iter().take_while(|(activity, concern)| {
-        concern.needs_action(activity.stage()) && find_deadline(context, activity, concern).is_some()
+        concern.needs_action(activity.stage())
+            && find_severity(activity, concern) == Severity::Red
+            && find_deadline(context, activity, concern).is_some()
     });
     let urgent = urgent.count();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished);
@@ -283,15 +308,16 @@ pub fn render_panel(
     let others = found.split_off(urgent).into_iter().map(describe);
     let rows = found.into_iter().map(describe).chain(hosts).chain(others);
     let mut fragments: Vec<Fragment> = Vec::new();
-    let mut has_head = false;
+    let mut last = None;
     // Rows that are not shown are not computed: whether an operation can be canceled takes a run of the rules.
     for (number, (section, row)) in rows.take(ROWS_MAX).enumerate() {
-        if section == Section::NothingToDo && !has_head {
-            fragments.push(render_calm_head());
-            has_head = true;
+        let is_first = section == Section::ActNow && number == 0;
+        let section = if is_first { Section::First } else { section };
+        if last.replace(section) != Some(section) {
+            fragments.push(section.render_head());
         }
         let (id, sort) = (row.id.clone(), format!("{}-{}", section.sort(), table::row_key(number)));
-        fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, ..row }));
+        fragments.push(Fragment::render(id, sort.as_str(), &AttentionRow { sort: &sort, is_first, ..row }));
     }
     if !fragments.is_empty() {
         fragments.insert(0, Fragment { id: "attention-head".into(), sort: HEAD_SORT.into(), html: HEAD.into() });
@@ -333,8 +359,10 @@ fn describe_host<'a>(context: &'a PageContext, host: &Name, machines: &[MachineI
         title: format!("Host {host} is off"),
         href: address::of_host(host),
         note: String::new(),
+        is_first: false,
         concern: AttentionReason::HostOff(join_names(found().map(|machine| machine.name.to_string()))),
-        details: Vec::new(),
+        unready: String::new(),
+        requester: String::new(),
         inaction: Inaction {
             text: if machines.len() == 1 { "stays down" } else { "stay down" }.into(),
             detail: "until you activate the host".into(),
@@ -375,13 +403,15 @@ fn describe_activity<'a>(
         id: format!("attention-{}", activity.id.key()),
         sort: "",
         kind: activity.kind.as_str(),
-        severity: activity.severity.class(),
+        severity: find_severity(activity, &concern).class(),
         title: activity.title.clone(),
         href: activity.href(),
         note,
+        is_first: false,
         inaction: describe_inaction(context, activity, &concern, can_cancel),
         concern,
-        details: unready.into_iter().chain(by).collect(),
+        unready: unready.unwrap_or_default(),
+        requester: by.unwrap_or_default(),
         impact: describe_impact(context.region(), activity, outages.down_by(activity.id), dips),
         meter: activity.readiness().render(),
         csrf: &context.visitor.session.csrf,
@@ -405,7 +435,7 @@ fn list_links(context: &PageContext, activity: &Activity, dips: &[GroupDip]) -> 
     };
     let may = context.visitor.is_allowed(Action::ChangeScaleSet);
     let set = find_shrinking_set(region, activity).filter(|_| may);
-    let set = set.map(|group| (address::of_group(group.id), format!("Scale out {}", group.name)));
+    let set = set.map(|group| (scale_set::address_of_scaling(group), format!("Scale out {}", group.name)));
     let at_risk = dips.iter().filter(|dip| dip.could_be_below() && !dip.is_shrinking);
     let others: BTreeSet<ActivityId> = at_risk.flat_map(|dip| dip.others.iter().copied()).collect();
     let others = others.into_iter().take(LINKS_MAX).map(|id| (id.href(), format!("Open {}", find_title(region, id))));

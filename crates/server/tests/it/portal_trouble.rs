@@ -463,31 +463,41 @@ fn maintain(server: &Server, host: &str, kind: &str) -> String {
 }
 
 #[test]
-fn what_needs_action_comes_first_and_by_deadline() {
+fn what_needs_action_comes_first_by_severity_and_then_by_deadline() {
     let server = hosts();
-    let reboot = maintain(&server, "n-3", "Reboot");
+    for (name, host) in [("mail", "r-1"), ("wiki", "r-2")] {
+        check(&server, "POST /machines", json!({ "name": name, "host": host }), 201, json!({}));
+        server.listen_as(name);
+    }
+    let reboot = maintain(&server, "r-1", "Reboot");
     advance(&server, 310);
-    // Notice is shorter for the more severe event, which starts ten seconds later.
-    let redeploy = maintain(&server, "n-4", "Redeploy");
+    // The more severe event starts ten seconds later.
+    let redeploy = maintain(&server, "r-2", "Redeploy");
     advance(&server, 60);
     let failure = check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
     let browser = Browser::at_once(&server);
     let rows = [
-        format!("id=\"attention-op-{reboot}\""),
+        "id=\"attention-first\" class=\"part\" data-sort=\"a\"><h3>Start here</h3>".to_owned(),
         format!("id=\"attention-op-{redeploy}\""),
+        "id=\"attention-next\"".to_owned(),
         "id=\"attention-host-n-2\"".to_owned(),
+        format!("id=\"attention-op-{reboot}\""),
         "id=\"attention-calm\"".to_owned(),
         format!("id=\"attention-op-{}\"", id_of(&failure)),
     ];
     let page = browser.page("/");
     assert_order(&page, &rows.each_ref().map(String::as_str));
     assert_has(&attention(&page, &format!("op-{reboot}")), &["requested by you"]);
+    // Only the first row has the primary button of the page.
+    assert_has(&attention(&page, &format!("op-{redeploy}")), &["value=\"cancel\" class=\"primary\""]);
+    assert_eq!(page.matches("class=\"primary\"").count(), 1, "{page}");
     // One heading says that the other rows need nothing, even if there are no others.
     let server = hosts();
     check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     let page = Browser::at_once(&server).page("/");
     assert_order(&page, &["id=\"attention-head\"", "Running, nothing to do", "id=\"attention-op-"]);
+    assert!(!page.contains("Start here") && !page.contains("primary"), "{page}");
 }
 
 #[test]

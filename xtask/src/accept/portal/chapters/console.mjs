@@ -79,14 +79,20 @@ async function buttonsCoverNothing(page) {
   assert.equal(covered, 0, "buttons cover the text beside them");
 }
 
-// Rows that need action are above those that do not, and the first deadline is on top.
+// Rows that need action are above those that do not, by severity and then by deadline. The page says with which one to start.
 async function actionsComeFirst(page) {
-  const rows = await page.$$eval("#attention > li:not(.head, .note)", (rows) => rows.map((row) => [row.id, Number(row.querySelector(".count")?.dataset.until ?? 0)]));
+  const rows = await page.$$eval("#attention > li:not(.head, .note)", (rows) => rows.map((row) => [row.id, Number(row.querySelector(".count")?.dataset.until ?? 0), row.className]));
   const calm = rows.findIndex(([id]) => id === "attention-calm");
-  assert.ok(calm > 1, JSON.stringify(rows));
-  assert.ok(rows[0][1] > 0, "a row with a deadline comes before a host that is off");
-  const deadlines = rows.slice(0, calm).map(([, until]) => until).filter((until) => until > 0);
+  assert.deepEqual([rows[0][0], rows[2][0]], ["attention-first", "attention-next"], JSON.stringify(rows));
+  await shows(page, "#attention-first", "Start here");
+  assert.ok(rows[1][1] > 0, "a row with a deadline comes before a host that is off");
+  const urgent = rows.slice(0, calm).filter(([, , severity]) => severity !== "part");
+  const reds = urgent.filter(([, , severity]) => severity === "s-red").length;
+  assert.ok(reds > 1 && urgent.slice(0, reds).every(([, , severity]) => severity === "s-red"), `sorted by severity: ${JSON.stringify(rows)}`);
+  const deadlines = urgent.slice(reds).map(([, until]) => until).filter((until) => until > 0);
   assert.deepEqual(deadlines, [...deadlines].sort((one, other) => one - other), "sorted by deadline");
+  const primary = await page.$$eval("#main .primary", (buttons) => buttons.map((button) => button.closest("#attention > li").id));
+  assert.deepEqual(primary, [rows[1][0]], "only the first row has a primary button");
   await shows(page, "#attention", "requested by you");
   await shows(page, ".clock-kind", "manual clock");
 }
