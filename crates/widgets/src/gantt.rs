@@ -84,8 +84,17 @@ struct GanttTemplate {
     more: usize,
     has_phases: bool,
     has_conflicts: bool,
-    /// The line of the current time: begin and end of the chart, position.
-    now: Option<(i64, i64, String)>,
+    now: Option<CurrentTime>,
+}
+
+/// The line of the current time, with its label. The script moves both, so updates have no positions.
+struct CurrentTime {
+    begin: i64,
+    end: i64,
+    line_x: String,
+    label_x: String,
+    /// In UTC.
+    clock: String,
 }
 
 /// Steps that start at the same time.
@@ -197,14 +206,18 @@ impl Gantt {
     }
 
     pub fn render(&self) -> String {
-        let GanttSpan { begin, end } = self.span;
         let now = self.now.map(|(now, mode)| {
+            let GanttSpan { begin, end } = self.span;
             let x = self.span.percent(now);
-            let place = match mode {
-                RenderMode::Page => format!(r#"x1="{x:.2}%" x2="{x:.2}%""#),
-                RenderMode::Update => String::new(),
+            let [line_x, label_x, clock] = match mode {
+                RenderMode::Page => {
+                    let clock = words::clock(Timestamp(now));
+                    let label_x = x.clamp(LABEL_EDGE, 100.0 - LABEL_EDGE);
+                    [format!(r#"x1="{x:.2}%" x2="{x:.2}%""#), format!(r#"x="{label_x:.2}%""#), clock]
+                }
+                RenderMode::Update => Default::default(),
             };
-            (begin, end, place)
+            CurrentTime { begin, end, line_x, label_x, clock }
         });
         html::render(&GanttTemplate {
             ticks: self.span.ticks(),

@@ -10,6 +10,10 @@ use super::event_timeline::EventTimeline;
 use super::html::{self, RenderMode};
 use super::panel::Panel;
 use super::window::Window;
+use super::words;
+
+/// Ticks that are closer to the current time would be covered by its label.
+const LABEL_PERCENT: f64 = 5.0;
 
 /// The panel with one lane per event, its controls, the axis and the line of the current time.
 pub fn render_panel(region: &Region, now: Timestamp, mode: RenderMode, events: &[Arc<EventTimeline>]) -> Panel {
@@ -33,6 +37,11 @@ pub struct Canvas {
     /// Positions and labels, in UTC.
     ticks: Vec<(String, String)>,
     now: String,
+    /// The position of the current time above its line, and whether it is in the window.
+    label_x: String,
+    is_present: bool,
+    /// The current time, in UTC.
+    clock: String,
     span: i64,
     /// The offset of the window, in quarters.
     moved: i64,
@@ -41,6 +50,18 @@ pub struct Canvas {
 impl Canvas {
     /// The axis of a window that was moved by this many quarters of its width.
     pub fn with_offset(window: Window, now: Timestamp, moved: i64) -> Canvas {
-        Canvas { ticks: window.ticks(), now: window.line(now.0), span: window.span_ms(), moved }
+        let x = window.percent(now.0);
+        let is_free = |(tick, _): &(String, String)| {
+            tick.trim_end_matches('%').parse().is_ok_and(|tick: f64| (tick - x).abs() > LABEL_PERCENT)
+        };
+        Canvas {
+            ticks: window.ticks().into_iter().filter(is_free).collect(),
+            now: window.line(now.0),
+            label_x: format!("{x:.2}%"),
+            is_present: (0.0..=100.0).contains(&x),
+            clock: words::clock(now),
+            span: window.span_ms(),
+            moved,
+        }
     }
 }

@@ -30,6 +30,12 @@ pub fn time(at: Timestamp) -> String {
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
 }
 
+/// The time of day in UTC, without markup.
+pub fn clock(at: Timestamp) -> String {
+    let iso = Time(at.as_secs() * 1000).to_string();
+    iso.get(11..19).unwrap_or_default().to_owned()
+}
+
 /// A time of today, to the minute.
 pub fn clock_time(at: Timestamp) -> String {
     let iso = Time(at.as_secs() * 1000).to_string();

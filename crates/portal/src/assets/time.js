@@ -13,6 +13,10 @@ export function setNow(ms) {
   since = performance.now();
 }
 
+// The widths of the labels of the current time and of a tick.
+const LABEL_PX = 58;
+const TICK_PX = 38;
+
 const pad = (number) => String(number).padStart(2, "0");
 export const clockTime = (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 
@@ -62,6 +66,21 @@ export function countdowns(root = document) {
   }
 }
 
+// Shows the current time above its line, and hides the ticks that it would cover.
+export function labelNow(label, x, ticks) {
+  const [text, width] = [clockTime(new Date(now())), label.ownerSVGElement.clientWidth];
+  // The axis of a chart without rows is hidden.
+  if (width === 0) return;
+  const isInside = x >= 0 && x <= 100;
+  label.toggleAttribute("hidden", !isInside);
+  const half = (LABEL_PX / 2 / width) * 100;
+  const at = Math.min(Math.max(x, half), 100 - half);
+  label.setAttribute("x", `${at.toFixed(2)}%`);
+  if (label.lastElementChild.textContent !== text) label.lastElementChild.textContent = text;
+  const near = half + (TICK_PX / 2 / width) * 100;
+  for (const tick of ticks) tick.toggleAttribute("hidden", isInside && Math.abs(parseFloat(tick.getAttribute("x")) - at) < near);
+}
+
 // The line of the current time in the chart of a rollout.
 export function currentTimes() {
   for (const chart of document.querySelectorAll(".g-now")) {
@@ -70,6 +89,8 @@ export function currentTimes() {
     const line = chart.firstElementChild;
     line.toggleAttribute("hidden", x < 0 || x > 100);
     for (const name of ["x1", "x2"]) line.setAttribute(name, `${x.toFixed(2)}%`);
+    const axis = chart.closest(".gantt").querySelector(".g-axis");
+    labelNow(axis.querySelector(".now-at"), x, axis.querySelectorAll("[data-tick]"));
   }
 }
 

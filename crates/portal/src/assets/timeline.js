@@ -1,7 +1,7 @@
 // Lays out the timeline. Shapes carry times; this computes their positions in the visible window. The window stands still while
 // the line of the current time moves through it, and moves on by a quarter when the line has reached the second half.
 
-import { now, zoneName } from "./time.js";
+import { labelNow, now, zoneName } from "./time.js";
 
 let axis = null;
 let zoom = null;
@@ -26,9 +26,9 @@ function begin() {
 export function tickTimeline() {
   if (!axis) return;
   if (begin() !== from) redraw();
-  const x = percent("now") + "%";
-  present.setAttribute("x1", x);
-  present.setAttribute("x2", x);
+  const x = percent("now");
+  for (const name of ["x1", "x2"]) present.setAttribute(name, x + "%");
+  labelNow(document.getElementById("now-at"), x, axis.querySelectorAll("#ticks text"));
   for (const rect of document.querySelectorAll('.track rect[data-to="now"]')) bar(rect);
 }
 
@@ -66,7 +66,7 @@ function ticks() {
     const x = percent(at).toFixed(2);
     text += `<line x1="${x}%" x2="${x}%" y1="15" y2="20"></line><text x="${x}%" y="12">${label(at, step)}</text>`;
   }
-  axis.innerHTML = text;
+  document.getElementById("ticks").innerHTML = text;
   axis.dataset.ready = "";
   document.getElementById("zone").textContent = zoneName();
 }
@@ -130,7 +130,11 @@ export function controls() {
   tips();
 }
 
-addEventListener("resize", () => axis && ticks());
+addEventListener("resize", () => {
+  if (!axis) return;
+  ticks();
+  tickTimeline();
+});
 
 // --- details of a lane, in a tooltip that stays within the window ---
 

@@ -131,6 +131,10 @@ export async function theTimelineHasKeysAndDetails() {
   await server.api("POST", "/clock/advance", { seconds: 30 });
   await page.waitForFunction((at) => parseFloat(document.getElementById("present").getAttribute("x1")) > at, at, { timeout: PATIENCE });
   assert.equal(await width(), wide);
+  // The line has the time above it, which covers no tick.
+  const boxes = await page.$$eval("#now-at rect, #ticks text:not([hidden])", (found) => found.map((element) => element.getBoundingClientRect().toJSON()));
+  assert.equal(await page.textContent("#now-at text"), (await page.textContent("#clock")).slice(0, 8));
+  assert.ok(boxes.length > 1 && boxes.slice(0, -1).every((tick) => tick.right < boxes.at(-1).left || tick.left > boxes.at(-1).right), JSON.stringify(boxes));
   // The details are next to the lane and not cut off.
   await page.evaluate(() => document.activeElement.blur());
   await track.focus();
