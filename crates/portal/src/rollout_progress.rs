@@ -22,6 +22,8 @@ use forewarn_widgets::activity::kind_of_rollout;
 #[derive(Template)]
 #[template(path = "rollout_progress.html")]
 struct ProgressChart {
+    /// The progress of each wave. HTML.
+    segments: String,
     chart: String,
 }
 
@@ -50,7 +52,11 @@ pub async fn render_panel(context: &PageContext, rollout: &Rollout, forecast: Op
     let end = times().map(|times| times.end).max().unwrap_or(now).max(if rollout.is_live() { now } else { begin });
     let (_, severity) = kind_of_rollout(rollout);
     let gantt = Gantt::new(GanttSpan::new(begin, end), severity.class(), steps).with_now(context.now, context.mode);
-    Panel::with_content("rollout-progress", "Progress", &ProgressChart { chart: gantt.render() })
+    Panel::with_content(
+        "rollout-progress",
+        "Progress",
+        &ProgressChart { segments: gantt.render_segments(), chart: gantt.render() },
+    )
 }
 
 /// The impact of each operation of the rollout.

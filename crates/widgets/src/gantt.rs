@@ -22,6 +22,9 @@ const TICK_MINUTES: [i64; 9] = [5, 10, 15, 30, 60, 120, 240, 720, 1440];
 /// Characters of a note that are drawn. Longer ones would be cut off at the edge of the chart.
 const NOTE_MAX: usize = 30;
 
+/// Waves that are summarized above the chart; earlier ones that have ended and later ones are left out.
+const WAVES_MAX: usize = 8;
+
 /// Labels are at least this far from the left edge, in percent.
 const LABEL_EDGE: f64 = 3.0;
 
@@ -108,6 +111,22 @@ struct Wave {
     lanes: Vec<GanttLane>,
 }
 
+#[derive(Template)]
+#[template(path = "wave_segments.html")]
+struct WaveSegments {
+    waves: Vec<SegmentedWave>,
+    more: usize,
+}
+
+/// One bar, with a segment per step.
+struct SegmentedWave {
+    title: String,
+    /// HTML.
+    progress: String,
+    /// The class, position and width of each segment.
+    segments: Vec<(&'static str, f64, f64)>,
+}
+
 struct GanttLane {
     name: String,
     href: String,
@@ -186,6 +205,17 @@ impl GanttPhase {
         }
     }
 
+    /// The color of a segment.
+    fn fill(self) -> &'static str {
+        match self {
+            GanttPhase::Failed => "p-bad",
+            GanttPhase::Running => "p-wait",
+            GanttPhase::Done => "p-ok",
+            GanttPhase::Canceled => "p-gone",
+            GanttPhase::Expected | GanttPhase::Planned | GanttPhase::Conflict => "p-off",
+        }
+    }
+
     fn has_ended(self) -> bool {
         match self {
             GanttPhase::Failed | GanttPhase::Done | GanttPhase::Canceled => true,
@@ -230,25 +260,54 @@ impl Gantt {
         })
     }
 
-    /// Failed steps, waves by the time of their start, and steps without a time.
-    fn waves(&self) -> Vec<Wave> {
-        let drawn = || self.steps.iter().take(STEPS_MAX);
-        let failed: Vec<&GanttStep> = drawn().filter(|step| step.phase == GanttPhase::Failed).collect();
+    /// The progress of each wave: a bar with a segment per step. Empty for a single wave, which the chart shows as well.
+    pub fn render_segments(&self) -> String {
+        let waves = self.waves_by_start();
+        let is_open = |steps: &Vec<&GanttStep>| steps.iter().any(|step| !step.phase.has_ended());
+        let current = waves.iter().position(is_open).unwrap_or(waves.len());
+        // The wave before the current one has just ended.
+        let first = current.saturating_sub(1).min(waves.len().saturating_sub(WAVES_MAX));
+        if waves.len() < 2 {
+            return String::new();
+        }
+        let drawn = waves.iter().enumerate().skip(first).take(WAVES_MAX);
+        html::render(&WaveSegments {
+            waves: drawn.map(|(number, steps)| SegmentedWave::of(number + 1, steps)).collect(),
+            more: waves.len().saturating_sub(WAVES_MAX),
+        })
+    }
+
+    /// The steps with a time that are drawn, by the minute of their start. The waves are numbered in this order.
+    fn waves_by_start(&self) -> Vec<Vec<&GanttStep>> {
         let mut by_start: BTreeMap<i64, Vec<&GanttStep>> = BTreeMap::new();
-        let mut later = Vec::new();
-        for step in drawn().filter(|step| step.phase != GanttPhase::Failed) {
-            match step.times {
-                Some(times) => by_start.entry(times.notice / 60_000).or_default().push(step),
-                None => later.push(step),
+        for step in self.drawn() {
+            if let Some(times) = step.times {
+                by_start.entry(times.notice / 60_000).or_default().push(step);
             }
         }
-        let next = by_start.values().position(|steps| steps.iter().any(|step| !step.phase.has_ended()));
+        by_start.into_values().collect()
+    }
+
+    fn drawn(&self) -> impl Iterator<Item = &GanttStep> {
+        self.steps.iter().take(STEPS_MAX)
+    }
+
+    /// Failed steps, waves by the time of their start, and steps without a time.
+    fn waves(&self) -> Vec<Wave> {
+        let has_failed = |step: &&GanttStep| step.phase == GanttPhase::Failed;
+        let failed: Vec<&GanttStep> = self.drawn().filter(has_failed).collect();
+        let later: Vec<&GanttStep> = self.drawn().filter(|step| step.times.is_none() && !has_failed(step)).collect();
         let mut waves = Vec::new();
         waves.extend((!failed.is_empty()).then(|| self.wave("failed", "Failed".into(), &failed, true)));
-        for (number, steps) in by_start.into_values().enumerate() {
+        let by_start = self.waves_by_start();
+        let next = by_start.iter().position(|steps| steps.iter().any(|step| !step.phase.has_ended()));
+        for (number, mut steps) in by_start.into_iter().enumerate() {
             let is_current = steps.iter().any(|step| step.phase == GanttPhase::Running) || Some(number) == next;
-            let title = format!("Wave {}", number + 1);
-            waves.push(self.wave(&(number + 1).to_string(), title, &steps, is_current));
+            steps.retain(|step| !has_failed(step));
+            if !steps.is_empty() {
+                let title = format!("Wave {}", number + 1);
+                waves.push(self.wave(&(number + 1).to_string(), title, &steps, is_current));
+            }
         }
         waves.extend((!later.is_empty()).then(|| self.wave("later", "No time yet".into(), &later, false)));
         waves
@@ -315,6 +374,28 @@ impl Gantt {
     }
 }
 
+impl SegmentedWave {
+    fn of(number: usize, steps: &[&GanttStep]) -> SegmentedWave {
+        let ended = steps.iter().filter(|step| step.phase.has_ended()).count();
+        let failed = steps.iter().filter(|step| step.phase == GanttPhase::Failed).count();
+        let is_running = steps.iter().any(|step| step.phase == GanttPhase::Running);
+        let impact = steps.iter().filter_map(|step| step.times).map(|times| times.impact).min();
+        let width = 100.0 / steps.len() as f64;
+        SegmentedWave {
+            title: format!("Wave {number}"),
+            progress: match (ended, failed, impact) {
+                (0, _, Some(impact)) if !is_running => words::about(Timestamp(impact)),
+                (_, 0, _) => format!("{ended} of {} ended", steps.len()),
+                _ => format!(r#"{ended} of {} ended, <span class="red">{failed} failed</span>"#, steps.len()),
+            },
+            segments: (0..)
+                .zip(steps)
+                .map(|(place, step)| (step.phase.fill(), f64::from(place) * width, width))
+                .collect(),
+        }
+    }
+}
+
 fn shorten_note(note: &str) -> String {
     match note.char_indices().nth(NOTE_MAX) {
         Some(_) => note.chars().take(NOTE_MAX - 1).chain(['…']).collect(),
@@ -325,6 +406,50 @@ fn shorten_note(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn step(phase: GanttPhase, notice: i64) -> GanttStep {
+        let times = GanttTimes { notice, impact: notice + 5 * MINUTE, end: notice + 10 * MINUTE };
+        GanttStep { name: "n".into(), href: String::new(), machines: 1, phase, times: Some(times), note: String::new() }
+    }
+
+    #[test]
+    fn each_wave_has_a_segment_per_step() {
+        let phases = [[GanttPhase::Done, GanttPhase::Failed], [GanttPhase::Running, GanttPhase::Done]];
+        let started = (0..).zip(phases).flat_map(|(wave, phases)| phases.map(|phase| step(phase, wave * 20 * MINUTE)));
+        let steps = started.chain([step(GanttPhase::Expected, 40 * MINUTE)]).collect();
+        let html = Gantt::new(GanttSpan::new(0, 60 * MINUTE), "amber", steps).render_segments();
+        for part in [
+            r#"<b>Wave 1</b> <span>2 of 2 ended, <span class="red">1 failed</span></span>"#,
+            r#"<rect class="p-ok" x="0%" width="50%" height="10"></rect><rect class="p-bad" x="50%""#,
+            "<b>Wave 2</b> <span>1 of 2 ended</span>",
+            "<b>Wave 3</b> <span>about <time",
+            r#"<rect class="p-off" x="0%" width="100%""#,
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+
+    #[test]
+    fn of_many_waves_those_around_the_current_one_are_summarized() {
+        let phase = |wave| if wave < 20 { GanttPhase::Done } else { GanttPhase::Expected };
+        let steps = |waves| (0..waves).map(|wave| step(phase(wave), wave * 20 * MINUTE)).collect::<Vec<_>>();
+        let render =
+            |waves| Gantt::new(GanttSpan::new(0, waves * 20 * MINUTE), "amber", steps(waves)).render_segments();
+        let html = render(30);
+        assert!(!html.contains("Wave 19<") && html.contains("Wave 20<") && html.contains("Wave 27<"), "{html}");
+        assert!(!html.contains("Wave 28<") && html.contains("22 more waves are in the chart"), "{html}");
+        assert_eq!(render(1), "");
+    }
+
+    #[test]
+    fn a_wave_keeps_its_number_if_all_of_an_earlier_one_failed() {
+        let steps = vec![step(GanttPhase::Failed, 0), step(GanttPhase::Running, 20 * MINUTE)];
+        let html = Gantt::new(GanttSpan::new(0, 60 * MINUTE), "amber", steps).render();
+        assert!(html.contains("id=\"wave-failed\"") && html.contains("<b>Wave 2</b>"), "{html}");
+        assert!(!html.contains("<b>Wave 1</b>"), "{html}");
+    }
 
     #[test]
     fn long_notes_are_shortened() {

@@ -129,7 +129,7 @@ fn a_rollout_is_previewed_scheduled_paused_resumed_and_stopped() {
     );
     assert!(page.contains("Scheduled a rollout with 3 steps."), "{page}");
     assert!(
-        page.contains("ends about <time data-minutes") && page.matches(">about <time").count() == 2,
+        page.contains("ends about <time data-minutes") && page.matches(">about <time").count() == 4,
         "expected times: {page}"
     );
     // The owner of a host is named.

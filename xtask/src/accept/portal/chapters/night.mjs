@@ -81,6 +81,9 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, "#steps", "Finished");
   await shows(page, "#history", "step ended");
   await page.waitForSelector("#rollout-progress .g-lane.g-done", { state: "attached", timeout: PATIENCE });
+  await shows(page, ".waves > div:first-child", "Wave 1 2 of 2 ended");
+  assert.equal(await page.locator(".waves > div:first-child .p-ok").count(), 2);
+  assert.equal(await page.textContent(".g-axis .now-at text"), (await page.textContent("#clock")).slice(0, 8), "the time is above its line");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
 
   // Paused: nothing more starts. The checkbox cancels what is scheduled.
