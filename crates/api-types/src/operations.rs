@@ -53,6 +53,9 @@ pub struct Operation {
     /// Description or ticket of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Ticket at the start of the description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
     /// Rollout that requested it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Id>,

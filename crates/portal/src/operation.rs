@@ -7,7 +7,7 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_api::Action;
 use forewarn_api_types::Operation as OperationSummary;
-use forewarn_api_types::{WaitReason, count_of, join_names};
+use forewarn_api_types::{WaitReason, count_of, join_names, split_ticket};
 use forewarn_core::{
     Event, EventKind, GroupId, Operation, OperationId, OperationResult, OperationState, Region, Request, ScopeId,
     ScopeOwner, Status, Timestamp,
@@ -183,8 +183,10 @@ fn events_of<'r>(region: &'r Region, operation: &Operation) -> Vec<&'r Arc<Event
 
 fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
     let mut facts = Vec::new();
-    if !activity.note.is_empty() {
-        facts.push(format!("<b>{}</b>", words::escape_html(&activity.note)));
+    let (ticket, note) = split_ticket(&activity.note);
+    facts.extend(ticket.map(|ticket| format!("Ticket <b>{}</b>", words::escape_html(ticket))));
+    if !note.is_empty() {
+        facts.push(format!("<b>{}</b>", words::escape_html(note)));
     }
     facts.push(format!(
         "Requested by <b>{}</b> {}",
@@ -392,7 +394,9 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     facts.extend(names.map(|names| ("Waits for", names)));
     facts.extend(start.map(|at| ("Not before", words::time(at))));
     facts.extend(find_expected_end(events).map(|at| ("Expected end", words::about(at))));
-    facts.extend(summary.description.as_ref().map(|note| ("Ticket", words::escape_html(note))));
+    let (ticket, note) = split_ticket(summary.description.as_deref().unwrap_or_default());
+    facts.extend(ticket.map(|ticket| ("Ticket", words::escape_html(ticket))));
+    facts.push(("Description", words::escape_html(note)));
     let read: Vec<String> = descriptions.into_iter().filter(|text| !text.is_empty()).map(words::escape_html).collect();
     if !read.is_empty() {
         facts.push(("Shown to machines", join_names(&read)));

@@ -32,7 +32,8 @@ const UNCONFIRMED: &str = "A group falls below its floor. Change the plan, or co
 #[derive(Template)]
 #[template(path = "rollout_form.html")]
 struct RolloutForm {
-    fields: Vec<String>,
+    /// The fields of each section, as HTML.
+    sections: Vec<(&'static str, Vec<String>)>,
 }
 
 #[derive(Template)]
@@ -66,7 +67,7 @@ pub async fn render(context: &PageContext, query: &PageQuery, problems: &FieldEr
         Some(plan) => preview(context, plan, &mut problems).await,
         None => None,
     };
-    let form = RolloutForm { fields: render_fields(query, &problems) };
+    let form = RolloutForm { sections: render_fields(context.region().settings(), query, &problems) };
     let mut panels = vec![Panel::new("plan", "Plan", Vec::new()).with_html_before(html::render(&form))];
     let mut aside = Vec::new();
     if let (Some(plan), Some(found)) = (&plan, &preview) {

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use forewarn_api::ApiError;
 use forewarn_api_types::span::format_span;
-use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutType, TEXT_CHARS_MAX, Text};
-use forewarn_core::{Region, Rollout, RolloutAction, RolloutStep, StepTarget, UNLIMITED};
-use forewarn_widgets::field::{Control, Field, FieldErrors, parse_number, parse_optional, parse_seconds, parse_time};
+use forewarn_api_types::{MaintenanceWindow, NewRollout, RolloutType, TEXT_CHARS_MAX, Text, join_ticket, split_ticket};
+use forewarn_core::{EventKind, Region, Rollout, RolloutAction, RolloutStep, Settings, StepTarget, UNLIMITED};
+use forewarn_widgets::field::{
+    Control, Field, FieldCard, FieldErrors, parse_number, parse_optional, parse_seconds, parse_time,
+};
 use forewarn_widgets::query::PageQuery;
 
 /// The address of the planner.
 pub const HERE: &str = "/rollouts/plan";
 
 /// The fields of a plan in the address.
-pub const FIELDS: [&str; 12] = [
+pub const FIELDS: [&str; 13] = [
     "hosts",
     "groups",
     "machines",
@@ -26,6 +28,7 @@ pub const FIELDS: [&str; 12] = [
     "unavailable",
     "failures",
     "notice",
+    "ticket",
     "description",
 ];
 
@@ -92,35 +95,73 @@ pub fn describe_window(window: &forewarn_core::Window) -> String {
     MaintenanceWindow::parse(&text).map_or(text, |window| window.to_string())
 }
 
-/// The HTML of the fields.
-pub fn render_fields(query: &PageQuery, problems: &FieldErrors) -> Vec<String> {
+/// The HTML of the fields, by section.
+pub fn render_fields(
+    settings: &Settings,
+    query: &PageQuery,
+    problems: &FieldErrors,
+) -> Vec<(&'static str, Vec<String>)> {
     let of = |name, label| Field::new(name, label, query.text(name), problems);
     let kind = if query.text("type").is_empty() { "Reboot" } else { query.text("type") };
-    let kinds = vec![
-        ("Freeze", "Freeze: paused for seconds"),
-        ("Reboot", "Reboot: restarted with the host"),
-        ("Redeploy", "Redeploy: moved, temporary disks are lost"),
-        ("Drain", "Drain: moved live where possible"),
-    ];
-    let fields = [
+    let (ticket, description) = match query.text("ticket") {
+        "" => split_ticket(query.text("description")),
+        ticket => (Some(ticket), query.text("description")),
+    };
+    let targets = [
         of("hosts", "Hosts").with_hint("Names in order, separated by commas."),
         of("groups", "Or groups").with_hint("By update domain."),
         of("machines", "Or machines").with_hint("In order."),
-        Field::new("type", "Type", kind, problems).with_control(Control::Choice(kinds)),
-        of("description", "Description or ticket").with_hint("Shown to machines."),
+    ];
+    let what = [
+        Field::new("type", "Type", kind, problems).with_control(Control::Cards(list_types(settings))),
+        Field::new("ticket", "Ticket", ticket.unwrap_or_default(), problems),
+        of("notice", "Notice").with_hint("Such as 30m. Default: the minimum."),
+        Field::new("description", "Description", description, problems)
+            .with_hint("Shown to machines, with the ticket."),
+    ];
+    let when = [
         of("at", "Not before")
             .with_control(Control::Time)
             .with_hint("Start of the first step. Default: after the notice."),
         of("window", "Window").with_hint("Such as Sat,Sun 22:00-04:00 Europe/Berlin (default: UTC, any time)."),
-        of("notice", "Notice").with_hint("Such as 30m. Default: the minimum."),
+    ];
+    let waves = [
         of("parallel", "In parallel").with_control(Control::Number).with_hint("Default: 1."),
         of("pause", "Pause between").with_hint("Such as 20m. Default: none."),
         of("failures", "Failures to tolerate").with_control(Control::Number).with_hint("Default: 0."),
-        of("unavailable", "Unavailable per group, at most")
+        of("unavailable", "Unavailable per group")
             .with_control(Control::Number)
-            .with_hint("Default: one update domain."),
+            .with_hint("At most. Default: one update domain."),
     ];
-    fields.iter().map(Field::render).collect()
+    let render = |fields: &[Field<'_>]| fields.iter().map(Field::render).collect();
+    vec![("Targets", render(&targets)), ("What", render(&what)), ("When", render(&when)), ("Waves", render(&waves))]
+}
+
+fn list_types(settings: &Settings) -> Vec<FieldCard<'static>> {
+    let notice = |kind| format!("{} notice", format_span(settings.notice_min(kind)));
+    let card = |kind: RolloutType, aside, text| FieldCard { value: kind.as_str(), aside, text };
+    vec![
+        card(
+            RolloutType::Freeze,
+            notice(EventKind::Freeze),
+            "Machines pause for seconds. Memory and connections stay.",
+        ),
+        card(
+            RolloutType::Reboot,
+            notice(EventKind::Reboot),
+            "Machines restart with the host. Memory is lost, disks stay.",
+        ),
+        card(
+            RolloutType::Redeploy,
+            notice(EventKind::Redeploy),
+            "Machines move to other hardware. Memory and temporary disks are lost.",
+        ),
+        card(
+            RolloutType::Drain,
+            notice(EventKind::Freeze),
+            "Machines move live where they can. The others are redeployed.",
+        ),
+    ]
 }
 
 /// The plan in the address. `None` if it has no targets, or an error.
@@ -148,7 +189,7 @@ pub fn parse(query: &PageQuery, problems: &mut FieldErrors) -> Option<NewRollout
     let windows = query.text("window").split(';').map(str::trim).filter(|text| !text.is_empty());
     let windows: Result<Vec<_>, String> = windows.map(MaintenanceWindow::parse).collect();
     let windows = problems.take("window", windows.map_err(|problem| format!("{problem}.")));
-    let description = query.text("description");
+    let description = join_ticket(query.text("ticket"), query.text("description"));
     if description.chars().count() > TEXT_CHARS_MAX {
         problems.add("description", format!("The description is longer than {TEXT_CHARS_MAX} characters."));
     }
@@ -166,7 +207,7 @@ pub fn parse(query: &PageQuery, problems: &mut FieldErrors) -> Option<NewRollout
         max_unavailable: unavailable?,
         max_failures: failures?,
         notice_seconds: notice?,
-        description: (!description.is_empty()).then(|| Text(description.to_owned())),
+        description: (!description.is_empty()).then_some(Text(description)),
         ..NewRollout::of(kind)
     })
 }

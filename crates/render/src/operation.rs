@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forewarn_api_types::{
     Event, EventCause, EventId, EventOutcome, EventType, HandlerHealth, Operation, OperationKind, OperationPhase, Part,
-    Time,
+    Time, split_ticket,
 };
 use forewarn_core as core;
 use forewarn_core::{
@@ -27,6 +27,7 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
     let summary = RequestSummary::of(region, operation);
     let (ended, result) = state_of(&operation.state);
     let rollout = region.rollout_of_maintenance(operation).filter(|rollout| rollout.is_live());
+    let description = describe_request(region, operation);
     Operation {
         id: operation.id.convert(),
         kind: summary.kind,
@@ -46,7 +47,8 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         at: summary.at,
         next_update_domain: rollout.map(|rollout| rollout.next_domain()),
         resume: rollout.and_then(|rollout| rollout.pause_end()).map(Convert::convert),
-        description: describe_request(region, operation),
+        ticket: description.as_deref().and_then(|text| split_ticket(text).0).map(str::to_owned),
+        description,
         rollout: operation.rollout.map(Convert::convert),
         progress: render_progress(region, operation),
         waits_for: render_waits(region, operation),

@@ -41,7 +41,17 @@ pub enum Control<'a> {
     Text,
     /// Values with their labels.
     Choice(Vec<(&'a str, &'a str)>),
+    /// Values to choose from, each with a description.
+    Cards(Vec<FieldCard<'a>>),
     Checkbox,
+}
+
+/// One of the values of [`Control::Cards`].
+pub struct FieldCard<'a> {
+    pub value: &'a str,
+    /// Beside the value.
+    pub aside: String,
+    pub text: &'a str,
 }
 
 impl FieldErrors {

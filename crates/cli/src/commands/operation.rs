@@ -100,6 +100,7 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     lines.extend(target.map(|text| ("target", text)));
     lines.extend(operation.event_type.map(|kind| ("type", kind.to_string())));
     lines.extend(operation.cause.map(|cause| ("cause", cause.to_string())));
+    lines.extend(operation.ticket.clone().map(|text| ("ticket", text)));
     lines.extend(operation.description.clone().map(|text| ("description", text)));
     lines.extend(operation.rollout.map(|id| ("rollout", id.to_string())));
     lines.extend(operation.requested_at.map(|at| ("requested", format_time(at))));

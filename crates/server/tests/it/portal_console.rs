@@ -269,8 +269,13 @@ fn search_finds_names_tickets_and_ids_and_suggests_corrections() {
     let operation = check(&server, "POST /maintenance", plan, 202, json!({}));
     let event = operation["events"][0]["id"].as_str().unwrap();
     let vm_id = check(&server, "GET /machines/db-3", NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned();
+    let tagged = json!({ "name": "lone", "addresses": [{ "ip": "10.9.8.7" }], "tags": { "team": "payments" } });
+    check(&server, "POST /machines", tagged, 201, json!({}));
     let browser = Browser::at_once(&server);
     for (text, expected) in [
+        ("10.9.8.7", ">lone</a>"),
+        ("payments", ">lone</a>"),
+        (operation["id"].as_str().unwrap(), "Reboot of host n-2</a>"),
         ("db-3", ">db-3</a>"),
         ("N-4", "href=\"/hosts/n-4\""),
         ("chg-77", "Reboot of host n-2</a>"),

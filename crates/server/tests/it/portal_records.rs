@@ -60,11 +60,17 @@ fn an_operation_of_last_night_keeps_its_title_ticket_and_host() {
     let here = format!("<a href=\"/operations/{id}\">");
     assert_has(
         &page,
-        &["<h1>Reboot of host n-2</h1>", "CHG-9 DIMM", "This operation has ended.", "href=\"/hosts/n-2\""],
+        &[
+            "<h1>Reboot of host n-2</h1>",
+            "Ticket <b>CHG-9</b>",
+            "<b>DIMM</b>",
+            "This operation has ended.",
+            "href=\"/hosts/n-2\"",
+        ],
     );
     assert_has(&page, &[&format!("href=\"/events/{event}\""), "HostMaintenance", "db-2"]);
     assert!(!between(&page, "id=\"history\"", "</section>").contains(&here), "{page}");
-    let past = json!({ "description": "CHG-9 DIMM", "host": "n-2", "cause": "HostMaintenance", "type": "Reboot",
+    let past = json!({ "description": "CHG-9 DIMM", "ticket": "CHG-9", "host": "n-2", "cause": "HostMaintenance", "type": "Reboot",
         "machines": ["db-2"], "state": "Succeeded" });
     check(&server, &format!("GET /operations/{id}"), NONE, 200, past);
     let page = browser.page(&format!("/events/{event}"));

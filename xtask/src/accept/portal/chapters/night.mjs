@@ -44,8 +44,9 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, ".selbar", "20 selected · 40 machines");
   await button(page, "Plan rollout").click();
   await page.waitForURL(/rollouts\/plan/);
-  await page.getByLabel("Type").selectOption("Reboot");
-  await page.getByLabel("Description or ticket").fill("CHG-20188 Microcode");
+  await page.getByRole("radio", { name: /^Reboot/ }).check();
+  await page.getByLabel("Ticket").fill("CHG-20188");
+  await page.getByLabel("Description").fill("Microcode");
   await page.getByLabel("In parallel").fill("2");
   await page.getByLabel("Pause between").fill("5m");
   await page.getByLabel("Window", { exact: true }).fill("22:00-06:00");
@@ -53,7 +54,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await page.getByLabel("Notice", { exact: true }).fill("soon");
   await button(page, "Preview").click();
   await shows(page, "#wrong-notice", "such as 90s");
-  assert.equal(await page.getByLabel("Description or ticket").inputValue(), "CHG-20188 Microcode", "the form is kept");
+  assert.equal(await page.getByLabel("Ticket").inputValue(), "CHG-20188", "the form is kept");
   await page.getByLabel("Notice", { exact: true }).fill("");
   await button(page, "Preview").click();
   await page.waitForFunction((hosts) => document.querySelectorAll(".g-lane").length === hosts, HOSTS, { timeout: PATIENCE });
