@@ -157,7 +157,7 @@ pub struct OperationConflict {
     pub title: String,
 }
 
-/// Numbers of events of an operation.
+/// Numbers of events of an operation, and of the machines that they affect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationProgress {
@@ -172,6 +172,12 @@ pub struct OperationProgress {
     /// Failed, timed out, superseded, or without a machine.
     pub failed: u32,
     pub canceled: u32,
+    /// Number of machines that its events affect. An event can affect several. Zero for an operation from the history.
+    #[serde(default)]
+    pub machines: u32,
+    /// Number of these machines that were notified and whose event is approved.
+    #[serde(default)]
+    pub machines_ready: u32,
     /// Drain: number of machines that are still on the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines_left: Option<u32>,

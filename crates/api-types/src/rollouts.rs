@@ -263,10 +263,10 @@ pub struct WaitFor {
     pub machine: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Number of events that are neither approved nor due.
+    /// Number of machines whose event is neither approved nor due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_missing: Option<u32>,
-    /// Number of events that can be approved, approved ones included.
+    /// Number of machines whose event can be approved, approved ones included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_total: Option<u32>,
     /// Names of the machines concerned, at most 20.
@@ -341,9 +341,9 @@ impl WaitFor {
     }
 }
 
-/// `8 of 20 approvals missing`.
+/// `approvals missing from 8 of 20 machines`.
 fn count_approvals(missing: u32, total: u32) -> String {
-    format!("{missing} of {} missing", count_of(total as usize, "approval"))
+    format!("approvals missing from {missing} of {}", count_of(total as usize, "machine"))
 }
 
 impl std::fmt::Display for WaitFor {

@@ -150,7 +150,7 @@ fn describe_state(context: &PageContext, rollout: &Rollout, forecast: Option<&Ro
     let in_progress = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
     let missing: usize = in_progress.map(|step| missing_names(&events_of_step(context, rollout, step)).len()).sum();
     if missing > 0 {
-        parts.push(format!(r#"<span class="amber">{} missing</span>"#, count_of(missing, "approval")));
+        parts.push(format!(r#"<span class="amber">approvals missing from {}</span>"#, count_of(missing, "machine")));
     }
     let steps = forecast.filter(|forecast| forecast.is_complete).map_or(&[][..], |forecast| &forecast.rollout.steps);
     if let Some(end) = steps.iter().filter_map(|step| step.ended).max() {

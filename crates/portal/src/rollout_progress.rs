@@ -163,7 +163,7 @@ fn describe_step(
         StepState::Failed => "failed".into(),
         StepState::InProgress => match missing_names(&events_of_step(context, rollout, step)).len() {
             0 => String::new(),
-            missing => format!("{} missing", count_of(missing, "approval")),
+            missing => format!("{} not ready", count_of(missing, "machine")),
         },
         StepState::Pending if rollout.state == RolloutState::Paused => "paused".into(),
         StepState::Canceled => "canceled".into(),

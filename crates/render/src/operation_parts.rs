@@ -19,6 +19,11 @@ pub fn render_progress(region: &Region, operation: &Operation) -> OperationProgr
             Status::Ended { .. } => {}
         }
     }
+    for event in operation.parts.iter().filter_map(|part| region.event(part.event)) {
+        let machines = u32::try_from(event.resources.len()).unwrap_or(u32::MAX);
+        progress.machines += machines;
+        progress.machines_ready += if event.is_shown() && event.approval.is_some() { machines } else { 0 };
+    }
     progress.machines_left = count_machines_left(region, operation);
     progress
 }

@@ -33,17 +33,18 @@ pub fn render_waits(region: &Region, operation: &Operation) -> Vec<WaitFor> {
     waits
 }
 
-/// The events that are visible and neither approved nor due, out of all that were not canceled.
+/// The machines whose events are visible and neither approved nor due, out of all whose events were not canceled.
 fn missing_approvals(events: &[&Arc<Event>], scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
     let missing: Vec<&Arc<Event>> =
         scheduled.iter().copied().filter(|event| event.is_shown() && !event.is_ready()).collect();
-    let total = events.iter().filter(|event| event.is_shown() && !is_canceled(event)).count();
+    let total: Vec<&Arc<Event>> =
+        events.iter().copied().filter(|event| event.is_shown() && !is_canceled(event)).collect();
     let until = missing.iter().map(|event| end_of_notice(event)).max()?;
     Some(
         WaitFor {
             until: Some(until.convert()),
-            approvals_missing: Some(number(missing.len())),
-            approvals_total: Some(number(total)),
+            approvals_missing: Some(count_machines(&missing)),
+            approvals_total: Some(count_machines(&total)),
             ..WaitFor::of(WaitReason::Approvals)
         }
         .with_machines(names(&missing)),
@@ -102,8 +103,8 @@ fn other_deletions(region: &Region, operation: &Operation, scheduled: &[&Arc<Eve
     Some(
         WaitFor {
             until: Some(until.convert()),
-            approvals_missing: Some(number(others.len())),
-            approvals_total: Some(number(others.len())),
+            approvals_missing: Some(count_machines(&others)),
+            approvals_total: Some(count_machines(&others)),
             ..WaitFor::of(WaitReason::Approvals)
         }
         .with_machines(names(&others)),
@@ -139,6 +140,6 @@ fn names(events: &[&Arc<Event>]) -> Vec<String> {
     events.iter().flat_map(|event| event.resources.iter()).map(|resource| resource.name.to_string()).collect()
 }
 
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+fn count_machines(events: &[&Arc<Event>]) -> u32 {
+    u32::try_from(events.iter().map(|event| event.resources.len()).sum::<usize>()).unwrap_or(u32::MAX)
 }

@@ -76,11 +76,14 @@ mod tests {
             ..WaitFor::of(WaitReason::Approvals)
         };
         let one = render_wait(&wait(1, 1).with_machines(vec!["<b>".into()]));
-        assert_eq!(one, r#"<span class="amber">1 of 1 approval missing: &#60;b&#62;</span>"#);
+        assert_eq!(one, r#"<span class="amber">approvals missing from 1 of 1 machine: &#60;b&#62;</span>"#);
         let many = render_wait(&wait(30, 40).with_machines(names(30)));
-        assert_eq!(many, r#"<span class="amber">30 of 40 approvals missing: web_1, web_2 and 28 more</span>"#);
+        assert_eq!(
+            many,
+            r#"<span class="amber">approvals missing from 30 of 40 machines: web_1, web_2 and 28 more</span>"#
+        );
         let three = render_wait(&wait(3, 4).with_machines(names(3)));
-        assert!(three.contains("approvals missing: web_1, web_2 and web_3<"), "{three}");
+        assert!(three.contains("from 3 of 4 machines: web_1, web_2 and web_3<"), "{three}");
     }
 
     #[test]

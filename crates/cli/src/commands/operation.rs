@@ -119,13 +119,16 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
 
 /// `12 of 20 events finished, 1 failed, 2 in progress`
 fn describe_progress(progress: &OperationProgress) -> Option<String> {
-    let OperationProgress { events, approved, started, completed, failed, canceled, .. } = *progress;
-    let counts = [(failed, "failed"), (canceled, "canceled"), (started, "in progress"), (approved, "approved")];
+    let OperationProgress { events, scheduled, started, completed, failed, canceled, .. } = *progress;
+    let OperationProgress { machines, machines_ready, .. } = *progress;
+    let counts = [(failed, "failed"), (canceled, "canceled"), (started, "in progress")];
     let finished = format!("{completed} of {events} events finished");
     let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let ready = format!("{machines_ready} of {machines} machines ready");
+    let ready = (scheduled > 0 && machines > 0).then_some(ready);
     let left = progress.machines_left.map(|count| format!("{count} machines left on the host"));
     let known = events > 0 || left.is_some();
-    known.then(|| std::iter::once(finished).chain(counts).chain(left).collect::<Vec<_>>().join(", "))
+    known.then(|| std::iter::once(finished).chain(counts).chain(ready).chain(left).collect::<Vec<_>>().join(", "))
 }
 
 /// The events by event group.

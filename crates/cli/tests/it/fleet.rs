@@ -552,11 +552,17 @@ fn an_operation_shows_what_it_waits_for_and_is_approved_as_a_whole() {
     check(&server, "vmss restart web --no-wait", 0, "…", "…");
     let operations = json(&server, "operation list --state Running --set web");
     let id = operations[0]["id"].as_str().unwrap().to_owned();
-    let waiting = "…\nprogress      0 of 3 events finished\nwaits for     3 of 3 approvals missing: web_0, web_1 and web_2; [..]\n\nweb (handler connected)\n  [..]  Reboot  Scheduled  web_0\n…";
+    let waiting = "…\nprogress      0 of 3 events finished, 0 of 3 machines ready\nwaits for     approvals missing from 3 of 3 machines: web_0, web_1 and web_2; [..]\n\nweb (handler connected)\n  [..]  Reboot  Scheduled  web_0\n…";
     check(&server, &format!("operation show {id}"), 0, waiting, "");
     let parts = "…\n\nnot ready\n  web_0 in web: Has read the event but has not approved it yet. Last poll: [..]\n  web_1 in web: Has never polled; [..]\n  web_2 in web: [..]\n\ncapacity\n  default/web: 3 up now, 0 up during the impact, floor 2, below its floor";
     check(&server, &format!("operation show {id}"), 0, parts, "");
-    check(&server, "operation list --vm web_1", 0, "ID[..]\n[..]  3 of 3 approvals missing: web_0[..]", "");
+    check(
+        &server,
+        "operation list --vm web_1",
+        0,
+        "ID[..]\n[..]  approvals missing from 3 of 3 machines: web_0[..]",
+        "",
+    );
     check(&server, "operation list --state Failed", 0, "There are no operations.", "");
     check(&server, "operation list --host h9", 1, "", "forewarn: No host is named 'h9'. [..]");
     let approved = "…\nprogress      0 of 3 events finished, 3 in progress\n…\n  [..]  Reboot  Started  web_0  approved by management:owner\n…";

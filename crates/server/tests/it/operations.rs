@@ -34,9 +34,9 @@ fn an_operation_names_its_cause_progress_and_missing_approvals() {
         NONE,
         200,
         json!({
-            "cause": "HostMaintenance", "description": "CHG-7", "state": "Running",
-            "progress": { "events": 1, "scheduled": 1, "approved": 0, "started": 0 },
-            "waitsFor": [{ "reason": "Approvals", "approvalsMissing": 1, "approvalsTotal": 1, "machineCount": 3,
+            "cause": "HostMaintenance", "description": "CHG-7", "ticket": "CHG-7", "state": "Running",
+            "progress": { "events": 1, "scheduled": 1, "approved": 0, "started": 0, "machines": 3, "machinesReady": 0 },
+            "waitsFor": [{ "reason": "Approvals", "approvalsMissing": 3, "approvalsTotal": 3, "machineCount": 3,
                 "machines": ["web_1", "web_2", "web_3"], "until": "2026-03-01T12:15:00Z" }],
             "groups": [{ "name": "web", "handlerConnected": true,
                 "events": [{ "resources": ["web_1", "web_2", "web_3"], "hosts": ["h1", "h2"], "operations": [id_of(&started)] }] }],
@@ -44,7 +44,8 @@ fn an_operation_names_its_cause_progress_and_missing_approvals() {
     );
     let event = id_of(&shown["groups"][0]["events"][0]);
     server.approve_as("web_1", &event);
-    let running = check(&server, &path, NONE, 200, json!({ "progress": { "started": 1, "scheduled": 0 } }));
+    let running =
+        check(&server, &path, NONE, 200, json!({ "progress": { "started": 1, "scheduled": 0, "machinesReady": 3 } }));
     assert_eq!(running.get("waitsFor"), None);
     check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
     check(&server, &path, NONE, 200, json!({ "state": "Succeeded", "progress": { "completed": 1 } }));

@@ -271,7 +271,7 @@ fn the_course_of_a_rollout_is_drawn_with_failures_on_top() {
     let drawn = chart();
     assert_eq!(drawn.matches("class=\"g-lane").count(), 3, "{drawn}");
     assert_eq!(drawn.matches("g-lane g-expected").count(), 2, "{drawn}");
-    assert_has(&drawn, &["1 approval missing", "aria-label=\"n-1: in progress, notice from", "class=\"g-now\""]);
+    assert_has(&drawn, &["1 machine not ready", "aria-label=\"n-1: in progress, notice from", "class=\"g-now\""]);
     advance(&server, 901);
     check(&server, "POST /hosts/n-1/fence", NONE, 200, json!({}));
     let drawn = chart();

@@ -75,7 +75,7 @@ export async function aNightOfMaintenanceOnTwentyHosts() {
   await shows(page, "#status", "next step announced at 22:00:00, when the window opens");
   await advance(2 * 3600 + 1);
   await steps("Waiting for approval");
-  await shows(page, "#status", "approvals missing");
+  await shows(page, "#status", "approvals missing from");
   await advance(900);
   await shows(page, "#steps", "down");
   await advance(600);
