@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forewarn_api_types::join_names;
-use forewarn_core::{Event, EventId, EventKind, Machine, MachineId, Operation, Status};
+use forewarn_core::{Event, EventId, EventKind, Machine, MachineId, Operation, Request, Status};
 use forewarn_store::{HistoryQuery, HistoryRow};
 use forewarn_widgets::facts::Facts;
 use forewarn_widgets::panel::{NotFound, PageContent, Panel};
@@ -127,7 +127,7 @@ fn list_facts(context: &PageContext, event: &Event) -> Facts {
         ("Appeared", words::time(event.appeared)),
         ("Approved by", approval),
         ("Cause", format!("{} ({source})", words::cause(event.cause))),
-        ("Requested by", requesters(context, event)),
+        (requester_label(context, event), requesters(context, event)),
         ("Operation", operation_links(context, event)),
         ("In the document", shown),
         ("DurationInSeconds", duration),
@@ -151,6 +151,11 @@ fn list_facts(context: &PageContext, event: &Event) -> Facts {
 
 fn find_operations<'s>(context: &'s PageContext, event: &Event) -> impl Iterator<Item = &'s Arc<Operation>> {
     event.operations.iter().filter_map(|id| context.region().operation(*id))
+}
+
+fn requester_label(context: &PageContext, event: &Event) -> &'static str {
+    let is_failure = |one: &Arc<Operation>| matches!(one.request, Request::Fail { .. });
+    if find_operations(context, event).any(is_failure) { "Simulated by" } else { "Requested by" }
 }
 
 fn requesters(context: &PageContext, event: &Event) -> String {

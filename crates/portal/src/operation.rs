@@ -189,7 +189,8 @@ fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
         facts.push(format!("<b>{}</b>", words::escape_html(note)));
     }
     facts.push(format!(
-        "Requested by <b>{}</b> {}",
+        "{} by <b>{}</b> {}",
+        activity.request_verb(),
         words::escape_html(context.name_requester(&activity.requested_by)),
         words::time(activity.asked)
     ));
@@ -379,11 +380,12 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     let causes: BTreeSet<&str> = events.iter().map(|event| words::cause(event.cause)).collect();
     let descriptions: BTreeSet<&str> = events.iter().map(|event| &*event.description).collect();
     let links: Vec<String> = find_hosts(summary).into_iter().map(words::host_link).collect();
+    let (by, is_failure) = (words::escape_html(&operation.by), matches!(operation.request, Request::Fail { .. }));
     let mut facts = vec![
         ("Operation", format!("<code>{}</code>", operation.id)),
         ("Cause", causes.into_iter().map(str::to_owned).collect::<Vec<_>>().join(", ")),
-        ("Requested by", words::escape_html(&operation.by)),
-        ("Requested", words::time(operation.asked)),
+        if is_failure { ("Simulated by", by) } else { ("Requested by", by) },
+        (if is_failure { "Simulated" } else { "Requested" }, words::time(operation.asked)),
         ("Machines", machines_in(events, |_| true).to_string()),
     ];
     // Machines without a handler are not ready, but nothing waits for them.

@@ -111,6 +111,11 @@ impl Activity {
         }
     }
 
+    /// Failures are simulated, not requested.
+    pub fn request_verb(&self) -> &'static str {
+        if self.is_failure { "Simulated" } else { "Requested" }
+    }
+
     pub fn of_operation(region: &Region, operation: &Operation) -> Activity {
         let kind = kind_of(operation);
         let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());

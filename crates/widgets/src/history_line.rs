@@ -40,6 +40,9 @@ pub fn describe_fact(region: &Region, row: &HistoryRow, fact: &HistoryFact) -> S
             (true, Some(state)) => format!("host {} is {}", host.host, state.as_str().to_lowercase()),
             (true, None) => format!("host {} changed", host.host),
         },
+        HistoryFact::Audit { actor, action, target, .. } if action == "hardware-failure" => {
+            format!("failure of {} simulated by {actor}", shorten_target(target))
+        }
         HistoryFact::Audit { actor, action, target, .. } => {
             format!("{}, requested by {actor}", describe_request(action, target))
         }

@@ -1,7 +1,7 @@
 //! `forewarn operation`: shows, waits for, approves and cancels operations. The ID of an event stands for the operation that owns
 //! it.
 
-use forewarn_api_types::{EmptyBody, Event, EventOutcome, Id, Operation, OperationProgress};
+use forewarn_api_types::{EmptyBody, Event, EventOutcome, Id, Operation, OperationKind, OperationProgress};
 use serde_json::Value;
 
 use crate::args::{OperationCommand, OperationFilterArgs, Output};
@@ -94,7 +94,7 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("operation", operation.id.to_string()),
         ("title", describe(operation_noun(operation.kind), &operation.machines)),
-        ("requested by", operation.requested_by.clone()),
+        (requester_label(operation), operation.requested_by.clone()),
         ("state", because.map_or(operation.state.to_string(), |text| format!("{} ({text})", operation.state))),
     ];
     lines.extend(target.map(|text| ("target", text)));
@@ -117,7 +117,12 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// `12 of 20 events finished, 1 failed, 2 in progress`
+/// A simulated failure is no request.
+fn requester_label(operation: &Operation) -> &'static str {
+    if operation.kind == OperationKind::Fail { "simulated by" } else { "requested by" }
+}
+
+/// `12 of 20 events finished, 1 failed, 2 in progress, 8 of 20 machines ready`
 fn describe_progress(progress: &OperationProgress) -> Option<String> {
     let OperationProgress { events, scheduled, started, completed, failed, canceled, .. } = *progress;
     let OperationProgress { machines, machines_ready, .. } = *progress;

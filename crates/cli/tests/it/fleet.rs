@@ -211,6 +211,9 @@ fn a_host_failure_affects_its_machines() {
     );
     check(&server, &format!("events show {ID}"), 0, "event        602D[..]\n…\ncause        HardwareFailure\n…", "");
     check(&server, "vm fail db --type Redeploy --no-wait", 0, "Redeploy of db: event [..], Started\n…", "");
+    let list = json(&server, "operation list --kind Fail");
+    let id = list[0]["id"].as_str().unwrap();
+    check(&server, &format!("operation show {id}"), 0, "operation[..]\ntitle[..]\nsimulated by  owner\n…", "");
     check(&server, "host fail h1 --type Freeze", 2, "", "error: invalid value 'Freeze'[..]\n…");
 }
 

@@ -239,6 +239,22 @@ fn a_host_failure_is_simulated_for_one_machine() {
     assert_eq!(browser.post("/portal/act", &fail).status, 303);
     let event = &server.document("web")["Events"][0];
     assert_eq!((event["EventType"].as_str(), event["EventStatus"].as_str()), (Some("Redeploy"), Some("Started")));
+    // Every page says that it was simulated, and none that it was requested.
+    let operations = check(&server, "GET /operations", NONE, 200, json!({}));
+    let id = operations["value"][0]["id"].as_str().unwrap().to_owned();
+    let event = format!("/events/{}", event["EventId"].as_str().unwrap());
+    for (path, text) in [
+        (format!("/operations/{id}"), "Simulated by <b>you</b>"),
+        ("/operations".to_owned(), "owner <small>simulated</small>"),
+        (event, "<dt>Simulated by</dt>"),
+        ("/history".to_owned(), "failure of web simulated by owner"),
+    ] {
+        let page = browser.page(&path);
+        assert!(
+            page.contains(text) && !page.contains("Requested by <b>") && !page.contains("<dt>Requested by"),
+            "{page}"
+        );
+    }
 }
 
 // --- groups ---
