@@ -19,7 +19,7 @@ use super::{history, machine_host, policy, timeline};
 use forewarn_api::Action;
 use forewarn_metadata::render_document;
 use forewarn_previews::plan;
-use forewarn_previews::preview::MachineAction;
+use forewarn_previews::preview::{MachineAction, is_unapproved};
 use forewarn_render::render_machine;
 
 /// Metadata requests per page, newest first.
@@ -197,6 +197,12 @@ fn render_actions(context: &PageContext, machine: &Machine, back: &str) -> Panel
     let rare = |act, label, action, needs, tone| button(act, label, action, needs, tone).under_more();
     let plan = plan::address_with("machine", &plan::target_name(context.region(), machine));
     let mut actions = ButtonPanel::new(context, guid::Lower(machine.vm_id.0).to_string(), back);
+    let waiting = context.region().events_of(machine.id).filter(|event| is_unapproved(event));
+    if let Some(event) = waiting.min_by_key(|event| event.not_before) {
+        let text = preview.describe_approval(event);
+        let approve = Button::new("approve", "Approve", text, Action::ApproveEvents, ButtonStyle::Normal);
+        actions = actions.button_for(&words::event_name(event.id), approve);
+    }
     let is_stopping = machine.pending_power().is_some_and(|change| change.to != Power::Running);
     if machine.power != Power::Running || is_stopping {
         actions =

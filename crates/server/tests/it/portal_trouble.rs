@@ -425,6 +425,7 @@ fn pages_of_a_group_a_machine_and_a_host_begin_with_their_state() {
     assert_has(&state(&format!("/groups/{group}")), &["not ready: db-1<"]);
     server.listen_as("db-1");
     assert_has(&state(&machine), &["handler has read it, not ready"]);
+    assert_has(&browser.page(&machine), &["<details id=\"do-approve\" class=\"action\""]);
     advance(&server, 900);
     assert_has(&state(&format!("/groups/{group}")), &["3 of 4 up"]);
     assert_has(&state(&machine), &["Rebooting"]);
