@@ -199,13 +199,26 @@ fn check_bridge(facts: &Facts) -> Finding {
 
 fn check_address(facts: &Facts) -> Finding {
     let check = "169.254.169.254";
-    if let Some(interface) = facts.metadata_interfaces.first() {
-        return good(check, format!("on {interface}"));
-    }
     let bridge = facts.bridges.first().map_or("br0", String::as_str);
-    let fix =
+    let add =
         format!("ip address add 169.254.169.254/32 dev {bridge}, and make it permanent in the network configuration");
-    problem(check, Verdict::Bad, "no interface has this address, so guests cannot reach the agent", fix)
+    let Some(interface) = facts.metadata_interfaces.first() else {
+        let detail = "no interface has this address, so guests cannot reach the agent";
+        return problem(check, Verdict::Bad, detail, add);
+    };
+    let on_bridge = facts.metadata_interfaces.iter().find(|name| facts.bridges.contains(name));
+    match (on_bridge, facts.needs_marks) {
+        (Some(bridge), true) => good(check, format!("on {bridge}, whose guests stay at this host")),
+        (Some(bridge), false) => good(check, format!("on {bridge}")),
+        (None, false) => good(check, format!("on {interface}")),
+        (None, true) => {
+            let detail = format!(
+                "on {interface}, which is not a bridge: if the bridges of several hosts form one network, guests can reach \
+                 the endpoint of another host"
+            );
+            problem(check, Verdict::Limited, detail, add)
+        }
+    }
 }
 
 fn check_nft(facts: &Facts) -> Finding {
@@ -301,6 +314,9 @@ mod tests {
         check(&Facts { bridges: vec![], ..facts() }, "bridge", Verdict::Bad, "type bridge");
         let address = Facts { metadata_interfaces: vec![], ..facts() };
         check(&address, "169.254.169.254", Verdict::Bad, "dev virbr0");
+        let lo = Facts { metadata_interfaces: vec!["lo".into()], ..facts() };
+        check(&lo, "169.254.169.254", Verdict::Good, "");
+        check(&Facts { needs_marks: true, ..lo }, "169.254.169.254", Verdict::Limited, "dev virbr0");
         check(&Facts { has_nft: false, ..facts() }, "nft", Verdict::Limited, "nftables");
         check(&Facts { has_nft: false, needs_marks: true, ..facts() }, "nft", Verdict::Bad, "nftables");
         for setting in [None, Some(false)] {

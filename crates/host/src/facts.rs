@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use forewarn_access::tls::now;
 use forewarn_api_types::AgentHealth;
 use forewarn_connect::Trust;
+use forewarn_taps::bridges::list_addresses;
 use forewarn_taps::kernel::{FWMARK_ACCEPT, find_nft};
 use rustix::process::geteuid;
 
@@ -51,6 +52,9 @@ pub fn read_clock_ahead(health: SocketAddr) -> Option<i64> {
 
 const SYSTEM: &str = "/sys/class/net";
 
+/// The address of the metadata service.
+const METADATA: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254));
+
 fn interfaces() -> Vec<String> {
     let names = fs::read_dir(SYSTEM).into_iter().flatten().flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -66,30 +70,14 @@ fn libvirt(socket: &Path) -> LibvirtFact {
     }
 }
 
-/// The interfaces with the metadata address, from the kernel's table of local routes.
+/// The interfaces with the metadata address.
 fn metadata_interfaces(interfaces: &[String]) -> Vec<String> {
-    let is_local = fs::read_to_string("/proc/net/fib_trie").is_ok_and(|table| has_local_address(&table));
-    if !is_local {
-        return Vec::new();
-    }
-    // The table does not name interfaces; the routes do, for addresses with a network.
-    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    let named = interfaces.iter().filter(|name| {
-        let mut lines = routes.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        lines.any(|fields| fields.len() > 1 && fields[0] == name.as_str() && fields[1].ends_with("FEA9"))
-    });
-    let named: Vec<String> = named.cloned().collect();
-    if named.is_empty() { vec!["an interface".to_owned()] } else { named }
-}
-
-fn has_local_address(table: &str) -> bool {
-    let mut lines = table.lines().map(str::trim);
-    while let Some(line) = lines.next() {
-        if line == "|-- 169.254.169.254" {
-            return lines.next().is_some_and(|next| next.ends_with("host LOCAL"));
-        }
-    }
-    false
+    let addresses = list_addresses().unwrap_or_default();
+    let has_address = |name: &&String| {
+        let index = fs::read_to_string(Path::new(SYSTEM).join(name).join("ifindex")).unwrap_or_default();
+        addresses.iter().any(|address| address.ip == METADATA && address.index.to_string() == index.trim())
+    };
+    interfaces.iter().filter(has_address).cloned().collect()
 }
 
 fn enrollment(data: &Path) -> EnrollmentFact {
@@ -108,15 +96,6 @@ fn enrollment(data: &Path) -> EnrollmentFact {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_local_only_if_it_is_an_address_of_this_computer() {
-        let table =
-            "Local:\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 169.254.169.254\n        /32 host LOCAL\n";
-        assert!(has_local_address(table));
-        assert!(!has_local_address(&table.replace("169.254.169.254", "169.254.169.253")));
-        assert!(!has_local_address("     |-- 169.254.169.254\n        /32 link BROADCAST\n"));
-    }
 
     #[test]
     fn gathering_changes_nothing_and_always_ends() {

@@ -1,4 +1,5 @@
-//! Keeps the rules and the table of ports current: with the kernel's interfaces, and with the domains of libvirt.
+//! Keeps the rules and the table of ports current: with the interfaces and addresses of this computer, and with the domains of
+//! libvirt.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::bridges::{self, EndpointPort};
 use crate::kernel;
 use crate::links::LinkChanges;
 
@@ -41,8 +43,8 @@ struct Keeper {
     ports: Arc<GuestPorts>,
     endpoints: Vec<IpAddr>,
     target: Target,
-    /// Rules are loaded by one task at a time.
-    loading: Mutex<()>,
+    /// The ports whose guests the loaded rules keep at this host. Rules are loaded by one task at a time.
+    loaded: Mutex<Vec<EndpointPort>>,
     /// The ports have changed, so their owners must be read again.
     changed: Notify,
 }
@@ -60,7 +62,7 @@ pub async fn start(
     tasks: &TaskTracker,
 ) -> anyhow::Result<Vec<BoundListener>> {
     let endpoints = find_endpoints(&listeners)?;
-    if !kernel::has_bridge() {
+    if !bridges::has_bridge() {
         bail!(
             "--guests-by mark needs a Linux bridge, and this computer has none: create one, or identify guests by address"
         );
@@ -72,10 +74,10 @@ pub async fn start(
         ports: ports.clone(),
         endpoints,
         target: Target::qemu(settings.libvirt_socket),
-        loading: Mutex::new(()),
+        loaded: Mutex::default(),
         changed: Notify::new(),
     });
-    ports.replace(&kernel::list_ports().context("cannot read network interfaces")?);
+    ports.replace(&bridges::list_ports().context("cannot read network interfaces")?);
     keeper.load().await?;
     tasks.spawn(keeper.clone().follow_interfaces(links, stop.clone()));
     tasks.spawn(keeper.follow_domains(stop.clone()));
@@ -112,7 +114,7 @@ impl Keeper {
     async fn follow_interfaces(self: Arc<Self>, links: LinkChanges, stop: CancellationToken) {
         let mut quiet_until = Instant::now();
         while stop.run_until_cancelled(self.wait_for_interfaces(&links, &mut quiet_until)).await.is_some() {
-            match kernel::list_ports() {
+            match bridges::list_ports() {
                 Ok(found) if self.ports.replace(&found) => {
                     self.changed.notify_one();
                     self.try_load().await;
@@ -122,11 +124,12 @@ impl Keeper {
                     self.ports.note_missing_rules();
                     self.try_load().await;
                 }
+                Ok(_) if !self.is_current().await => self.try_load().await,
                 Ok(_) => {}
                 Err(error) => tracing::error!(%error, "cannot read network interfaces"),
             }
         }
-        let _turn = self.loading.lock().await;
+        let _turn = self.loaded.lock().await;
         if let Err(error) = kernel::remove_rules().await {
             tracing::warn!(error = format!("{error:#}"), "cannot remove the rules that identify guests");
         }
@@ -166,9 +169,9 @@ impl Keeper {
     /// Reads the owners after every change, until the connection ends.
     async fn follow(&self, mut watch: DomainWatch) {
         loop {
-            let Ok(before) = kernel::list_ports() else { return };
+            let Ok(before) = bridges::list_ports() else { return };
             let Ok(owners) = watch.taps().await else { return };
-            let Ok(after) = kernel::list_ports() else { return };
+            let Ok(after) = bridges::list_ports() else { return };
             let checked: Vec<PortName> = before.into_iter().filter(|port| after.contains(port)).collect();
             let replaced = self.ports.replace(&after);
             if self.ports.assign(&owners, &checked) || replaced {
@@ -192,8 +195,17 @@ impl Keeper {
         }
     }
 
+    /// Whether the loaded rules know the current addresses of the bridges.
+    async fn is_current(&self) -> bool {
+        let loaded = self.loaded.lock().await;
+        bridges::list_endpoint_ports(&self.endpoints).is_ok_and(|own| own == *loaded)
+    }
+
     async fn load(&self) -> anyhow::Result<()> {
-        let _turn = self.loading.lock().await;
-        kernel::load_rules(&self.endpoints, self.ports.mask(), &self.ports.marks()).await
+        let mut loaded = self.loaded.lock().await;
+        let own = bridges::list_endpoint_ports(&self.endpoints).context("cannot read the addresses of bridges")?;
+        kernel::load_rules(&self.endpoints, self.ports.mask(), &self.ports.marks(), &own).await?;
+        *loaded = own;
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
-//! Everything that touches the system: the ports of bridges, the rules, and the setting that gives marks to sockets.
+//! Changes the system: the rules, and the setting that gives marks to sockets.
 
 use std::fs;
-use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
@@ -13,9 +12,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::bridges::EndpointPort;
 use crate::script;
-
-const INTERFACES: &str = "/sys/class/net";
 
 /// Copies the mark of the first packet to the accepted socket.
 pub const FWMARK_ACCEPT: &str = "/proc/sys/net/ipv4/tcp_fwmark_accept";
@@ -29,36 +27,6 @@ const NFT_PATHS: [&str; 4] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/us
 /// The nft program, if it is installed.
 pub fn find_nft() -> Option<&'static str> {
     NFT_PATHS.into_iter().find(|path| Path::new(path).is_file())
-}
-
-/// The ports of all Linux bridges.
-///
-/// # Errors
-///
-/// If the interfaces cannot be read.
-pub fn list_ports() -> io::Result<Vec<PortName>> {
-    ports_below(Path::new(INTERFACES))
-}
-
-fn ports_below(interfaces: &Path) -> io::Result<Vec<PortName>> {
-    let mut ports = Vec::new();
-    for entry in fs::read_dir(interfaces)? {
-        let entry = entry?;
-        let path = entry.path();
-        // The interface may disappear at any time.
-        let index = fs::read_to_string(path.join("ifindex")).ok().and_then(|text| text.trim().parse().ok());
-        if let (true, Some(index), Ok(name)) = (path.join("brport").is_dir(), index, entry.file_name().into_string()) {
-            ports.push(PortName { index, name });
-        }
-    }
-    ports.sort();
-    Ok(ports)
-}
-
-/// Whether this computer has a Linux bridge.
-pub fn has_bridge() -> bool {
-    let interfaces = fs::read_dir(INTERFACES).into_iter().flatten().flatten();
-    interfaces.into_iter().any(|entry| entry.path().join("bridge").is_dir())
 }
 
 /// Lets accepted sockets have the marks of their connections. Stays set, because other programs may rely on it.
@@ -84,8 +52,13 @@ pub fn accept_marks() -> anyhow::Result<()> {
 /// # Errors
 ///
 /// With the message of nft.
-pub async fn load_rules(endpoints: &[IpAddr], mask: MarkMask, marks: &[(PortName, u32)]) -> anyhow::Result<()> {
-    run_nft(&["-f", "-"], &script::render(endpoints, mask, marks)).await
+pub async fn load_rules(
+    endpoints: &[IpAddr],
+    mask: MarkMask,
+    marks: &[(PortName, u32)],
+    own: &[EndpointPort],
+) -> anyhow::Result<()> {
+    run_nft(&["-f", "-"], &script::render(endpoints, mask, marks, own)).await
 }
 
 /// Removes the rules.
@@ -126,24 +99,4 @@ async fn run_nft(arguments: &[&str], input: &str) -> anyhow::Result<()> {
     let reason = errors.lines().next().unwrap_or_default().trim();
     let advice = if reason.contains("not permitted") { ". Run as root, or with CAP_NET_ADMIN" } else { "" };
     bail!("nft has failed: {reason}{advice}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_ports_of_bridges_are_listed() {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, index, is_port) in
-            [("vnet1", "12\n", true), ("eth0", "2\n", false), ("vnet0", "9\n", true), ("bad", "", true)]
-        {
-            let interface = dir.path().join(name);
-            fs::create_dir_all(interface.join(if is_port { "brport" } else { "queues" })).unwrap();
-            fs::write(interface.join("ifindex"), index).unwrap();
-        }
-        let port = |index, name: &str| PortName { index, name: name.into() };
-        assert_eq!(ports_below(dir.path()).unwrap(), [port(9, "vnet0"), port(12, "vnet1")]);
-        assert!(ports_below(&dir.path().join("none")).is_err());
-    }
 }

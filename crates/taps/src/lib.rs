@@ -10,9 +10,13 @@
 //! Every port of a bridge gets a mark, also those that belong to no machine. Which machine owns a port is known only to this
 //! program, so a domain that starts or stops changes no rule unless its tap appears or disappears.
 //!
-//! Only [`kernel`] touches the system. The rules are in a table of their own, which is loaded in one transaction and removed
-//! at stop. A table from an earlier run is replaced.
+//! The same rules keep guests at the endpoint of their own host, where the bridges of several hosts form one network: a guest
+//! that was migrated while it runs would otherwise go on asking the host that it has left.
+//!
+//! Only [`bridges`], [`kernel`] and `links` touch the system. The rules are in a table of their own, which is loaded in one
+//! transaction and removed at stop. A table from an earlier run is replaced.
 
+pub mod bridges;
 mod keeper;
 pub mod kernel;
 mod links;

@@ -1,4 +1,4 @@
-//! Learns from the kernel that network interfaces have changed.
+//! Learns from the kernel that network interfaces or their addresses have changed.
 
 use std::io;
 use std::os::unix::net::UnixDatagram as StdDatagram;
@@ -7,8 +7,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use tokio::net::UnixDatagram;
 
-/// The group of messages about interfaces (RTMGRP_LINK).
-const LINK_GROUP: u32 = 1;
+/// The groups of messages about interfaces and their addresses (RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR).
+const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
 /// Messages are not read, so they may be cut.
 const MESSAGE_BYTES: usize = 64;
@@ -21,7 +21,7 @@ impl LinkChanges {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // The default protocol is NETLINK_ROUTE, which is 0.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-        bind(&socket, &SocketAddrNetlink::new(0, LINK_GROUP))?;
+        bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
         Ok(LinkChanges(UnixDatagram::from_std(StdDatagram::from(socket))?))
     }
 

@@ -10,7 +10,7 @@
 mod moves;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Mutex;
 
 use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
@@ -21,16 +21,12 @@ use crate::kill_matrix::{Effect, LIBVIRT_ALONE, Matrix};
 use crate::machine_bench::{Bench, wait_for_approval, wait_for_empty, wait_until};
 use crate::machines::{boot, connect, state};
 use crate::support::FOREWARN;
+use crate::support::namespace::Namespace;
 
 const HOST_LISTENER: &str = "10.99.0.254:8172";
 
-/// Keeps the guests of a host from the endpoints of others and of the cloud, which have the same address.
-const OWN_ENDPOINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bridge/own-endpoint.nft");
-
 /// Each test uses the network of the hosts.
 static HOSTS_IN_USE: Mutex<()> = Mutex::new(());
-
-const DOCUMENT: &str = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A server that lets agents carry out events.
 fn start_server() -> AgentBench {
@@ -38,11 +34,10 @@ fn start_server() -> AgentBench {
     AgentBench::new(Bench::start(&[&listeners, &["--driver", "agents"][..]].concat()))
 }
 
-/// Puts the metadata address on the bridge of a host, and starts its agent.
+/// Puts the metadata address on the bridge of a host, and starts its agent, which keeps the guests of the host from the endpoints
+/// of the other host and of the cloud: they have the same address.
 fn start_agent(bench: &mut AgentBench, hosts: &Hosts, number: usize) {
     on_host(hosts, number, &["ip", "address", "replace", "169.254.169.254/32", "dev", "guests"]);
-    let mac = on_host(hosts, number, &["cat", "/sys/class/net/guests/address"]);
-    on_host(hosts, number, &["nft", "-D", &format!("address={}", mac.trim()), "-f", OWN_ENDPOINT]);
     let (socket, other) = (hosts.socket(number), 3 - number);
     let config = format!(
         "libvirt_socket = {socket:?}\nmetadata = [\"169.254.169.254:80\"]\nguests_by = \"mark\"\n[peers.host{other}]\n\
@@ -70,61 +65,28 @@ fn has_rules(hosts: &Hosts) -> bool {
 }
 
 /// A guest without a hypervisor: a namespace whose interface is a port of the bridge.
-struct PortGuest {
-    holder: Child,
-}
+struct PortGuest(Namespace);
 
 impl PortGuest {
     fn plug(hosts: &Hosts, port: &str, address: &str) -> PortGuest {
-        let mut holder = Command::new("unshare");
-        holder.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut holder = holder.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let guest = PortGuest { holder };
-        let pid = guest.holder.id().to_string();
-        on_host(hosts, 1, &["ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
-        let address = format!("{address}/24");
-        for words in
-            ["link set eth0 up", &format!("address add {address} dev eth0"), "route add 169.254.169.254 dev eth0"]
-        {
-            assert!(guest.command("ip").args(words.split(' ')).status().unwrap().success(), "{words}");
-        }
+        let guest = Namespace::new();
+        on_host(hosts, 1, &["ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", &guest.pid()]);
+        guest.run("ip link set eth0 up");
+        guest.run(&format!("ip address add {address}/24 dev eth0"));
+        guest.run("ip route add 169.254.169.254 dev eth0");
         on_host(hosts, 1, &["ip", "link", "set", port, "master", "guests", "up"]);
-        guest
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/proc/{}/ns/net", self.holder.id())).args(["--", program]);
-        command
-    }
-
-    /// The status of a GET; 000 without an answer.
-    fn status(&self) -> String {
-        let mut curl = self.command("curl");
-        curl.args(["--silent", "--noproxy", "*", "--max-time", "2", "--output", "/dev/null"]);
-        let output =
-            curl.args(["--write-out", "%{http_code}", "--header", "Metadata: true", DOCUMENT]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        PortGuest(guest)
     }
 
     /// Opens a connection that says nothing, for as long as the returned process lives.
     fn connect(&self) -> Child {
-        let mut shell = self.command("bash");
+        let mut shell = self.0.command("bash");
         shell.args(["-c", "exec 3<>/dev/tcp/169.254.169.254/80; echo open; exec sleep 60"]).stdout(Stdio::piped());
         let mut shell = shell.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "open\n");
         shell
-    }
-}
-
-impl Drop for PortGuest {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
     }
 }
 
@@ -225,7 +187,7 @@ fn check_reused_tap_name(hosts: &Hosts, tap: &str) {
     let stray = PortGuest::plug(hosts, tap, "10.99.0.31");
     let mut statuses = Vec::new();
     wait_until("the port to be unknown", || {
-        statuses.push(stray.status());
+        statuses.push(stray.0.get_status());
         statuses.last().is_some_and(|status| status == "404")
     });
     statuses.retain(|status| status != "000");

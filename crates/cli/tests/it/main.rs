@@ -17,6 +17,7 @@ mod kit;
 mod login;
 mod machine_bench;
 mod machines;
+mod own_endpoint;
 mod qemu_guests;
 mod run;
 mod sign_in;

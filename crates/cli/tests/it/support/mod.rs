@@ -1,5 +1,6 @@
 //! A server per test, as a child process, and helpers that run commands against it.
 
+pub mod namespace;
 pub mod transcript;
 
 use std::io::{BufRead, BufReader};
