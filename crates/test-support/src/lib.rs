@@ -2,6 +2,7 @@
 //! QEMU, free ports, and visible skips for tests that need a program or a kernel feature that the machine lacks. Only a
 //! dev-dependency; the harness that other projects use is `forewarn-testing`.
 
+mod boot_log;
 mod hosts;
 pub mod http;
 mod libvirtd;
@@ -11,6 +12,7 @@ mod ports;
 mod qemu;
 mod receiver;
 
+pub use boot_log::BootLog;
 pub use hosts::{Guest, Hosts, cloud_command};
 pub use libvirtd::TestLibvirtd;
 pub use needs::{Need, can_run, is_long};

@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::sync::Mutex;
 
 use forewarn_libvirt::{Connection, DestroyFlags, XmlFlags};
-use forewarn_test_support::{Guest, Hosts, is_long};
+use forewarn_test_support::{BootLog, Guest, Hosts, is_long};
 
 use crate::agent_bench::AgentBench;
 use crate::kill_matrix::{Effect, LIBVIRT_ALONE, Matrix};
@@ -112,6 +112,7 @@ async fn identified_and_driven(hosts: Hosts) {
     // Each guest uses the address with which the other one is registered.
     (one.address, two.address) = (Some("10.99.0.32".into()), Some("10.99.0.31".into()));
     let mut bench = start_server();
+    let log = BootLog::new();
     start_agent(&mut bench, &hosts, 1);
     assert!(has_rules(&hosts));
     for (guest, address) in [(&one, "10.99.0.31"), (&two, "10.99.0.32")] {
@@ -122,12 +123,13 @@ async fn identified_and_driven(hosts: Hosts) {
     two.wait_for_boot(1).await;
     wait_for_empty(&one, 0).await;
     wait_for_empty(&two, 0).await;
+    log.print("First boot", "none", &first);
 
     let from = one.lines().len();
     bench.server.run("vm restart one");
     wait_for_approval(|words| bench.server.show(words), &one, "Reboot", from).await;
     let second = one.wait_for_boot(2).await;
-    println!("Reboot by the agent: boot id {first} -> {second}");
+    log.print("Reboot by the agent", &first, &second);
     assert_ne!(first, second);
     wait_for_empty(&one, from).await;
     let seen_by_two = two.lines();

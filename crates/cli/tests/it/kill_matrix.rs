@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use forewarn_test_support::Guest;
+use forewarn_test_support::{BootLog, Guest};
 
 use crate::machine_bench::{Bench, has_no_events, wait_until};
 
@@ -150,12 +150,13 @@ pub struct Matrix<'m, V, M> {
     /// How often the machine was started by an order.
     starts: usize,
     steps: &'static DriverSteps,
+    log: BootLog,
 }
 
 impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
     pub fn new(victim: &'m mut V, guest: &'m M, steps: &'static DriverSteps) -> Matrix<'m, V, M> {
         let boots = guest.boot_ids().len();
-        Matrix { victim, guest, boots, cells: 0, starts: 0, steps }
+        Matrix { victim, guest, boots, cells: 0, starts: 0, steps, log: BootLog::new() }
     }
 
     /// The rows of actions that leave the machine where it is, or move it while it is off.
@@ -189,7 +190,7 @@ impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
         self.interrupt(words, step);
         let cell = format!("{words}, {} killed before {step}", self.victim.name());
         let after = self.expect(effect, &cell).await;
-        println!("{cell}: boot id {before} -> {after}");
+        self.log.print(&cell, &before, &after);
     }
 
     /// Drains the host of the machine once for each step of a migration.
@@ -223,7 +224,7 @@ impl<'m, V: Victim, M: Machine> Matrix<'m, V, M> {
                 !is_listed && !self.victim.has_orders()
             });
             assert!(is_gone().await, "{step}");
-            println!("vm delete, {} killed before {step}: boot id {before} -> none", self.victim.name());
+            self.log.print(&format!("vm delete, {} killed before {step}", self.victim.name()), &before, "none");
             create(self.victim.bench()).await;
             self.boots += 1;
             self.guest.wait_for_boot(self.boots).await;

@@ -6,7 +6,7 @@
 use std::fs;
 
 use forewarn_libvirt::{Affect, Connection, CreateFlags, DefineFlags, ErrorCode, State, Target};
-use forewarn_test_support::{Guest, Hosts, is_long};
+use forewarn_test_support::{BootLog, Guest, Hosts, is_long};
 use serde_json::Value;
 
 use crate::kill_matrix::{LIBVIRT, Matrix};
@@ -93,6 +93,7 @@ async fn all_events(hosts: &Hosts) {
     let (mut web, mut spot) = (hosts.guest("web", 21), hosts.guest("spot", 22));
     (web.address, spot.address) = (Some("10.99.0.21".into()), Some("10.99.0.22".into()));
     let mut bench = start_server(hosts);
+    let log = BootLog::new();
     bench.run(&format!(
         "vm create web --vm-id {} --host host1 --address 10.99.0.21 --memory 128 --terminate-notification-time 5",
         web.uuid
@@ -107,6 +108,7 @@ async fn all_events(hosts: &Hosts) {
     spot.wait_for_boot(1).await;
     wait_for_empty(&web, 0).await;
     wait_for_empty(&spot, 0).await;
+    log.print("First boot", "none", &first);
 
     import_by_label(&bench, hosts).await;
 
@@ -114,24 +116,24 @@ async fn all_events(hosts: &Hosts) {
     bench.run("maintenance start --vm web --type Freeze --duration 1s");
     let from = wait_for_approval(|words| bench.show(words), &web, "Freeze", from).await;
     wait_for_empty(&web, from).await;
-    println!("Freeze: boot id {first} -> {}", web.wait_for_boot(1).await);
+    log.print("Freeze", &first, &web.wait_for_boot(1).await);
 
     let from = web.lines().len();
     bench.run("vm restart web");
     wait_for_approval(|words| bench.show(words), &web, "Reboot", from).await;
     let second = web.wait_for_boot(2).await;
-    println!("Reboot: boot id {first} -> {second}");
+    log.print("Reboot", &first, &second);
     assert_ne!(first, second);
     wait_for_empty(&web, from).await;
 
     let (boots, third) = killed_in_the_middle(&mut bench, &web, 2).await;
-    println!("Reboot, server killed: boot id {second} -> {third}");
+    log.print("Reboot, server killed", &second, &third);
     assert_ne!(second, third);
 
     let from = web.lines().len();
     bench.run("vm redeploy web");
     let fourth = web.wait_for_boot(boots + 1).await;
-    println!("Redeploy: boot id {third} -> {fourth}");
+    log.print("Redeploy", &third, &fourth);
     assert_ne!(third, fourth);
     assert_eq!(bench.show("vm show web")["host"], "host2");
     assert_eq!((state(hosts, 1, &web).await, state(hosts, 2, &web).await), (None, Some(State::Running)));
@@ -141,7 +143,7 @@ async fn all_events(hosts: &Hosts) {
     let from = web.lines().len();
     bench.run("host drain host2");
     wait_for_approval(|words| bench.show(words), &web, "Freeze", from).await;
-    println!("Drain: boot id {fourth} -> {}", web.wait_for_boot(boots + 1).await);
+    log.print("Drain", &fourth, &web.wait_for_boot(boots + 1).await);
     assert_eq!(bench.show("vm show web")["host"], "host1");
     assert_eq!((state(hosts, 1, &web).await, state(hosts, 2, &web).await), (Some(State::Running), None));
     wait_for_held_request(&web, from).await;
@@ -151,27 +153,27 @@ async fn all_events(hosts: &Hosts) {
     bench.run("vm simulate-eviction spot");
     wait_for_approval(|words| bench.show(words), &spot, "Preempt", from).await;
     assert_eq!(state(hosts, 1, &spot).await, None);
-    println!("Preempt: boot id {} -> none", spot.wait_for_boot(1).await);
+    log.print("Preempt", &spot.wait_for_boot(1).await, "none");
 
     let from = web.lines().len();
     bench.run("vm delete web --yes");
     wait_for_approval(|words| bench.show(words), &web, "Terminate", from).await;
     assert_eq!(state(hosts, 1, &web).await, None);
-    println!("Terminate: boot id {fourth} -> none");
+    log.print("Terminate", &fourth, "none");
     let idle = hosts.guest("idle", 23);
     bench.run("vm start idle");
     let mut boot_id = idle.wait_for_boot(1).await;
-    println!("Start: boot id none -> {boot_id}");
+    log.print("Start", "none", &boot_id);
     for (boots, words, power) in [(2, "vm stop idle", "Stopped"), (3, "vm deallocate idle", "Deallocated")] {
         wait_until("the power state", || bench.show("vm show idle")["powerChange"].is_null());
         assert_eq!(bench.show("vm show idle")["power"], "Running");
         bench.run(words);
         wait_until("the power state", || bench.show("vm show idle")["power"] == power);
         assert_eq!(state(hosts, 1, &idle).await, Some(State::ShutOff), "{words}");
-        println!("{words}: boot id {boot_id} -> none");
+        log.print(words, &boot_id, "none");
         bench.run("vm start idle");
         let next = idle.wait_for_boot(boots).await;
-        println!("vm start idle: boot id {boot_id} -> {next}");
+        log.print("vm start idle", &boot_id, &next);
         assert_ne!(next, boot_id);
         boot_id = next;
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use forewarn_test_support::{QemuGuest, QemuHost, cloud_command, is_long};
+use forewarn_test_support::{BootLog, QemuGuest, QemuHost, cloud_command, is_long};
 use serde_json::Value;
 
 use crate::agent_bench::AgentBench;
@@ -28,6 +28,7 @@ async fn events_by_agent(host: &QemuHost) {
     let qemu = host.guest("db", 23, true);
     let (guest, machines) = (&qemu.guest, host.write_machines("agent.toml", &[&qemu]));
     qemu.start();
+    let log = BootLog::new();
     let arguments = ["--metadata", "127.0.0.1:8169", "--hosts", "127.0.0.1:8172", "--driver", "agents"];
     let mut bench = AgentBench::new(Bench::start(&arguments));
     let config = format!("driver = \"qemu\"\ndriver_machines = {machines:?}\nmetadata = [\"169.254.169.254:80\"]\n");
@@ -37,6 +38,7 @@ async fn events_by_agent(host: &QemuHost) {
     bench.server.run(&format!("vm create db --vm-id {} --host host1 --address 10.99.0.23", guest.uuid));
     let mut boot_id = guest.wait_for_boot(1).await;
     wait_for_empty(guest, 0).await;
+    log.print("First boot", "none", &boot_id);
     let freeze = "maintenance start --vm db --type Freeze --duration 1s";
     for (words, kind, boots) in
         [(freeze, "Freeze", 1), ("vm restart db", "Reboot", 2), ("vm redeploy db", "Redeploy", 3)]
@@ -45,7 +47,7 @@ async fn events_by_agent(host: &QemuHost) {
         bench.server.run(words);
         let from = wait_for_approval(|words| bench.server.show(words), guest, kind, from).await;
         let next = guest.wait_for_boot(boots).await;
-        println!("{kind} by the agent: boot id {boot_id} -> {next}");
+        log.print(&format!("{kind} by the agent"), &boot_id, &next);
         assert_eq!(next == boot_id, kind == "Freeze");
         wait_for_empty(guest, from.max(guest.last_boot_line())).await;
         boot_id = next;
@@ -97,6 +99,7 @@ async fn all_events(host: &QemuHost) {
     let (web, spot) = (host.guest("web", 21, true), host.guest("spot", 22, true));
     let file = host.write_machines("machines.toml", &[&web, &spot]).display().to_string();
     web.start();
+    let log = BootLog::new();
     let mut bench = Bench::with_driver(&["--driver", "qemu", "--driver-machines", &file]);
     bench.run(&format!(
         "vm create spot --vm-id {} --host host1 --address 10.99.0.22 --spot --eviction-policy Deallocate",
@@ -109,34 +112,35 @@ async fn all_events(host: &QemuHost) {
     spot.guest.wait_for_boot(1).await;
     wait_for_empty(&web.guest, 0).await;
     wait_for_empty(&spot.guest, 0).await;
+    log.print("First boot", "none", &first);
     wait_until("the power state", || bench.show("vm show spot")["power"] == "Running");
 
     let from = web.guest.lines().len();
     bench.run("maintenance start --vm web --type Freeze --duration 1s");
     let from = wait_for_approval(|words| bench.show(words), &web.guest, "Freeze", from).await;
     wait_for_empty(&web.guest, from).await;
-    println!("Freeze: boot id {first} -> {}", web.guest.wait_for_boot(1).await);
+    log.print("Freeze", &first, &web.guest.wait_for_boot(1).await);
 
     let from = web.guest.lines().len();
     bench.run("vm restart web");
     wait_for_approval(|words| bench.show(words), &web.guest, "Reboot", from).await;
     let second = web.guest.wait_for_boot(2).await;
-    println!("Reboot: boot id {first} -> {second}");
+    log.print("Reboot", &first, &second);
     assert_ne!(first, second);
     wait_for_empty(&web.guest, from).await;
 
     let (_, third) = killed_in_the_middle(&mut bench, &web.guest, 2).await;
-    println!("Reboot, server killed: boot id {second} -> {third}");
+    log.print("Reboot, server killed", &second, &third);
     assert_ne!(second, third);
 
-    let fourth = stop_and_start(&bench, &web, third).await;
-    evict(&bench, &spot).await;
+    let fourth = stop_and_start(&bench, &log, &web, third).await;
+    evict(&bench, &log, &spot).await;
 
     let from = web.guest.lines().len();
     bench.run("vm delete web --yes");
     wait_for_approval(|words| bench.show(words), &web.guest, "Terminate", from).await;
     wait_until("the end of the machine", || web.status() == "off");
-    println!("Terminate: boot id {fourth} -> none");
+    log.print("Terminate", &fourth, "none");
     assert_eq!(bench.show("vm list").as_array().map(Vec::len), Some(1), "the evicted machine is left");
 }
 
@@ -158,16 +162,16 @@ fn import(bench: &Bench, file: &str) {
 }
 
 /// A machine that is stopped is off, and boots when it is started.
-async fn stop_and_start(bench: &Bench, web: &QemuGuest, mut boot_id: String) -> String {
+async fn stop_and_start(bench: &Bench, log: &BootLog, web: &QemuGuest, mut boot_id: String) -> String {
     for (words, power) in [("vm stop web", "Stopped"), ("vm deallocate web", "Deallocated")] {
         let boots = web.guest.boot_ids().len();
         bench.run(words);
         wait_until("the power state", || bench.show("vm show web")["power"] == power);
         assert_eq!(web.status(), "off", "{words}");
-        println!("{words}: boot id {boot_id} -> none");
+        log.print(words, &boot_id, "none");
         bench.run("vm start web");
         let next = web.guest.wait_for_boot(boots + 1).await;
-        println!("vm start web: boot id {boot_id} -> {next}");
+        log.print("vm start web", &boot_id, &next);
         assert_ne!(next, boot_id);
         wait_until("the start", || bench.show("vm show web")["powerChange"].is_null());
         wait_for_empty(&web.guest, web.guest.last_boot_line()).await;
@@ -177,18 +181,18 @@ async fn stop_and_start(bench: &Bench, web: &QemuGuest, mut boot_id: String) -> 
 }
 
 /// The guest shuts down when it is evicted, and stays defined, so that it can be started again.
-async fn evict(bench: &Bench, spot: &QemuGuest) {
+async fn evict(bench: &Bench, log: &BootLog, spot: &QemuGuest) {
     let from = spot.guest.lines().len();
     bench.run("vm simulate-eviction spot");
     wait_for_approval(|words| bench.show(words), &spot.guest, "Preempt", from).await;
     assert_eq!(spot.status(), "off");
     wait_until("the power state", || bench.show("vm show spot")["power"] != "Running");
     let first = spot.guest.wait_for_boot(1).await;
-    println!("Preempt: boot id {first} -> none");
+    log.print("Preempt", &first, "none");
     wait_until("the release of the host", || bench.show("vm show spot")["power"] == "Deallocated");
     bench.run("vm start spot");
     let second = spot.guest.wait_for_boot(2).await;
-    println!("Start: boot id {first} -> {second}");
+    log.print("Start", &first, &second);
     wait_until("the host", || bench.show("vm show spot")["host"] == "host1");
     assert_eq!(bench.show("vm show spot")["power"], "Running");
 }

@@ -10,7 +10,7 @@ use forewarn_drivers::Step;
 use forewarn_libvirt::{
     Affect, Connection, CreateFlags, DefineFlags, Domain, ErrorCode, JobKind, State, Target, UndefineFlags,
 };
-use forewarn_test_support::{Guest, Hosts, is_long};
+use forewarn_test_support::{BootLog, Guest, Hosts, is_long};
 
 use crate::perform::{Ended, new_event, program, run};
 
@@ -26,17 +26,19 @@ struct Bench {
     /// How often the guest has booted.
     boots: usize,
     boot_id: String,
+    log: BootLog,
 }
 
 impl Bench {
     async fn start(hosts: &Hosts, guest: Guest) -> Bench {
-        let hosts = hosts.clone();
+        let (hosts, log) = (hosts.clone(), BootLog::new());
         let connection = connect(&hosts, 1).await;
         let domain = connection.define(&guest.xml(), DefineFlags::NONE).await.unwrap();
         connection.start(&domain, CreateFlags::NONE).await.unwrap();
         let boot_id = guest.wait_for_boot(1).await;
         guest.wait_for_beat().await;
-        Bench { hosts, guest, boots: 1, boot_id }
+        log.print("first boot", "none", &boot_id);
+        Bench { hosts, guest, boots: 1, boot_id, log }
     }
 
     fn journal(&self, host: usize) -> PathBuf {
@@ -85,7 +87,7 @@ impl Bench {
     async fn expect_reboot(&mut self, what: &str) {
         self.boots += 1;
         let boot_id = self.guest.wait_for_boot(self.boots).await;
-        println!("{what}: boot id {} -> {boot_id}", self.boot_id);
+        self.log.print(what, &self.boot_id, &boot_id);
         assert_ne!(boot_id, self.boot_id, "{what}");
         self.boot_id = boot_id;
         self.guest.wait_for_beat().await;
@@ -96,7 +98,7 @@ impl Bench {
     async fn expect_same_boot(&self, what: &str) {
         self.guest.wait_for_beat().await;
         let boot_ids = self.guest.boot_ids();
-        println!("{what}: boot id {} -> {}", self.boot_id, boot_ids.last().unwrap());
+        self.log.print(what, &self.boot_id, boot_ids.last().unwrap());
         assert_eq!((boot_ids.len(), boot_ids.last()), (self.boots, Some(&self.boot_id)), "{what}");
     }
 
@@ -245,7 +247,7 @@ impl Matrix {
 
     async fn define_again(&mut self, cell: &str) {
         self.bench.expect_absent(self.host).await;
-        println!("{cell}: boot id {} -> none", self.bench.boot_id);
+        self.bench.log.print(cell, &self.bench.boot_id, "none");
         let connection = connect(&self.bench.hosts, self.host).await;
         connection.define(&self.bench.guest.xml(), DefineFlags::NONE).await.unwrap();
         self.start_again(&format!("start after {cell}")).await;

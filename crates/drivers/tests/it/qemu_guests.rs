@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use forewarn_drivers::Step;
-use forewarn_test_support::{QemuGuest, QemuHost, is_long};
+use forewarn_test_support::{BootLog, QemuGuest, QemuHost, is_long};
 
 use crate::perform::{Ended, HOLD, new_event, program, run};
 
@@ -18,6 +18,7 @@ struct Bench {
     qemu: QemuGuest,
     boots: usize,
     boot_id: String,
+    log: BootLog,
 }
 
 impl Bench {
@@ -25,10 +26,12 @@ impl Bench {
         let qemu = host.guest("matrix", 31, false);
         std::fs::write(host.path("matrix.img"), "").unwrap();
         let machines = host.write_machines("matrix.toml", &[&qemu]);
+        let log = BootLog::new();
         qemu.start();
         let boot_id = qemu.guest.wait_for_boot(1).await;
         qemu.guest.wait_for_beat().await;
-        Bench { machines, journal: host.path("matrix-journal"), qemu, boots: 1, boot_id }
+        log.print("qemu: first boot", "none", &boot_id);
+        Bench { machines, journal: host.path("matrix-journal"), qemu, boots: 1, boot_id, log }
     }
 
     fn command(&self, event: &str, action: &str, options: &[&str]) -> Command {
@@ -53,7 +56,7 @@ impl Bench {
         self.boots += boots;
         let boot_id = self.qemu.guest.wait_for_boot(self.boots).await;
         self.qemu.guest.wait_for_beat().await;
-        println!("qemu: {cell}: boot id {} -> {boot_id}", self.boot_id);
+        self.log.print(&format!("qemu: {cell}"), &self.boot_id, &boot_id);
         assert_eq!(self.qemu.guest.boot_ids().len(), self.boots, "{cell}");
         assert_eq!(boot_id == self.boot_id, boots == 0, "{cell}");
         assert_eq!(self.qemu.status(), "running", "{cell}");
@@ -91,12 +94,12 @@ async fn orders_happen_once_on_guests_through_kills_of_the_driver() {
     for (action, step) in actions.iter().flat_map(|action| steps(action)) {
         bench.survive(action, step, "done").await;
         assert_eq!(bench.qemu.status(), "off");
-        println!("qemu: {action}, driver killed before {}: boot id {} -> none", step.as_str(), bench.boot_id);
+        bench.log.print(&format!("qemu: {action}, driver killed before {}", step.as_str()), &bench.boot_id, "none");
         assert_eq!(run(bench.command(&new_event(), "start", &[])).await, Ended::Printed("done".into()));
         bench.expect_boots("start", 1).await;
     }
     bench.survive("terminate", Step::Destroy, "gone").await;
     assert_eq!(bench.qemu.status(), "off");
     assert!(!host.path("matrix.img").exists(), "the named disk is deleted");
-    println!("qemu: terminate, driver killed before destroy: boot id {} -> none", bench.boot_id);
+    bench.log.print("qemu: terminate, driver killed before destroy", &bench.boot_id, "none");
 }

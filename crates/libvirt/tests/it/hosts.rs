@@ -7,7 +7,7 @@ use forewarn_libvirt::{
     JobKind, Lifecycle, MigrateFlags, Migration, PausedReason, Reconnector, ShutdownFlags, State, Target,
     UndefineFlags, XmlFlags,
 };
-use forewarn_test_support::{Guest, Hosts};
+use forewarn_test_support::{BootLog, Guest, Hosts};
 
 const URI: &str = "https://forewarn.dev/libvirt";
 
@@ -39,22 +39,23 @@ async fn wait_for(events: &mut Events, wanted: Lifecycle) {
 #[tokio::test]
 async fn a_real_guest_is_driven_and_migrated() {
     let Some(hosts) = Hosts::from_environment() else { return };
-    let guest = hosts.guest("client", 1);
+    let (guest, log) = (hosts.guest("client", 1), BootLog::new());
     let (one, mut events) = connect(&hosts, 1).await;
     let domain = one.define(&guest.xml(), DefineFlags::VALIDATE).await.unwrap();
     wait_for(&mut events, Lifecycle::Defined).await;
     let domain = one.start(&domain, CreateFlags::NONE).await.unwrap();
     wait_for(&mut events, Lifecycle::Started).await;
     let first = guest.wait_for_boot(1).await;
+    log.print("first boot", "none", &first);
 
     one.set_metadata(&domain, Some(ELEMENT), "forewarn", URI, Affect::LIVE | Affect::CONFIG).await.unwrap();
     let second = reset_while_paused(&one, &domain, &guest, &mut events).await;
-    println!("reset: boot id {first} -> {second}");
+    log.print("reset", &first, &second);
     assert_ne!(first, second);
 
     abort_a_migration(&hosts, &one, &domain, &guest).await;
     migrate(&hosts, &one, &domain, &guest, &mut events).await;
-    println!("live migration: boot id {second} -> {}", guest.wait_for_boot(2).await);
+    log.print("live migration", &second, &guest.wait_for_boot(2).await);
 
     let two = survive_a_killed_libvirtd(&hosts, &guest).await;
     power_off_and_remove(&two, &guest).await;

@@ -1,7 +1,7 @@
 //! A guest that moves between two host agents while it runs.
 
 use forewarn_libvirt::State;
-use forewarn_test_support::{Guest, Hosts, is_long};
+use forewarn_test_support::{BootLog, Guest, Hosts, is_long};
 
 use super::{HOSTS_IN_USE, start_agent, start_server};
 use crate::agent_bench::AgentBench;
@@ -50,6 +50,7 @@ fn host_of(bench: &AgentBench, guest: &Guest) -> usize {
 
 /// Drains the host of the guest, which approves, moves and keeps running.
 async fn drain(bench: &AgentBench, hosts: &Hosts, guest: &Guest) {
+    let log = BootLog::new();
     let (source, from) = (host_of(bench, guest), guest.lines().len());
     let before = guest.wait_for_boot(1).await;
     bench.server.run(&format!("host drain host{source}"));
@@ -57,7 +58,7 @@ async fn drain(bench: &AgentBench, hosts: &Hosts, guest: &Guest) {
     let from = wait_for_approval(|words| bench.server.show(words), guest, "Freeze", from).await;
     let target = wait_for_arrival(bench, hosts, guest, from).await;
     assert_ne!(target, source);
-    println!("Drain from host{source} to host{target}: boot id {before} -> {}", guest.wait_for_boot(1).await);
+    log.print(&format!("Drain from host{source} to host{target}"), &before, &guest.wait_for_boot(1).await);
     bench.server.run(&format!("host undrain host{source}"));
     assert_eq!(bench.server.show(&format!("host show host{source}"))["state"], "Active");
 }
@@ -75,6 +76,7 @@ async fn wait_for_arrival(bench: &AgentBench, hosts: &Hosts, guest: &Guest, from
 
 /// The agent of the target is killed while the machine moves there, and starts again when the machine has arrived.
 async fn kill_target(bench: &mut AgentBench, hosts: &Hosts, guest: &Guest) {
+    let log = BootLog::new();
     let (source, from) = (host_of(bench, guest), guest.lines().len());
     let (target, before) = (3 - source, guest.wait_for_boot(1).await);
     bench.server.try_run(&format!("host drain host{source}"));
@@ -87,5 +89,5 @@ async fn kill_target(bench: &mut AgentBench, hosts: &Hosts, guest: &Guest) {
     bench.start(target - 1);
     wait_until("the drain", || bench.server.show(&format!("host show host{source}"))["state"] == "Drained");
     assert_eq!(wait_for_arrival(bench, hosts, guest, from).await, target);
-    println!("host drain, agent of host{target} killed: boot id {before} -> {}", guest.wait_for_boot(1).await);
+    log.print(&format!("host drain, agent of host{target} killed"), &before, &guest.wait_for_boot(1).await);
 }
