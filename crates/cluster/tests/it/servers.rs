@@ -77,7 +77,7 @@ impl Replica for Copy {
         if self.cannot_sync {
             return Err("input/output error".into());
         }
-        // What is applied now becomes durable until the next call.
+        // Entries that are applied now become durable until the next call.
         let applied = self.position().revision;
         let durable = std::mem::replace(&mut self.syncing, applied);
         self.synced = durable;

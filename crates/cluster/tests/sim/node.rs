@@ -23,7 +23,7 @@ pub struct Disk {
     stored: (usize, RegionCopy),
     /// The same for a crash of the computer.
     synced: (usize, RegionCopy),
-    /// What becomes durable until the next report.
+    /// Entries that become durable until the next report.
     syncing: (usize, RegionCopy),
 }
 
