@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api_support::*;
+use crate::portal_support::Browser;
 
 /// An availability set of three on two hosts, and a standalone machine without a handler, which is on the first host too.
 fn fleet() -> Server {
@@ -42,6 +43,10 @@ fn an_operation_names_its_cause_progress_and_missing_approvals() {
                 "events": [{ "resources": ["web_1", "web_2", "web_3"], "hosts": ["h1", "h2"], "operations": [id_of(&started)] }] }],
         }),
     );
+    // The page counts the same machines, although they share one event.
+    let page = Browser::at_once(&server).page(&format!("/operations/{}", id_of(&started)));
+    assert!(page.contains("3 of 3 not ready: web_1") && page.contains("0/3 <small>ready</small>"), "{page}");
+    assert!(page.contains("<b>Ready</b> <span>0/3, 3 not ready</span>"), "{page}");
     let event = id_of(&shown["groups"][0]["events"][0]);
     server.approve_as("web_1", &event);
     let running =
