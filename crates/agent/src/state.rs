@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use forewarn_client::{Event, Version};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::record::{EventEnd, Outcome, Phase, ProcessIdentity, Progress, Record, StepRun};
 
@@ -66,71 +66,117 @@ pub fn load(dir: &Path) -> Result<Vec<Record>> {
     }
 }
 
+/// The state file. Here and below, fields are in the order in which they are written.
+#[derive(Serialize, Deserialize)]
+struct StateFile {
+    format: u64,
+    records: Vec<StoredRecord>,
+}
+
+/// The part of the file that every version has.
+#[derive(Deserialize)]
+struct StateFormat {
+    format: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredRecord {
+    approved: bool,
+    /// As text, in the format of the client library.
+    event: String,
+    hooks: Vec<StoredRun>,
+    /// The end of the event.
+    over: Option<String>,
+    rank: usize,
+    seen_at_ms: u64,
+    version: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredRun {
+    name: String,
+    phase: String,
+    process: Option<StoredProcess>,
+    reason: Option<String>,
+    state: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredProcess {
+    pid: u32,
+    started: String,
+}
+
 fn encode_records<'a>(records: impl Iterator<Item = &'a Record>) -> String {
-    let records: Vec<Value> = records.map(record_to_json).collect();
-    format!("{:#}\n", json!({ "format": FORMAT, "records": records }))
-}
-
-fn record_to_json(record: &Record) -> Value {
-    let runs: Vec<Value> = record.runs.iter().map(run_to_json).collect();
-    json!({
-        // As text, in the format of the client library.
-        "event": record.event.to_json(),
-        "version": record.event.version.as_str(),
-        "rank": record.rank,
-        "seen_at_ms": u64::try_from(record.seen_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0),
-        "approved": record.approved,
-        "over": record.end.map(EventEnd::as_stored),
-        "hooks": runs,
-    })
-}
-
-fn run_to_json(run: &StepRun) -> Value {
-    let (state, reason) = match &run.progress {
-        Progress::Running => ("running", None),
-        Progress::Ended(Outcome::Failed(reason)) => ("failed", Some(reason)),
-        Progress::Ended(outcome) => (outcome.as_str(), None),
-    };
-    let process = run.process.as_ref().map(|process| json!({ "pid": process.pid, "started": process.started }));
-    json!({ "phase": run.phase.as_str(), "name": run.name, "state": state, "reason": reason, "process": process })
+    let file = StateFile { format: FORMAT, records: records.map(StoredRecord::of).collect() };
+    format!("{}\n", serde_json::to_string_pretty(&file).expect("texts, numbers and lists can be written as JSON"))
 }
 
 fn decode_records(text: &str) -> Result<Vec<Record>> {
-    let value: Value = serde_json::from_str(text)?;
-    ensure!(value["format"] == FORMAT, "the format is not {FORMAT}");
-    value["records"].as_array().context("no records")?.iter().map(record_from_json).collect()
+    let StateFormat { format } = serde_json::from_str(text)?;
+    ensure!(format == FORMAT, "the format is not {FORMAT}");
+    let StateFile { records, .. } = serde_json::from_str(text)?;
+    records.into_iter().map(StoredRecord::into_record).collect()
 }
 
-fn record_from_json(value: &Value) -> Result<Record> {
-    let version = Version::parse(value["version"].as_str()).ok().context("no version")?;
-    let number = |key: &str| value[key].as_u64().with_context(|| format!("no {key}"));
-    let end = value["over"].as_str().map(|text| EventEnd::parse_stored(text).with_context(|| format!("over: {text}")));
-    Ok(Record {
-        event: Event::parse(version, value["event"].as_str().context("no event")?)?,
-        rank: usize::try_from(number("rank")?)?,
-        seen_at: SystemTime::UNIX_EPOCH + Duration::from_millis(number("seen_at_ms")?),
-        approved: value["approved"].as_bool().context("no approved")?,
-        end: end.transpose()?,
-        runs: value["hooks"].as_array().context("no hooks")?.iter().map(run_from_json).collect::<Result<_>>()?,
-    })
+impl StoredRecord {
+    fn of(record: &Record) -> StoredRecord {
+        let seen_at = record.seen_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        StoredRecord {
+            approved: record.approved,
+            event: record.event.to_json(),
+            hooks: record.runs.iter().map(StoredRun::of).collect(),
+            over: record.end.map(|end| end.as_stored().to_owned()),
+            rank: record.rank,
+            seen_at_ms: u64::try_from(seen_at.as_millis()).unwrap_or(0),
+            version: record.event.version.as_str().to_owned(),
+        }
+    }
+
+    fn into_record(self) -> Result<Record> {
+        let version = Version::parse(Some(&self.version)).ok().context("unknown version")?;
+        let end = self.over.map(|text| EventEnd::parse_stored(&text).with_context(|| format!("over: {text}")));
+        Ok(Record {
+            event: Event::parse(version, &self.event)?,
+            rank: self.rank,
+            seen_at: SystemTime::UNIX_EPOCH + Duration::from_millis(self.seen_at_ms),
+            approved: self.approved,
+            end: end.transpose()?,
+            runs: self.hooks.into_iter().map(StoredRun::into_run).collect::<Result<_>>()?,
+        })
+    }
 }
 
-fn run_from_json(value: &Value) -> Result<StepRun> {
-    let text = |key: &str| value[key].as_str().with_context(|| format!("hook without {key}"));
-    let progress = match text("state")? {
-        "running" => Progress::Running,
-        "succeeded" => Progress::Ended(Outcome::Succeeded),
-        "failed" => Progress::Ended(Outcome::Failed(value["reason"].as_str().unwrap_or_default().to_owned())),
-        "late" => Progress::Ended(Outcome::Late),
-        "interrupted" => Progress::Ended(Outcome::Interrupted),
-        other => bail!("unknown hook state {other}"),
-    };
-    let phase = Phase::parse(text("phase")?).context("unknown hook phase")?;
-    let process = match (value["process"]["pid"].as_u64(), value["process"]["started"].as_str()) {
-        (Some(pid), Some(started)) => Some(ProcessIdentity { pid: u32::try_from(pid)?, started: started.to_owned() }),
-        _ => None,
-    };
-    Ok(StepRun { phase, name: text("name")?.to_owned(), progress, process })
+impl StoredRun {
+    fn of(run: &StepRun) -> StoredRun {
+        let (state, reason) = match &run.progress {
+            Progress::Running => ("running", None),
+            Progress::Ended(Outcome::Failed(reason)) => ("failed", Some(reason.clone())),
+            Progress::Ended(outcome) => (outcome.as_str(), None),
+        };
+        let process = run.process.as_ref();
+        StoredRun {
+            name: run.name.clone(),
+            phase: run.phase.as_str().to_owned(),
+            process: process.map(|process| StoredProcess { pid: process.pid, started: process.started.clone() }),
+            reason,
+            state: state.to_owned(),
+        }
+    }
+
+    fn into_run(self) -> Result<StepRun> {
+        let progress = match self.state.as_str() {
+            "running" => Progress::Running,
+            "succeeded" => Progress::Ended(Outcome::Succeeded),
+            "failed" => Progress::Ended(Outcome::Failed(self.reason.unwrap_or_default())),
+            "late" => Progress::Ended(Outcome::Late),
+            "interrupted" => Progress::Ended(Outcome::Interrupted),
+            other => bail!("unknown hook state {other}"),
+        };
+        let phase = Phase::parse(&self.phase).context("unknown hook phase")?;
+        let process = self.process.map(|StoredProcess { pid, started }| ProcessIdentity { pid, started });
+        Ok(StepRun { phase, name: self.name, progress, process })
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +211,56 @@ mod tests {
         assert!(error.ends_with("is in use by another agent"), "{error}");
         drop(state);
         StateDir::open(&path).unwrap();
+    }
+
+    /// The text was written by an earlier version.
+    #[test]
+    fn a_state_file_is_written_as_before() {
+        let mut record = record();
+        record.runs.truncate(3);
+        let expected = r#"{
+  "format": 1,
+  "records": [
+    {
+      "approved": false,
+      "event": "EVENT",
+      "hooks": [
+        {
+          "name": "prepare",
+          "phase": "prepare",
+          "process": {
+            "pid": 7,
+            "started": "boot 1"
+          },
+          "reason": null,
+          "state": "running"
+        },
+        {
+          "name": "h0",
+          "phase": "restore",
+          "process": null,
+          "reason": null,
+          "state": "succeeded"
+        },
+        {
+          "name": "h1",
+          "phase": "restore",
+          "process": null,
+          "reason": "exit status: 3",
+          "state": "failed"
+        }
+      ],
+      "over": "cancelled",
+      "rank": 1,
+      "seen_at_ms": 1500,
+      "version": "2020-07-01"
+    }
+  ]
+}
+"#;
+        let event = record.event.to_json().replace('"', r#"\""#);
+        assert_eq!(encode_records([&record].into_iter()), expected.replace("EVENT", &event));
+        assert_eq!(encode_records(std::iter::empty()), "{\n  \"format\": 1,\n  \"records\": []\n}\n");
     }
 
     #[test]
