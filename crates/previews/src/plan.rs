@@ -121,7 +121,7 @@ impl PlanFields {
         let choice = |options: &[(&'static str, &'static str)]| Control::Choice(options.to_vec());
         let targets = [
             ("group", "Group, one update domain at a time"),
-            ("host", "Host, all machines at once"),
+            ("host", "Host, all machines together"),
             ("machine", "Machines, by name"),
         ];
         let kinds = [("Freeze", "Freeze"), ("Reboot", "Reboot"), ("Redeploy", "Redeploy")];

@@ -141,7 +141,7 @@ impl<'r> Preview<'r> {
                     ),
                 };
                 format!(
-                    "{name} is deleted with {}: Terminate not before {at}, or earlier once all deletions in a document are approved.{rest}",
+                    "{name} is deleted with {}: Terminate not before {at}, or earlier once all deletions in the event group are approved.{rest}",
                     count_of(notices.len() + silent, "machine")
                 )
             }
@@ -178,7 +178,7 @@ impl<'r> Preview<'r> {
         let mut sentences = Vec::new();
         if let Some(first) = waiting.iter().map(|event| event.not_before).min() {
             sentences.push(format!(
-                "Terminate not before {}, or earlier once all deletions in a document are approved.",
+                "Terminate not before {}, or earlier once all deletions in the event group are approved.",
                 self.render_time(first)
             ));
         }
@@ -187,7 +187,7 @@ impl<'r> Preview<'r> {
             machines.into_iter().any(|machine| machine.terminate.is_some())
         };
         let (unheard, off): (Vec<&&Event>, Vec<&&Event>) = going.into_iter().partition(|event| has_profile(event));
-        for (events, reason) in [(unheard, "no handler is connected"), (off, "the terminate notification is off")] {
+        for (events, reason) in [(unheard, "no handler is connected"), (off, "terminate notification is off")] {
             let silent: Vec<String> = events.iter().flat_map(|event| machine_names(event)).collect();
             if !silent.is_empty() {
                 let verb = if silent.len() == 1 { "gets" } else { "get" };
@@ -314,7 +314,7 @@ impl<'r> Preview<'r> {
         let without =
             |machine: MachineId| self.region.machine(machine).is_some_and(|machine| machine.terminate.is_none());
         if event.kind == EventKind::Terminate && event.resources.iter().any(|resource| without(resource.machine)) {
-            return "It has no terminate notification, so it is deleted immediately, without notice.".into();
+            return "Terminate notification is off, so it is deleted immediately, without notice.".into();
         }
         "No handler is connected in its event group, so it happens immediately, without notice.".into()
     }

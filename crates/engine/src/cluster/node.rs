@@ -1,4 +1,4 @@
-//! A server's place in the cluster: a follower until it leads, and again afterwards. Runs on the writer's thread.
+//! A server's role in the cluster: a follower until it leads, and again afterwards. Runs on the writer's thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const APPLY_RETRY: Duration = Duration::from_secs(1);
 const LEADER_SILENCE_MAX: Duration = Duration::from_secs(3);
 
 pub struct Node {
-    place: Place,
+    role: NodeRole,
     pub copy: LocalCopy,
     monitor: Arc<ClusterMonitor>,
     name: String,
@@ -37,7 +37,7 @@ pub struct Node {
     writes_clear: bool,
 }
 
-enum Place {
+enum NodeRole {
     Following(Box<Follower>),
     Leading(Box<Writer>),
     /// Only while one becomes the other.
@@ -80,9 +80,9 @@ impl Node {
         }
         let clock = Box::new(RegionClock(copy.clock.clone()));
         let follower = Follower::start(identity, settings, position, log, clock);
-        let place = Place::Following(Box::new(follower));
+        let role = NodeRole::Following(Box::new(follower));
         Ok(Node {
-            place,
+            role,
             copy,
             monitor,
             name: node,
@@ -96,7 +96,7 @@ impl Node {
 
     /// Follows for a moment.
     pub fn follow(&mut self) -> FollowOutcome {
-        let Place::Following(follower) = &mut self.place else { return FollowOutcome::Followed };
+        let NodeRole::Following(follower) = &mut self.role else { return FollowOutcome::Followed };
         let outcome = match follower.follow(&mut self.copy, BootClock.now() + TURN) {
             Following::Lead(lead) => FollowOutcome::Lead(lead),
             Following::Diverged(divergence) => FollowOutcome::Diverged(divergence),
@@ -116,24 +116,24 @@ impl Node {
             }
         };
         if let FollowOutcome::Lead(_) = outcome {
-            self.change_place();
+            self.change_role();
         }
         self.update();
         outcome
     }
 
     /// Turns a leader whose term has ended into a follower, or a follower that has taken over into a leader.
-    fn change_place(&mut self) {
-        self.place = match std::mem::replace(&mut self.place, Place::Changing) {
-            Place::Following(follower) => Place::Leading(Box::new(follower.lead())),
-            Place::Leading(writer) => Place::Following(Box::new(writer.follow())),
-            Place::Changing => Place::Changing,
+    fn change_role(&mut self) {
+        self.role = match std::mem::replace(&mut self.role, NodeRole::Changing) {
+            NodeRole::Following(follower) => NodeRole::Leading(Box::new(follower.lead())),
+            NodeRole::Leading(writer) => NodeRole::Following(Box::new(writer.follow())),
+            NodeRole::Changing => NodeRole::Changing,
         };
     }
 
     /// Only a server without data creates a region. One with data would hide that the log was lost.
     fn create_region(&mut self) {
-        let Place::Following(follower) = &mut self.place else { return };
+        let NodeRole::Following(follower) = &mut self.role else { return };
         if follower.position() != Position::START {
             let problem = "the region does not exist in the log, but this server has a copy of it. Restore the log, or create \
                            the region from this data directory with 'forewarn cluster init --from DIR'";
@@ -150,11 +150,11 @@ impl Node {
     fn restart(&mut self) {
         std::thread::sleep(APPLY_RETRY);
         let position = self.copy.reload().and_then(|()| self.copy.position());
-        match (position, std::mem::replace(&mut self.place, Place::Changing)) {
-            (Ok(position), Place::Following(follower)) => {
-                self.place = Place::Following(Box::new(follower.restart(position)));
+        match (position, std::mem::replace(&mut self.role, NodeRole::Changing)) {
+            (Ok(position), NodeRole::Following(follower)) => {
+                self.role = NodeRole::Following(Box::new(follower.restart(position)));
             }
-            (Ok(_) | Err(_), place) => self.place = place,
+            (Ok(_) | Err(_), role) => self.role = role,
         }
     }
 
@@ -168,7 +168,7 @@ impl Node {
 
     /// Does what a leader must do regularly. Returns how long it may do something else, or why it no longer leads.
     pub fn run_due_tasks(&mut self) -> Result<Duration, LeadershipLoss> {
-        let Place::Leading(writer) = &mut self.place else {
+        let NodeRole::Leading(writer) = &mut self.role else {
             return Err(self.last_loss.unwrap_or(LeadershipLoss::Confused));
         };
         match writer.run_due_tasks(&mut self.copy) {
@@ -182,7 +182,7 @@ impl Node {
             }
             Err(loss) => {
                 self.last_loss = Some(loss);
-                self.change_place();
+                self.change_role();
                 self.update();
                 Err(loss)
             }
@@ -191,18 +191,18 @@ impl Node {
 
     /// The newest format of changes that every server reads, sealed or not. The oldest one while that is not known.
     pub fn format(&self) -> u8 {
-        let known = match &self.place {
-            Place::Leading(writer) => writer.content_format(),
-            Place::Following(_) | Place::Changing => None,
+        let known = match &self.role {
+            NodeRole::Leading(writer) => writer.content_format(),
+            NodeRole::Following(_) | NodeRole::Changing => None,
         };
         known.and_then(|format| u8::try_from(format).ok()).unwrap_or(PAYLOAD_FORMAT_MIN)
     }
 
     /// The newest format of payloads that every server reads, if known. Below that of sealed ones if a server cannot open them.
     fn known_format(&self) -> Option<u8> {
-        match &self.place {
-            Place::Leading(writer) => writer.format().and_then(|format| u8::try_from(format).ok()),
-            Place::Following(_) | Place::Changing => None,
+        match &self.role {
+            NodeRole::Leading(writer) => writer.format().and_then(|format| u8::try_from(format).ok()),
+            NodeRole::Following(_) | NodeRole::Changing => None,
         }
     }
 
@@ -264,7 +264,7 @@ impl Node {
                 return CommitOutcome::Failed;
             }
         };
-        let Place::Leading(writer) = &mut self.place else { return CommitOutcome::Deposed };
+        let NodeRole::Leading(writer) = &mut self.role else { return CommitOutcome::Deposed };
         let rules = self.copy.settings.clone();
         let outcome = writer.commit(&mut self.copy, payload);
         self.copy.pending = None;
@@ -290,22 +290,22 @@ impl Node {
 
     /// Whether this server may act on machines now.
     pub fn may_act(&self) -> bool {
-        match &self.place {
-            Place::Leading(writer) => writer.may_act(),
-            Place::Following(_) | Place::Changing => false,
+        match &self.role {
+            NodeRole::Leading(writer) => writer.may_act(),
+            NodeRole::Following(_) | NodeRole::Changing => false,
         }
     }
 
     /// Gives up the leadership.
     pub fn step_down(&mut self) {
-        if let Place::Leading(writer) = &mut self.place {
+        if let NodeRole::Leading(writer) = &mut self.role {
             writer.step_down();
         }
     }
 
     /// Whether this leader reaches most of the servers that are alive.
     pub fn set_contact(&mut self, has_contact: bool) {
-        if let Place::Leading(writer) = &mut self.place {
+        if let NodeRole::Leading(writer) = &mut self.role {
             writer.set_contact(has_contact);
         }
     }
@@ -329,12 +329,12 @@ impl Node {
 
     /// Publishes the status, and sets the clock of a follower to the region's time.
     fn update(&mut self) {
-        let (role, leader, problem) = match &self.place {
-            Place::Leading(_) => {
+        let (role, leader, problem) = match &self.role {
+            NodeRole::Leading(_) => {
                 let leader = LeaderAddress { node: self.name.clone(), address: self.address.clone() };
                 (ClusterRole::Leader, Some(leader), None)
             }
-            Place::Following(follower) => {
+            NodeRole::Following(follower) => {
                 let freshness = follower.freshness();
                 follower.current_age().into_iter().for_each(|age| self.monitor.record_current(age));
                 follower.copy_age().into_iter().for_each(|age| self.monitor.record_heartbeat(age));
@@ -359,7 +359,7 @@ impl Node {
                 }
                 (role, leader, problem.or_else(|| self.announced.clone()))
             }
-            Place::Changing => return,
+            NodeRole::Changing => return,
         };
         let Position { term, revision, .. } = self.position();
         let rule_differences = self.compare_rules();
@@ -393,10 +393,10 @@ impl Node {
     }
 
     fn position(&self) -> Position {
-        match &self.place {
-            Place::Following(follower) => follower.position(),
-            Place::Leading(writer) => writer.position(),
-            Place::Changing => Position::START,
+        match &self.role {
+            NodeRole::Following(follower) => follower.position(),
+            NodeRole::Leading(writer) => writer.position(),
+            NodeRole::Changing => Position::START,
         }
     }
 }

@@ -59,7 +59,7 @@ struct Server {
 }
 
 /// The parts of a server besides the log.
-struct Place {
+struct ServerSetup {
     store: Box<dyn Replicated>,
     clock: ClockSetting,
     clocks: Arc<SimulatedClocks>,
@@ -68,12 +68,12 @@ struct Place {
     key: Option<Arc<Key>>,
 }
 
-impl Place {
-    fn new(store: impl Replicated + 'static) -> Place {
+impl ServerSetup {
+    fn new(store: impl Replicated + 'static) -> ServerSetup {
         let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
         let (clock, settings) = (ClockSetting::Real, quick());
         let transfer: Transfer = Box::new(|_| Err("no peer".into()));
-        Place { store: Box::new(store), clock, clocks, settings, transfer, key: None }
+        ServerSetup { store: Box::new(store), clock, clocks, settings, transfer, key: None }
     }
 
     async fn start(self, name: &str, log: &MemoryLog) -> Server {
@@ -181,9 +181,9 @@ async fn check_equal(one: &Server, two: &Server) {
 #[tokio::test]
 async fn followers_show_what_the_leader_decides_and_refuse_commands() {
     let log = MemoryLog::new();
-    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    let first = ServerSetup::new(MemoryStore::new()).start("a", &log).await;
     first.lead().await;
-    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    let second = ServerSetup::new(MemoryStore::new()).start("b", &log).await;
     let mut changes = second.engine.subscribe();
     first.register("web", 7).await;
     until("a copy", || second.engine.snapshot().region.machines().len() == 1).await;
@@ -202,9 +202,9 @@ async fn followers_show_what_the_leader_decides_and_refuse_commands() {
 async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answered() {
     let log = MemoryLog::new();
     let directory = tempfile::tempdir().unwrap();
-    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    let first = ServerSetup::new(MemoryStore::new()).start("a", &log).await;
     first.lead().await;
-    let second = Place::new(SqliteStore::open(directory.path()).unwrap()).start("b", &log).await;
+    let second = ServerSetup::new(SqliteStore::open(directory.path()).unwrap()).start("b", &log).await;
     first.restart_machine().await;
     let by = Approver::Management("me".into());
     let approve = Command::Approve { by, within: ApprovalScope::Region, events: vec![Guid(2)] };
@@ -219,7 +219,7 @@ async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answer
     assert!(second.status().term > term);
     assert!(second.told.events().contains(&Guid(2)), "the new leader's driver continues");
     second.register("db", 8).await;
-    let third = Place::new(MemoryStore::new()).start("c", &log).await;
+    let third = ServerSetup::new(MemoryStore::new()).start("c", &log).await;
     until("a copy", || third.engine.snapshot().region.machines().len() == 2).await;
     check_equal(&second, &third).await;
     second.stop().await;
@@ -229,11 +229,11 @@ async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answer
 #[tokio::test]
 async fn time_continues_from_the_leader_whatever_the_wall_clock_says() {
     let log = MemoryLog::new();
-    let place = Place::new(MemoryStore::new());
-    let clocks = place.clocks.clone();
-    let first = place.start("a", &log).await;
+    let setup = ServerSetup::new(MemoryStore::new());
+    let clocks = setup.clocks.clone();
+    let first = setup.start("a", &log).await;
     first.lead().await;
-    let ahead = Place::new(MemoryStore::new());
+    let ahead = ServerSetup::new(MemoryStore::new());
     ahead.clocks.step_wall_secs(86_400);
     let second = ahead.start("b", &log).await;
     let is_followed = || {
@@ -251,7 +251,7 @@ async fn time_continues_from_the_leader_whatever_the_wall_clock_says() {
 async fn a_server_that_is_too_far_behind_copies_a_peer() {
     let log = MemoryLog::new();
     let store = MemoryStore::new();
-    let first = Place::new(store.clone()).start("a", &log).await;
+    let first = ServerSetup::new(store.clone()).start("a", &log).await;
     first.lead().await;
     first.register("web", 7).await;
     first.register("db", 8).await;
@@ -262,7 +262,7 @@ async fn a_server_that_is_too_far_behind_copies_a_peer() {
     .await;
     let directory = tempfile::tempdir().unwrap();
     let file: PathBuf = directory.path().join("copy");
-    let mut late = Place::new(MemoryStore::new());
+    let mut late = ServerSetup::new(MemoryStore::new());
     late.transfer = Box::new(move |_| match store.copier().copy_to(&file) {
         Ok(()) => Ok(file.clone()),
         Err(error) => Err(error.to_string()),
@@ -277,12 +277,12 @@ async fn a_server_that_is_too_far_behind_copies_a_peer() {
 #[tokio::test]
 async fn old_history_is_deleted_everywhere_and_a_step_down_moves_the_leadership() {
     let log = MemoryLog::new();
-    let place = Place::new(MemoryStore::new());
-    let clocks = place.clocks.clone();
-    let first = place.start("a", &log).await;
+    let setup = ServerSetup::new(MemoryStore::new());
+    let clocks = setup.clocks.clone();
+    let first = setup.start("a", &log).await;
     first.lead().await;
     first.register("web", 7).await;
-    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    let second = ServerSetup::new(MemoryStore::new()).start("b", &log).await;
     until("a copy", || second.engine.snapshot().region.machines().len() == 1).await;
     clocks.pass_ms(2 * 86_400_000);
     first.register("db", 8).await;
@@ -327,9 +327,9 @@ async fn a_copy_that_a_single_server_has_changed_is_refused() {
 async fn a_leader_whose_disk_does_not_answer_is_replaced_and_catches_up() {
     let log = MemoryLog::new();
     let (store, faults) = FaultyStore::new(MemoryStore::new());
-    let first = Place::new(store).start("a", &log).await;
+    let first = ServerSetup::new(store).start("a", &log).await;
     first.lead().await;
-    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    let second = ServerSetup::new(MemoryStore::new()).start("b", &log).await;
     until("a follower", || second.status().role == ClusterRole::Follower).await;
     let is_current_since = |moment: Instant| {
         let age = first.engine.cluster().expect("a cluster").current_age();
@@ -450,7 +450,7 @@ async fn a_rolling_upgrade_loses_nothing_and_new_formats_wait_for_its_end() {
     let member =
         Member { name: "b".into(), applied: 0, format: oldest, content_format: oldest, address: "http://b".into() };
     log.clone().report(&member).unwrap();
-    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    let first = ServerSetup::new(MemoryStore::new()).start("a", &log).await;
     first.lead().await;
     let old = OldServer::start("b", &log);
     let formats = |log: &MemoryLog| -> Vec<u32> {
@@ -473,7 +473,7 @@ async fn a_rolling_upgrade_loses_nothing_and_new_formats_wait_for_its_end() {
     let applied = |log: &MemoryLog| log.clone().roster().unwrap().members[1].applied;
     until("the old server to follow", || applied(&log) >= revision).await;
 
-    let upgraded = Place::new(old.stop().await).start("b", &log).await;
+    let upgraded = ServerSetup::new(old.stop().await).start("b", &log).await;
     until("the new version", || formats(&log) == [newest, newest]).await;
     let end = Instant::now() + DEADLINE;
     while let Err(error) = first.engine.submit(rollout_over(machine), None).await {
@@ -503,7 +503,7 @@ async fn stall_during<T: Send + 'static>(faults: &Faults, done: impl Future<Outp
 #[tokio::test]
 async fn a_driver_learns_at_once_what_was_withheld_while_another_server_could_have_led() {
     let (store, faults) = FaultyStore::new(MemoryStore::new());
-    let server = Place::new(store).start("a", &MemoryLog::new()).await;
+    let server = ServerSetup::new(store).start("a", &MemoryLog::new()).await;
     server.lead().await;
     server.restart_machine().await;
     let by = Approver::Management("me".into());
@@ -523,8 +523,8 @@ async fn records_are_sealed_once_all_servers_read_sealed_ones() {
     let mut older =
         Member { name: "old".into(), applied: 0, format, content_format: format, address: "http://old".into() };
     log.clone().report(&older).unwrap();
-    let place = |key: Option<&Arc<Key>>| Place { key: key.cloned(), ..Place::new(MemoryStore::new()) };
-    let first = place(Some(&key)).start("a", &log).await;
+    let setup = |key: Option<&Arc<Key>>| ServerSetup { key: key.cloned(), ..ServerSetup::new(MemoryStore::new()) };
+    let first = setup(Some(&key)).start("a", &log).await;
     first.lead().await;
     let has = |name: &str| {
         let is_there = |entry: Entry| entry.record.payload.windows(name.len()).any(|window| window == name.as_bytes());
@@ -543,9 +543,9 @@ async fn records_are_sealed_once_all_servers_read_sealed_ones() {
     }
     first.register("hidden", 8).await;
     assert!(!has("hidden"));
-    let second = place(Some(&key)).start("b", &log).await;
+    let second = setup(Some(&key)).start("b", &log).await;
     check_equal(&first, &second).await;
-    let keyless = place(None).start("c", &log).await;
+    let keyless = setup(None).start("c", &log).await;
     let problem = || keyless.status().problem.clone().unwrap_or_default();
     until("advice", || problem().contains("--cluster-key")).await;
     for server in [first, second, keyless] {
@@ -556,11 +556,11 @@ async fn records_are_sealed_once_all_servers_read_sealed_ones() {
 #[tokio::test]
 async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
     let log = MemoryLog::new();
-    let place = Place::new(MemoryStore::new());
-    let clocks = place.clocks.clone();
-    let first = place.start("a", &log).await;
+    let setup = ServerSetup::new(MemoryStore::new());
+    let clocks = setup.clocks.clone();
+    let first = setup.start("a", &log).await;
     first.lead().await;
-    let other = Place::new(MemoryStore::new()).start("a", &log).await;
+    let other = ServerSetup::new(MemoryStore::new()).start("a", &log).await;
     let problem = |server: &Server| server.status().problem.clone();
     let is_reported = || {
         clocks.pass_ms(5);
@@ -572,7 +572,7 @@ async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
     let backup = log.back_up();
     first.stop().await;
     log.restore(backup);
-    let again = Place::new(MemoryStore::new()).start("a", &log).await;
+    let again = ServerSetup::new(MemoryStore::new()).start("a", &log).await;
     again.lead().await;
     assert_eq!(problem(&again), None);
     again.stop().await;
@@ -581,10 +581,10 @@ async fn two_servers_with_one_name_are_reported_but_a_restart_is_not() {
 /// Orders to agents depend on this age.
 #[tokio::test]
 async fn the_age_of_a_leaders_heartbeat_counts_from_the_heartbeat_and_not_from_the_last_command() {
-    let mut place = Place::new(MemoryStore::new());
+    let mut setup = ServerSetup::new(MemoryStore::new());
     let rare = Duration::from_secs(3600);
-    place.settings = ClusterSettings { heartbeat_every: rare, act_max: 2 * rare, ..quick() };
-    let server = place.start("a", &MemoryLog::new()).await;
+    setup.settings = ClusterSettings { heartbeat_every: rare, act_max: 2 * rare, ..quick() };
+    let server = setup.start("a", &MemoryLog::new()).await;
     server.lead().await;
     let age = || server.engine.cluster().expect("a cluster").heartbeat_age().expect("a heartbeat");
     let old = Duration::from_millis(100);
@@ -597,9 +597,9 @@ async fn the_age_of_a_leaders_heartbeat_counts_from_the_heartbeat_and_not_from_t
 #[tokio::test]
 async fn a_manual_clock_does_not_pass_events_that_the_driver_does_not_know() {
     let (store, faults) = FaultyStore::new(MemoryStore::new());
-    let mut place = Place::new(store);
-    place.clock = ClockSetting::Manual { start: None };
-    let server = place.start("a", &MemoryLog::new()).await;
+    let mut setup = ServerSetup::new(store);
+    setup.clock = ClockSetting::Manual { start: None };
+    let server = setup.start("a", &MemoryLog::new()).await;
     server.lead().await;
     server.restart_machine().await;
     let engine = server.engine.clone();

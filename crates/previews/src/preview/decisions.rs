@@ -202,7 +202,7 @@ impl Preview<'_> {
     fn describe_firm_deletion(&self, machines: &[MachineId]) -> String {
         let sets = machines.iter().filter_map(|id| capacity_of(self.region, self.region.machine(*id)?));
         let sets: BTreeSet<&Name> = sets.map(|(set, _)| set).collect();
-        let firm = "A deletion cannot be canceled, as on Azure. It starts at its time, or once all deletions in a document are approved.";
+        let firm = "A deletion cannot be canceled, as on Azure. It starts at its time, or once all deletions in the event group are approved.";
         match sets.first() {
             Some(set) => format!(
                 "{firm} To keep the capacity, raise the capacity of {}: it adds new instances.",

@@ -294,7 +294,7 @@ fn deletions_and_evictions_are_previewed() {
         (
             "machine web; listen web",
             "delete web",
-            "web is deleted. It has no terminate notification, so it is deleted immediately, without notice.",
+            "web is deleted. Terminate notification is off, so it is deleted immediately, without notice.",
         ),
         (
             "set web 3 notify 7",
@@ -314,15 +314,15 @@ fn deletions_and_evictions_are_previewed() {
         (
             "set web 3 notify 7; listen web_0",
             "scale web 1",
-            "web_2 and web_1 are deleted. Terminate not before 12:07, or earlier once all deletions in a document are approved.",
+            "web_2 and web_1 are deleted. Terminate not before 12:07, or earlier once all deletions in the event group are approved.",
         ),
-        ("set web 2", "scale web 1", "web_1 is deleted. web_1 gets no notice: the terminate notification is off."),
+        ("set web 2", "scale web 1", "web_1 is deleted. web_1 gets no notice: terminate notification is off."),
         ("set web 1", "scale web 3", "2 machines are added with the latest model."),
         ("set web 1", "scale web 1", "Nothing changes."),
         (
             "set web 3 notify 7; listen web_0",
             "delete-group web",
-            "web is deleted with 3 machines: Terminate not before 12:07, or earlier once all deletions in a document are approved.",
+            "web is deleted with 3 machines: Terminate not before 12:07, or earlier once all deletions in the event group are approved.",
         ),
         (
             "set web 3 notify 7",
