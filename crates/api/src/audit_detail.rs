@@ -117,16 +117,16 @@ impl FaultDetail {
                 FaultEnd::Elapsed => "elapsed",
                 FaultEnd::MachineGone => "machine-gone",
             }),
-            count: fault.life.count,
+            count: fault.limit.count,
             delay_secs,
             documents_only: (fault.only.path == Path::Events).then_some(true),
             fault: fault.id.0,
             kind: fault.kind.as_str(),
-            met: fault.met,
+            met: fault.affected,
             method: fault.only.method.map(|method| method.as_str()),
-            percent: fault.life.percent.map(u64::from),
+            percent: fault.limit.percent.map(u64::from),
             retry_after_secs,
-            secs: fault.life.span.map(|span| span.as_secs()),
+            secs: fault.limit.span.map(|span| span.as_secs()),
             status,
         }
     }
@@ -192,7 +192,7 @@ mod tests {
             machine: Some(MachineId(4)),
             kind: FaultKind::Status { status: Status::ServiceUnavailable, retry_after_secs: 9 },
             only: RequestFilter { method: Some(Method::Get), path: Path::Events },
-            life: FaultLimit { count: Some(3), span: Some(Duration::from_secs(60)), percent: Some(50) },
+            limit: FaultLimit { count: Some(3), span: Some(Duration::from_secs(60)), percent: Some(50) },
         };
         check(
             of(&limited, Some(FaultEnd::Counted)),

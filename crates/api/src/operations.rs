@@ -22,11 +22,11 @@ pub async fn list(actions: Actions, Params(query): Params<OperationsQuery>) -> R
     let snapshot = actions.engine().snapshot();
     let region = &snapshot.region;
     let filter = OperationFilter::new(region, &query)?;
-    let key = |operation: &&Arc<core::Operation>| (operation.asked.0, operation.id);
+    let key = |operation: &&Arc<core::Operation>| (operation.requested_at.0, operation.id);
     let found = region.operations().filter(|operation| after.is_none_or(|after| key(operation) > after));
     let found = found.filter(|operation| filter.matches(region, operation));
     let found = smallest_by(found, limit + 1, key);
-    let cursor = |operation: &&Arc<core::Operation>| format!("{}.{}", operation.asked.0, operation.id);
+    let cursor = |operation: &&Arc<core::Operation>| format!("{}.{}", operation.requested_at.0, operation.id);
     Ok(extract::respond_ok(Page::split_off(found.into_iter(), limit, cursor, |operation| {
         render_operation(region, operation)
     })))

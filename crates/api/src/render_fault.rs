@@ -9,9 +9,9 @@ pub fn render_fault(fault: &faults::Fault) -> Fault {
         id: fault.id.0,
         machine: fault.machine.as_ref().map(|(_, name)| name.to_string()),
         fault: render_kind(fault.kind),
-        count: fault.life.count,
-        for_seconds: fault.life.span.map(|span| span.as_secs()),
-        percent: fault.life.percent,
+        count: fault.limit.count,
+        for_seconds: fault.limit.span.map(|span| span.as_secs()),
+        percent: fault.limit.percent,
         method: fault.only.method.map(|method| match method {
             Method::Get => FaultMethod::Get,
             Method::Post => FaultMethod::Post,
@@ -19,8 +19,8 @@ pub fn render_fault(fault: &faults::Fault) -> Fault {
         documents_only: fault.only.path == Path::Events,
         since: fault.since.convert(),
         until: fault.until.map(Convert::convert),
-        matched: fault.asked,
-        affected: fault.met,
+        matched: fault.matched,
+        affected: fault.affected,
     }
 }
 

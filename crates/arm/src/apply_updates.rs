@@ -235,7 +235,7 @@ fn newest_updates(region: &Region, resource: &Updatable) -> Option<UpdateProgres
             let by_rollout = rollouts.max_by_key(|rollout| rollout.seq);
             let by_rollout = by_rollout.map(|rollout| machine_progress(region, rollout, machine));
             let is_of = |operation: &&Arc<Operation>| maintained_machine(operation) == Some(machine.id);
-            let by_operation = region.operations().filter(is_of).max_by_key(|operation| operation.asked);
+            let by_operation = region.operations().filter(is_of).max_by_key(|operation| operation.requested_at);
             let by_operation = by_operation.map(|operation| operation_progress(region, operation));
             by_operation.into_iter().chain(by_rollout).max_by_key(|progress| (progress.is_live, progress.created))
         }
@@ -315,7 +315,7 @@ fn operation_progress(region: &Region, operation: &Operation) -> UpdateProgress 
             OperationResult::Failed(_) => ("RetryLater", Some(*at)),
         },
     };
-    UpdateProgress { status, created: operation.asked, ended, is_live: ended.is_none() }
+    UpdateProgress { status, created: operation.requested_at, ended, is_live: ended.is_none() }
 }
 
 fn render(call: &Call, resource: &Updatable) -> Value {

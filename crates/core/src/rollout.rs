@@ -17,7 +17,7 @@ pub struct Rollout {
     pub id: RolloutId,
     /// Sequence number. Rollouts reserve capacity in this order.
     pub seq: u64,
-    pub by: Name,
+    pub requested_by: Name,
     pub created: Timestamp,
     /// The hosts, groups or machines of the request. The rollout owns them.
     pub targets: RolloutTargets,

@@ -161,7 +161,7 @@ fn requester_label(context: &PageContext, event: &Event) -> &'static str {
 fn requesters(context: &PageContext, event: &Event) -> String {
     join_names(
         find_operations(context, event)
-            .map(|one| format!("{} {}", words::escape_html(&one.by), words::time(one.asked))),
+            .map(|one| format!("{} {}", words::escape_html(&one.requested_by), words::time(one.requested_at))),
     )
 }
 

@@ -107,7 +107,7 @@ pub fn render_operations<'r>(
     operations: impl Iterator<Item = &'r Arc<Operation>>,
 ) -> Panel {
     let mut operations: Vec<_> = operations.collect();
-    operations.sort_unstable_by_key(|operation| std::cmp::Reverse((operation.asked, operation.id)));
+    operations.sort_unstable_by_key(|operation| std::cmp::Reverse((operation.requested_at, operation.id)));
     let rows =
         operations.into_iter().take(OPERATIONS_MAX).map(|operation| render_progress(context, operation)).collect();
     Panel::new("operations", title, rows)
@@ -116,7 +116,7 @@ pub fn render_operations<'r>(
 fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragment {
     let region = context.region();
     let id = format!("operation-{}", operation.id);
-    let sort = format!("{:020}-{}", i64::MAX - operation.asked.0, operation.id);
+    let sort = format!("{:020}-{}", i64::MAX - operation.requested_at.0, operation.id);
     let cancel = match operation.state {
         OperationState::Running => {
             let button = Button::new(
@@ -138,7 +138,7 @@ fn render_progress(context: &PageContext, operation: &Arc<Operation>) -> Fragmen
         sort: sort.clone(),
         title: name_operation(region, operation),
         href: format!("/operations/{}", operation.id),
-        requested: format!("{} {}", words::escape_html(&operation.by), words::time(operation.asked)),
+        requested: format!("{} {}", words::escape_html(&operation.requested_by), words::time(operation.requested_at)),
         state: describe_state(region, operation, all),
         rows,
         cancel,

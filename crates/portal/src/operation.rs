@@ -192,7 +192,7 @@ fn list_head_facts(context: &PageContext, activity: &Activity) -> Vec<String> {
         "{} by <b>{}</b> {}",
         activity.request_verb(),
         words::escape_html(context.name_requester(&activity.requested_by)),
-        words::time(activity.asked)
+        words::time(activity.requested_at)
     ));
     facts
 }
@@ -380,12 +380,13 @@ fn list_facts(operation: &Operation, summary: &OperationSummary, events: &[&Arc<
     let causes: BTreeSet<&str> = events.iter().map(|event| words::cause(event.cause)).collect();
     let descriptions: BTreeSet<&str> = events.iter().map(|event| &*event.description).collect();
     let links: Vec<String> = find_hosts(summary).into_iter().map(words::host_link).collect();
-    let (by, is_failure) = (words::escape_html(&operation.by), matches!(operation.request, Request::Fail { .. }));
+    let (by, is_failure) =
+        (words::escape_html(&operation.requested_by), matches!(operation.request, Request::Fail { .. }));
     let mut facts = vec![
         ("Operation", format!("<code>{}</code>", operation.id)),
         ("Cause", causes.into_iter().map(str::to_owned).collect::<Vec<_>>().join(", ")),
         if is_failure { ("Simulated by", by) } else { ("Requested by", by) },
-        (if is_failure { "Simulated" } else { "Requested" }, words::time(operation.asked)),
+        (if is_failure { "Simulated" } else { "Requested" }, words::time(operation.requested_at)),
         ("Machines", machines_in(events, |_| true).to_string()),
     ];
     // Machines without a handler are not ready, but nothing waits for them.

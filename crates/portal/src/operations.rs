@@ -61,7 +61,7 @@ struct OperationRow<'a> {
     machines: usize,
     /// HTML.
     meter: String,
-    asked: String,
+    requested: String,
 }
 
 /// Rollouts are listed with operations.
@@ -132,11 +132,11 @@ fn sort(found: &mut [&Activity], order: SortOrder<'_>) {
         "type" => found.sort_by_key(|activity| (activity.severity, activity.kind.as_str())),
         "machines" => found.sort_by_cached_key(|activity| std::cmp::Reverse(activity.machine_count())),
         "by" => found.sort_by_cached_key(|activity| activity.requested_by.to_lowercase()),
-        "asked" => found.sort_by_key(|activity| std::cmp::Reverse(activity.asked)),
+        "asked" => found.sort_by_key(|activity| std::cmp::Reverse(activity.requested_at)),
         _ => found.sort_by_key(|activity| match activity.stage() {
             Stage::InProgress => (0, activity.started().map_or(0, |at| at.0)),
             Stage::Scheduled => (1, activity.due().map_or(i64::MAX, |due| due.0)),
-            Stage::Finished => (2, -activity.asked.0),
+            Stage::Finished => (2, -activity.requested_at.0),
         }),
     }
     if order.is_descending {
@@ -174,7 +174,7 @@ fn render_row(context: &PageContext, query: &PageQuery, activity: &Activity, num
         state,
         machines: activity.machine_count(),
         meter: activity.readiness().render(),
-        asked: words::time(activity.asked),
+        requested: words::time(activity.requested_at),
     };
     Fragment::render(id.as_str(), sort.as_str(), &row)
 }

@@ -75,7 +75,7 @@ pub async fn render(context: &PageContext, id: RolloutId, query: &PageQuery) -> 
         severity: severity.class(),
         facts: vec![format!(
             "Requested by <b>{}</b> {}",
-            words::escape_html(context.name_requester(&rollout.by)),
+            words::escape_html(context.name_requester(&rollout.requested_by)),
             words::time(rollout.created)
         )],
     };

@@ -31,8 +31,8 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
     Operation {
         id: operation.id.convert(),
         kind: summary.kind,
-        requested_by: operation.by.to_string(),
-        requested_at: Some(operation.asked.convert()),
+        requested_by: operation.requested_by.to_string(),
+        requested_at: Some(operation.requested_at.convert()),
         state: result.state,
         ended,
         outcome: result.outcome,
@@ -124,10 +124,10 @@ pub fn read_past_operation(id: OperationId, rows: &[HistoryRow]) -> Option<core:
         ended.events.iter().map(|event| core::OperationEvent { event: *event, outcome: outcome_of(*event).cloned() });
     Some(core::Operation {
         id,
-        by: ended.requested_by.as_str().into(),
+        requested_by: ended.requested_by.as_str().into(),
         subscription: ended.subscription.as_str().into(),
         request: ended.request?,
-        asked: ended.requested.unwrap_or(last.at),
+        requested_at: ended.requested.unwrap_or(last.at),
         state: OperationState::Ended { at: last.at, result: ended.result },
         parts: parts.collect(),
         drain: None,

@@ -20,7 +20,7 @@ pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollou
         kind: rollout.plan.action.convert(),
         state: render_state(&rollout.state),
         waits_for: rollout.waits_for.as_ref().map(render_wait),
-        requested_by: rollout.by.to_string(),
+        requested_by: rollout.requested_by.to_string(),
         created: rollout.created.convert(),
         ended: rollout.ended_at().map(Convert::convert),
         expected_end: None,
@@ -93,7 +93,7 @@ pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -
             .map(|operation| ConflictingOperation {
                 id: operation.id.convert(),
                 title: name_operation(region, operation),
-                requested_by: operation.by.to_string(),
+                requested_by: operation.requested_by.to_string(),
             })
             .collect(),
         groups: preview

@@ -228,9 +228,9 @@ fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
     };
     let request = serde_json::to_value(RequestBody::from(&operation.request));
     let detail = OperationDetail {
-        asked: iso(operation.asked).into(),
+        asked: iso(operation.requested_at).into(),
         because: because.map(|outcome| outcome_word(outcome).into()),
-        by: (&*operation.by).into(),
+        by: (&*operation.requested_by).into(),
         events: operation.parts.iter().map(|part| part.event.to_string()).collect(),
         request: request.expect("requests have string keys only and do not fail"),
         rollout: operation.rollout.map(|rollout| rollout.to_string().into()),
@@ -260,7 +260,7 @@ fn rollout_row(at: Timestamp, rollout: &Rollout, change: &RolloutChange) -> Hist
     };
     let step = number.and_then(|number| rollout.steps.get(number));
     let mut detail = RolloutDetail {
-        by: (&*rollout.by).into(),
+        by: (&*rollout.requested_by).into(),
         failures: rollout.failures.into(),
         state: rollout.state.as_str().into(),
         ..RolloutDetail::default()

@@ -26,7 +26,7 @@ pub struct Activity {
     pub severity: Severity,
     /// Empty for an operation that is only in the history.
     pub requested_by: String,
-    pub asked: Timestamp,
+    pub requested_at: Timestamp,
     /// The description or ticket; may be empty.
     pub note: String,
     pub events: Vec<Arc<EventTimeline>>,
@@ -106,7 +106,7 @@ impl Activity {
         let names = events.iter().flat_map(|event| event.names.iter().cloned());
         Activity {
             title: format!("{} of {}", kind.as_str(), join_names(names)),
-            asked: events.iter().map(|event| event.appeared).min().unwrap_or(Timestamp(0)),
+            requested_at: events.iter().map(|event| event.appeared).min().unwrap_or(Timestamp(0)),
             ..Activity::blank(id, kind, Severity::of_word(kind.as_str()))
         }
     }
@@ -121,8 +121,8 @@ impl Activity {
         let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref());
         Activity {
             title: name_operation(region, operation),
-            requested_by: operation.by.to_string(),
-            asked: operation.asked,
+            requested_by: operation.requested_by.to_string(),
+            requested_at: operation.requested_at,
             note: describe_request(region, operation).unwrap_or_default(),
             is_running: operation.state == OperationState::Running,
             is_failure: matches!(operation.request, Request::Fail { .. }),
@@ -156,8 +156,8 @@ impl Activity {
         let (kind, severity) = kind_of_rollout(rollout);
         Activity {
             title: title_of_rollout(region, rollout),
-            requested_by: rollout.by.to_string(),
-            asked: rollout.created,
+            requested_by: rollout.requested_by.to_string(),
+            requested_at: rollout.created,
             note: rollout.plan.description.as_deref().unwrap_or_default().to_owned(),
             is_running: rollout.is_live(),
             waits_for: match (&rollout.state, &rollout.waits_for) {
@@ -177,7 +177,7 @@ impl Activity {
             kind,
             severity,
             requested_by: String::new(),
-            asked: Timestamp(0),
+            requested_at: Timestamp(0),
             note: String::new(),
             events: Vec::new(),
             is_running: false,

@@ -113,7 +113,9 @@ fn an_event_that_one_document_lacks_is_not_finished() {
     world.restart(machine, 0xE1);
     guest.wait_for_log("hook prepare succeeded");
     let life = FaultLimit { count: Some(1), ..FaultLimit::default() };
-    world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(FaultKind::EventsVanish) }, "test")).unwrap();
+    world
+        .block_on(world.faults().add(&NewFault { limit: life, ..NewFault::new(FaultKind::EventsVanish) }, "test"))
+        .unwrap();
     poll_until("the fault took effect", || world.faults().list().is_empty().then_some(()));
     let polls = || world.endpoint().requests.log_of(machine, u64::MAX).summary.polls;
     let met = polls();

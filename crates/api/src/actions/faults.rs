@@ -81,7 +81,7 @@ fn new_fault(new: NewFault, region: &Region) -> Result<faults::NewFault, ApiErro
             }),
             path: if new.documents_only { Path::Events } else { Path::Any },
         },
-        life: FaultLimit {
+        limit: FaultLimit {
             count: new.count.map(u64::from),
             span: new.for_seconds.map(|secs| Duration::from_secs(secs.into())),
             percent: new.percent,

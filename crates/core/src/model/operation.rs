@@ -9,10 +9,10 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub id: OperationId,
-    pub by: Name,
+    pub requested_by: Name,
     pub subscription: Name,
     pub request: Request,
-    pub asked: Timestamp,
+    pub requested_at: Timestamp,
     pub state: OperationState,
     /// The events of the operation, with the outcomes of those that have ended.
     pub parts: Vec<OperationEvent>,

@@ -61,10 +61,10 @@ impl Step {
     pub fn open_operation(&mut self, id: OperationId, by: &Name, subscription: &Name, request: Request) {
         self.put(Entity::Operation(Arc::new(Operation {
             id,
-            by: by.clone(),
+            requested_by: by.clone(),
             subscription: subscription.clone(),
             request,
-            asked: self.now,
+            requested_at: self.now,
             state: OperationState::Running,
             parts: Vec::new(),
             drain: None,

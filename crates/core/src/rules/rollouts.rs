@@ -68,7 +68,7 @@ impl Step {
         Ok(Rollout {
             id: new.id,
             seq: self.allocate_seq(),
-            by: new.by.clone(),
+            requested_by: new.by.clone(),
             created: self.now,
             targets: new.targets.clone(),
             plan: new.plan.clone(),
@@ -180,7 +180,7 @@ impl Step {
         let is_over = has_ended(self);
         if is_over {
             let state = RolloutState::Finished { at: self.now };
-            self.end_rollout(id, state, RolloutChange::Finished, &rollout.by);
+            self.end_rollout(id, state, RolloutChange::Finished, &rollout.requested_by);
         }
         is_over
     }
@@ -315,7 +315,7 @@ impl Step {
         match &request {
             Request::Drain(plan) => {
                 let host = plan.host.clone();
-                self.start_drain(id, &rollout.by, plan).map_err(|_| Wait::Host(host))?;
+                self.start_drain(id, &rollout.requested_by, plan).map_err(|_| Wait::Host(host))?;
             }
             Request::Maintain { target, plan } => {
                 let machines = self.find_target_machines(target).unwrap_or_default();
@@ -325,7 +325,7 @@ impl Step {
                 let cohort = matches!(target, Target::Host(_)).then_some(id);
                 if rollout.operation.is_none() {
                     let subscription = machines.first().map(|it| it.home.subscription.clone()).unwrap_or_default();
-                    self.open_operation(id, &rollout.by, &subscription, request.clone());
+                    self.open_operation(id, &rollout.requested_by, &subscription, request.clone());
                 }
                 let event = rollout.first_event.filter(|event| !self.region.events.contains_key(event));
                 self.create_events(id, plan, machines, cohort, event);

@@ -179,7 +179,7 @@ impl ActiveFaults {
                 break;
             }
         }
-        self.end(FaultEnd::Counted, |fault| fault.life.count.is_some_and(|count| fault.met >= count));
+        self.end(FaultEnd::Counted, |fault| fault.limit.count.is_some_and(|count| fault.affected >= count));
     }
 
     fn end(&mut self, how: FaultEnd, is_over: impl Fn(&Fault) -> bool) {
@@ -201,12 +201,12 @@ impl Active {
 
     /// Counts the request and applies the fault if the request falls within its percentage.
     fn try_apply(&mut self, context: &FaultContext, hit: &mut FaultEffects) -> bool {
-        let percent = u64::from(self.fault.life.percent.unwrap_or(100));
-        let before = self.fault.asked;
-        self.fault.asked += 1;
+        let percent = u64::from(self.fault.limit.percent.unwrap_or(100));
+        let before = self.fault.matched;
+        self.fault.matched += 1;
         let is_selected = (before + 1) * percent / 100 > before * percent / 100;
         let applied = is_selected && self.apply(context, hit);
-        self.fault.met += u64::from(applied);
+        self.fault.affected += u64::from(applied);
         applied
     }
 
@@ -271,11 +271,11 @@ impl NewFault {
             machine,
             kind: self.kind,
             only: self.only,
-            life: self.life,
+            limit: self.limit,
             since: now,
-            until: self.life.span.map(|span| now + span),
-            asked: 0,
-            met: 0,
+            until: self.limit.span.map(|span| now + span),
+            matched: 0,
+            affected: 0,
         }
     }
 }

@@ -65,11 +65,11 @@ fn of_machine(machine: u64, kind: FaultKind) -> NewFault {
 }
 
 fn counted(count: u64, kind: FaultKind) -> NewFault {
-    NewFault { life: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..fault(kind) }
+    NewFault { limit: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..fault(kind) }
 }
 
 fn share(percent: u8, kind: FaultKind) -> NewFault {
-    NewFault { life: FaultLimit { percent: Some(percent), ..FaultLimit::default() }, ..fault(kind) }
+    NewFault { limit: FaultLimit { percent: Some(percent), ..FaultLimit::default() }, ..fault(kind) }
 }
 
 fn only(method: Option<Method>, path: Path, kind: FaultKind) -> NewFault {
@@ -101,7 +101,7 @@ fn a_counted_fault_ends_after_its_count() {
     );
     let over = world.active.take_ended();
     assert_eq!(over.len(), 1);
-    assert_eq!((over[0].0.met, over[0].1), (2, FaultEnd::Counted));
+    assert_eq!((over[0].0.affected, over[0].1), (2, FaultEnd::Counted));
     assert!(world.active.is_empty() && !world.active.has_ended());
 }
 
@@ -118,7 +118,7 @@ fn a_percentage_is_spread_evenly_and_deterministically() {
 #[test]
 fn a_count_with_a_percentage_counts_affected_requests() {
     let mut new = share(50, FaultKind::Reset);
-    new.life.count = Some(2);
+    new.limit.count = Some(2);
     let world = check(&[new], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "")]);
     assert!(world.active.is_empty());
 }
@@ -126,7 +126,7 @@ fn a_count_with_a_percentage_counts_affected_requests() {
 #[test]
 fn a_fault_with_a_duration_ends_by_the_programs_clock() {
     let mut new = fault(FaultKind::Reset);
-    new.life.span = Some(10 * SECOND);
+    new.limit.span = Some(10 * SECOND);
     let mut world = World::with(&[new]);
     assert_eq!(world.active.next_end(), Some(Timestamp::from_secs(110)));
     world.real += 3600 * SECOND;

@@ -217,13 +217,13 @@ pub struct NewFault {
     pub machine: Option<MachineId>,
     pub kind: FaultKind,
     pub only: RequestFilter,
-    pub life: FaultLimit,
+    pub limit: FaultLimit,
 }
 
 impl NewFault {
     /// A fault for every request of every machine, until it is cleared.
     pub fn new(kind: FaultKind) -> NewFault {
-        NewFault { machine: None, kind, only: RequestFilter::default(), life: FaultLimit::default() }
+        NewFault { machine: None, kind, only: RequestFilter::default(), limit: FaultLimit::default() }
     }
 
     pub fn check(&self) -> Result<(), FaultError> {
@@ -234,13 +234,13 @@ impl NewFault {
             Parameters::Delay(delay) if delay > DELAY_MAX => return Err(FaultError::DelayRange),
             Parameters::Status { .. } | Parameters::Delay(_) | Parameters::Nothing => {}
         }
-        if self.life.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
+        if self.limit.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             return Err(FaultError::PercentRange);
         }
-        if self.life.count.is_some_and(|count| !(1..=COUNT_MAX).contains(&count)) {
+        if self.limit.count.is_some_and(|count| !(1..=COUNT_MAX).contains(&count)) {
             return Err(FaultError::CountRange);
         }
-        if self.life.span.is_some_and(|span| span.is_zero() || span > DURATION_MAX) {
+        if self.limit.span.is_some_and(|span| span.is_zero() || span > DURATION_MAX) {
             return Err(FaultError::DurationRange);
         }
         if self.kind.concerns_polls_only() && self.only.method == Some(Method::Post) {
@@ -261,13 +261,13 @@ pub struct Fault {
     pub machine: Option<(MachineId, Name)>,
     pub kind: FaultKind,
     pub only: RequestFilter,
-    pub life: FaultLimit,
+    pub limit: FaultLimit,
     pub since: Timestamp,
     pub until: Option<Timestamp>,
     /// Requests that matched.
-    pub asked: u64,
+    pub matched: u64,
     /// Requests that were affected.
-    pub met: u64,
+    pub affected: u64,
 }
 
 /// A fault that affected a request.

@@ -27,7 +27,7 @@ async fn add(world: &World, fault: NewFault) -> Fault {
 }
 
 fn counted(count: u64, kind: FaultKind) -> NewFault {
-    NewFault { life: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..NewFault::new(kind) }
+    NewFault { limit: FaultLimit { count: Some(count), ..FaultLimit::default() }, ..NewFault::new(kind) }
 }
 
 fn requests(world: &World) -> Vec<RequestSeen> {
@@ -306,7 +306,7 @@ async fn a_fault_ends_by_count_by_time_or_when_it_is_cleared() {
     assert_eq!(history(&world, 2).await[1], "fault.over all machines counted forewarn");
 
     let timed = FaultLimit { span: Some(HOUR), ..FaultLimit::default() };
-    add(&world, NewFault { life: timed, ..NewFault::new(status(Status::Gone)) }).await;
+    add(&world, NewFault { limit: timed, ..NewFault::new(status(Status::Gone)) }).await;
     world.advance(3599).await;
     world.check_refusal(&get(), 410, &[]).await;
     world.advance(1).await;
@@ -317,11 +317,11 @@ async fn a_fault_ends_by_count_by_time_or_when_it_is_cleared() {
     let other = add(&world, NewFault { machine: Some(FIRST), ..NewFault::new(FaultKind::Reset) }).await;
     world.check_refusal(&get(), 410, &[]).await;
     let found = world.running.faults.find(fault.id).unwrap();
-    assert_eq!((found.asked, found.met), (1, 1));
+    assert_eq!((found.matched, found.affected), (1, 1));
     let cleared = world.running.faults.clear_all(Some(FIRST), "test").await.unwrap();
     assert_eq!(cleared.iter().map(|fault| fault.id).collect::<Vec<_>>(), [other.id]);
     let cleared = world.running.faults.clear(fault.id, "test").await.unwrap().unwrap();
-    assert_eq!(cleared.met, 1);
+    assert_eq!(cleared.affected, 1);
     assert_eq!(world.running.faults.clear(fault.id, "test").await.unwrap(), None);
     world.check(&get(), EMPTY).await;
     let name = hostname();
@@ -333,7 +333,7 @@ async fn a_fault_ends_by_count_by_time_or_when_it_is_cleared() {
 async fn time_ends_a_fault_in_history_without_a_request() {
     let world = World::new().await;
     let timed = FaultLimit { span: Some(HOUR), ..FaultLimit::default() };
-    add(&world, NewFault { life: timed, ..NewFault::new(FaultKind::Reset) }).await;
+    add(&world, NewFault { limit: timed, ..NewFault::new(FaultKind::Reset) }).await;
     world.advance(3600).await;
     assert_eq!(history(&world, 2).await[1], "fault.over all machines elapsed forewarn");
 }
@@ -342,7 +342,7 @@ async fn time_ends_a_fault_in_history_without_a_request() {
 async fn a_share_of_requests_is_every_so_manieth() {
     let world = World::new().await;
     let share = FaultLimit { percent: Some(25), ..FaultLimit::default() };
-    add(&world, NewFault { life: share, ..NewFault::new(status(Status::Gone)) }).await;
+    add(&world, NewFault { limit: share, ..NewFault::new(status(Status::Gone)) }).await;
     let mut statuses = Vec::new();
     for _ in 0..8 {
         statuses.push(world.ask(&get()).await.status);

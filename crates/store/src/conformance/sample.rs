@@ -96,7 +96,7 @@ pub fn rollouts() -> Vec<Rollout> {
     let rollout = |(n, (state, wait)): (usize, (RolloutState, Wait))| Rollout {
         id: Guid(ROLLOUT_ID.0 + n as u128),
         seq: 40 + n as u64,
-        by: "ann".into(),
+        requested_by: "ann".into(),
         created: at(n as i64),
         plan: plan_of_rollout(actions[n % actions.len()].clone(), n == 0),
         state,
@@ -451,10 +451,10 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
     let parts = [None, Some(Outcome::Failed("no power".into()))];
     Operation {
         id: operation_id(n),
-        by: "ann".into(),
+        requested_by: "ann".into(),
         subscription: home().subscription.clone(),
         request,
-        asked: at(n as i64),
+        requested_at: at(n as i64),
         state: result.map_or(OperationState::Running, |result| OperationState::Ended { at: at(550), result }),
         parts: parts.into_iter().map(|outcome| OperationEvent { event: event_id(n), outcome }).collect(),
         drain: (n == 11).then(|| DrainProgress {

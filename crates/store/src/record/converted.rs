@@ -33,15 +33,15 @@ impl OperationBody<'_> {
             state: if resume.is_some() { StepState::Succeeded } else { StepState::InProgress },
             operation: Some(id),
             first_part: first_part.unwrap_or(operation.parts.len()),
-            started: Some(operation.asked),
-            ended: resume.map(|_| operation.asked),
+            started: Some(operation.requested_at),
+            ended: resume.map(|_| operation.requested_at),
             ..RolloutStep::new(target)
         };
         Some(Rollout {
             id,
             seq: 0,
-            by: operation.by.clone(),
-            created: operation.asked,
+            requested_by: operation.requested_by.clone(),
+            created: operation.requested_at,
             targets,
             plan: RolloutPlan::of_maintenance(plan, Settings::default().update_domain_pause)?,
             operation: Some(id),

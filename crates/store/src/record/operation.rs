@@ -37,10 +37,10 @@ pub(super) struct OperationBody<'a> {
 impl<'a> From<&'a Operation> for OperationBody<'a> {
     fn from(operation: &'a Operation) -> Self {
         OperationBody {
-            by: (&operation.by).into(),
+            by: (&operation.requested_by).into(),
             subscription: (&operation.subscription).into(),
             request: (&operation.request).into(),
-            asked: operation.asked.0,
+            asked: operation.requested_at.0,
             state: (&operation.state).into(),
             parts: operation.parts.iter().map(PartBody::from).collect(),
             domains: None,
@@ -62,10 +62,10 @@ impl OperationBody<'_> {
         let of_rollout = self.of_rollout.as_ref().map(|id| id.0).or(self.progress_by_domain().map(|_| id));
         Operation {
             id,
-            by: interner.name(self.by),
+            requested_by: interner.name(self.by),
             subscription: interner.name(self.subscription),
             request: self.request.into_request(interner),
-            asked: Timestamp(self.asked),
+            requested_at: Timestamp(self.asked),
             state: self.state.into_state(interner),
             parts: self.parts.into_iter().map(|part| part.into_part(interner)).collect(),
             drain: self.drain.map(|drain| drain.into_progress(interner)),

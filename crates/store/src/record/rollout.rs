@@ -42,7 +42,7 @@ impl<'a> From<&'a Rollout> for RolloutBody<'a> {
     fn from(rollout: &'a Rollout) -> Self {
         RolloutBody {
             seq: rollout.seq,
-            by: (&rollout.by).into(),
+            by: (&rollout.requested_by).into(),
             created: rollout.created.0,
             targets: stores_targets(rollout).then(|| (&rollout.targets).into()),
             plan: (&rollout.plan).into(),
@@ -68,7 +68,7 @@ impl RolloutBody<'_> {
         Rollout {
             id,
             seq: self.seq,
-            by: interner.name(self.by),
+            requested_by: interner.name(self.by),
             created: Timestamp(self.created),
             targets: targets.unwrap_or_else(|| targets_of(&steps)),
             plan,

@@ -143,7 +143,7 @@ impl Fleet {
             let new = NewFault {
                 machine: Some(self.id(*who)),
                 only: fault.only,
-                life: fault.life,
+                limit: fault.life,
                 ..NewFault::new(fault.kind)
             };
             self.world.block_on(self.world.faults().add(&new, "test")).expect("the fault is valid");
