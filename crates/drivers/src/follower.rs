@@ -28,12 +28,15 @@ pub trait MachineObserver: Send {
     /// The record of an unknown order was removed from this machine.
     fn note_removed_record(&mut self, machine: String);
 
-    /// Looks at the machines: once the hypervisor can be watched, after every change, and regularly.
+    /// Looks at the machines: once the hypervisor can be watched, after every change, regularly, and when the observer asks for it.
     ///
     /// # Errors
     ///
     /// If the hypervisor cannot be asked.
     fn observe<'o>(&'o mut self, watch: &'o mut dyn MachineWatch) -> Pending<'o, Result<(), String>>;
+
+    /// Waits until the machines should be looked at although none of them has changed.
+    fn wait_for_interest(&mut self) -> Pending<'_, ()>;
 }
 
 pub struct MachineFollower<O> {
@@ -75,6 +78,7 @@ impl<O: MachineObserver> MachineFollower<O> {
             }
             tokio::select! {
                 exists = watch.changed() => if !exists { return },
+                () = self.observer.wait_for_interest() => {}
                 () = sleep(LOOK_EVERY) => {}
             }
         }
@@ -178,20 +182,31 @@ mod tests {
         }
     }
 
-    struct Recorder(Sender<String>);
+    /// Asks for one look.
+    struct Recorder {
+        seen: Sender<String>,
+        is_interested: bool,
+    }
 
     impl MachineObserver for Recorder {
         fn set_connected(&mut self, is_connected: bool) {
-            let _ = self.0.send(format!("connected {is_connected}"));
+            let _ = self.seen.send(format!("connected {is_connected}"));
         }
 
         fn note_removed_record(&mut self, machine: String) {
-            let _ = self.0.send(format!("removed from {machine}"));
+            let _ = self.seen.send(format!("removed from {machine}"));
         }
 
         fn observe<'o>(&'o mut self, _watch: &'o mut dyn MachineWatch) -> Pending<'o, Result<(), String>> {
-            let _ = self.0.send("observed".into());
+            let _ = self.seen.send("observed".into());
             Box::pin(async { Ok(()) })
+        }
+
+        fn wait_for_interest(&mut self) -> Pending<'_, ()> {
+            match std::mem::take(&mut self.is_interested) {
+                true => Box::pin(async {}),
+                false => Box::pin(std::future::pending()),
+            }
         }
     }
 
@@ -199,7 +214,8 @@ mod tests {
     async fn a_hypervisor_is_followed_through_its_restarts() {
         let (sender, seen) = channel();
         let driver = Arc::new(Restarted::default());
-        let follower = MachineFollower { host: "host1".into(), driver, observer: Recorder(sender) };
+        let follower =
+            MachineFollower { host: "host1".into(), driver, observer: Recorder { seen: sender, is_interested: true } };
         let stop = CancellationToken::new();
         let task = tokio::spawn(follower.run(stop.clone()));
         sleep(Duration::from_secs(90)).await;
@@ -209,7 +225,7 @@ mod tests {
         let runs: Vec<(&str, usize)> =
             seen.chunk_by(|one, next| one == next).map(|run| (run[0].as_str(), run.len())).collect();
         let (gone, removed) = (("connected false", 1), ("removed from clone", 1));
-        assert_eq!(runs[..4], [gone, ("connected true", 1), removed, ("observed", 7)], "{runs:?}");
+        assert_eq!(runs[..4], [gone, ("connected true", 1), removed, ("observed", 8)], "{runs:?}");
         assert_eq!(runs[4..6], [removed, ("observed", 3)], "after a minute; {runs:?}");
         assert_eq!(runs[6].0, "connected false", "the watch has ended; {runs:?}");
     }

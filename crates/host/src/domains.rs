@@ -85,6 +85,11 @@ impl MachineObserver for DomainReporter {
             Ok(())
         })
     }
+
+    /// The server compares the last report.
+    fn wait_for_interest(&mut self) -> Pending<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// A domain as it is reported, and listed for import.

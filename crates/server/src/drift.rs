@@ -1,14 +1,20 @@
 //! Compares the domains of a host with the region: changes that were made outside Forewarn update the power state of
 //! machines. They never create events. Machines with an order in progress are left alone, because the order changes them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forewarn_api::HealthProblems;
-use forewarn_core::{Command, Machine, Name, Power, Region, Status};
+use forewarn_core::{Command, Machine, MachineId, Name, Power, Region, Status};
 use forewarn_drivers::{FoundDomain, MachineObserver, MachineWatch, Pending};
 use forewarn_engine::Engine;
+use tokio::time::sleep;
 
 use crate::order_metrics::OrderMetrics;
+
+/// The shortest pause between two searches for machines that wait for their host, which read all machines.
+const INTEREST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Updates the region for the domains of a host that this server drives.
 pub struct DriftObserver {
@@ -18,6 +24,8 @@ pub struct DriftObserver {
     pub problem: String,
     pub problems: HealthProblems,
     pub metrics: OrderMetrics,
+    /// The machines without a host that were to be started at the last look.
+    pub awaiting: HashSet<MachineId>,
 }
 
 impl MachineObserver for DriftObserver {
@@ -43,6 +51,26 @@ impl MachineObserver for DriftObserver {
             Ok(())
         })
     }
+
+    /// A machine that is to be started and has no host starts once the host that has its domain is known.
+    fn wait_for_interest(&mut self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let mut revisions = self.engine.subscribe();
+            while !note_awaiting(&self.engine.snapshot().region, &mut self.awaiting) {
+                if revisions.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+                sleep(INTEREST_PAUSE).await;
+            }
+        })
+    }
+}
+
+/// Notes the machines that wait for the host that has them. Returns whether one of them is new.
+fn note_awaiting(region: &Region, known: &mut HashSet<MachineId>) -> bool {
+    let awaiting = region.machines().filter(|machine| machine.awaits_host()).map(|machine| machine.id).collect();
+    let before = std::mem::replace(known, awaiting);
+    !known.is_subset(&before)
 }
 
 /// Records changes that were made outside Forewarn.
@@ -185,6 +213,19 @@ mod tests {
         let claimed = apply(&started, claim);
         assert_eq!(drift(&claimed, "b", false), [], "the order decides");
         assert_eq!(claimed.pending_orders("b").len(), 1);
+    }
+
+    #[test]
+    fn a_machine_that_awaits_its_host_is_a_reason_to_look_once() {
+        let (region, mut known) = (region(), HashSet::new());
+        let machine = region.machines().next().unwrap().id;
+        let off = apply(&region, Command::SetPower { machine, power: Power::Deallocated });
+        assert!(!note_awaiting(&off, &mut known));
+        let started = apply(&off, Command::ChangePower { machine, power: Power::Running, order: Guid(3) });
+        assert!(note_awaiting(&started, &mut known));
+        assert!(!note_awaiting(&started, &mut known), "no host has it");
+        assert!(!note_awaiting(&off, &mut known));
+        assert!(note_awaiting(&started, &mut known), "another start");
     }
 
     #[test]

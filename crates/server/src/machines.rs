@@ -4,6 +4,7 @@
 //! Each host has a journal, a runner for its orders, and a watch on its machines. Orders follow from the region, so
 //! nothing is lost if a host or this server is restarted.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -146,6 +147,7 @@ impl HostMachines {
             problem,
             problems: (*problems).clone(),
             metrics: (*metrics).clone(),
+            awaiting: HashSet::new(),
         };
         tasks.spawn(MachineFollower { host, driver, observer }.run((*stop).clone()));
         Ok(())
