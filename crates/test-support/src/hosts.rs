@@ -4,6 +4,7 @@
 //! that both hosts append to, so a migration leaves one log.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,8 +22,15 @@ const CLOUD: &str = "XTASK_CLOUD";
 /// Followed by the number of a host, names its network namespace.
 const HOST: &str = "XTASK_HOST";
 
+/// Omits work of the kernel that takes a sixth of the processor time of an emulated boot and that no test needs.
+const FAST_BOOT: &str = "mitigations=off nokaslr init_on_alloc=0 cryptomgr.notests";
+
 /// Time limit for a guest to boot. It takes 5 s on an idle machine.
 const BOOT_MAX: Duration = Duration::from_secs(240);
+
+/// A wait that takes longer than this is reported past the harness's output capture, with the load of the machine: it tells a guest
+/// that hangs from one that gets no processor time.
+const SLOW: Duration = Duration::from_secs(30);
 
 /// Interval at which a console is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -129,7 +137,7 @@ impl Guest {
     /// The command line of the kernel.
     pub(crate) fn kernel_options(&self) -> String {
         let address = self.address.as_ref().map(|address| format!(" address={address}")).unwrap_or_default();
-        format!("console=ttyS0 quiet panic=-1{address}")
+        format!("console=ttyS0 quiet panic=-1 {FAST_BOOT}{address}")
     }
 
     /// The definition of the domain. Never with KVM, which hangs on machines that only seem to have it.
@@ -235,6 +243,15 @@ impl Guest {
         self.wait("a sign of life", || self.beat().filter(|beat| Some(*beat) != before)).await
     }
 
+    fn report_slow(&self, what: &str) {
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let (name, secs, last) = (&self.name, SLOW.as_secs(), self.lines().pop().unwrap_or_default());
+        let line =
+            format!("slow: {secs} s without {what} of {name}; load {}; last on its console: {last}", load.trim());
+        // Not `eprintln!`, which the harness captures.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
     /// Waits until `look` finds something.
     ///
     /// # Panics
@@ -242,12 +259,17 @@ impl Guest {
     /// If that takes too long.
     pub async fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let begun = Instant::now();
+        let mut is_reported = false;
         loop {
             if let Some(found) = look() {
                 return found;
             }
             let console = || self.lines().join("\n");
             assert!(begun.elapsed() < BOOT_MAX, "timed out waiting for {what} of {}:\n{}", self.name, console());
+            if begun.elapsed() > SLOW && !is_reported {
+                is_reported = true;
+                self.report_slow(what);
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }

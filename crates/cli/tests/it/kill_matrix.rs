@@ -2,8 +2,9 @@
 //! before each step of its order. The steps of all drivers are here; the tests choose the victims. With guests, only single
 //! steps except in long runs (`XTASK_LONG=1`).
 //!
-//! The guest has no handler, so that requests begin at once. It boots once, and then as often as the actions make it: a
-//! snapshot would only save the first boot, because a new boot ID needs a boot.
+//! The guest has no handler, so that requests begin at once. It boots once, and then as often as the actions make it. A
+//! snapshot would only save the first boot (2.3 s of processor time, 0.2 s to restore), because a new boot ID needs a boot, and
+//! taking the snapshot needs a boot too.
 
 use std::path::Path;
 
