@@ -77,6 +77,8 @@ impl<O: MachineObserver> MachineFollower<O> {
                 return tracing::warn!(host = %self.host, error, "cannot list the machines");
             }
             tokio::select! {
+                // In order, so that runs with the same inputs are the same.
+                biased;
                 exists = watch.changed() => if !exists { return },
                 () = self.observer.wait_for_interest() => {}
                 () = sleep(LOOK_EVERY) => {}
@@ -175,7 +177,7 @@ mod tests {
                 match self.0 {
                     1 => true,
                     // Nothing changes for more than a minute; then the hypervisor ends.
-                    2..=9 => std::future::pending().await,
+                    2..=10 => std::future::pending().await,
                     _ => false,
                 }
             })
@@ -203,10 +205,11 @@ mod tests {
         }
 
         fn wait_for_interest(&mut self) -> Pending<'_, ()> {
-            match std::mem::take(&mut self.is_interested) {
-                true => Box::pin(async {}),
-                false => Box::pin(std::future::pending()),
-            }
+            Box::pin(async {
+                if !std::mem::take(&mut self.is_interested) {
+                    std::future::pending::<()>().await;
+                }
+            })
         }
     }
 
