@@ -1,6 +1,6 @@
 //! The list of what needs attention: activities without notice, not ready in time, without a handler, over time, failed or blocked,
-//! that take a group below its floor, and hosts that are off. What needs action comes first, by severity and then by deadline, and the
-//! page says which row to start with; what only runs comes below. Each row says in two lines why it is listed, what happens without an
+//! that take a group below its floor, and hosts that are off. What an operator can still prevent comes first, by severity and then by
+//! deadline, and the page says which row to start with; what only runs comes below. Each row says in two lines why it is listed, what happens without an
 //! operator, how many machines that affects, and what can be done.
 
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ const LINKS_MAX: usize = 2;
 /// Sorts before every row.
 const HEAD_SORT: &str = " ";
 
-const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation <small>most severe first</small></span><span>If you do nothing</span><span>Machines</span><span>Ready</span><span></span></li>"#;
+const HEAD: &str = r#"<li id="attention-head" class="head" data-sort=" "><span>Type</span><span>Operation <small>first what you can still prevent</small></span><span>If you do nothing</span><span>Machines</span><span>Ready</span><span></span></li>"#;
 
 #[derive(Template)]
 #[template(path = "attention_row.html")]
@@ -119,7 +119,7 @@ impl Section {
         match self {
             Section::First => ("attention-first", "Start here", "a"),
             Section::ActNow => ("attention-next", "Next", "b"),
-            Section::NothingToDo => ("attention-calm", "Running, nothing to do", "c"),
+            Section::NothingToDo => ("attention-calm", "In progress, no action needed", "c"),
         }
     }
 
@@ -227,6 +227,10 @@ impl AttentionReason {
         }
     }
 
+    fn is_about_floor(&self) -> bool {
+        matches!(self, AttentionReason::BelowFloor(_) | AttentionReason::AtRisk(_))
+    }
+
     /// Whether an operator can still change what happens.
     fn needs_action(&self, stage: Stage) -> bool {
         match self {
@@ -246,6 +250,11 @@ impl AttentionReason {
 /// The severity of a row: that of its event type, and red if a group falls below its floor.
 fn find_severity(activity: &Activity, concern: &AttentionReason) -> Severity {
     if matches!(concern, AttentionReason::BelowFloor(_)) { Severity::Red } else { activity.severity }
+}
+
+/// Whether an operator can still keep the event from happening: it can be canceled, unlike a deletion.
+fn can_prevent(activity: &Activity) -> bool {
+    activity.stage() == Stage::Scheduled && !activity.kind.is_deletion()
 }
 
 /// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
@@ -277,21 +286,21 @@ pub fn render_panel(
     let mut found: Vec<(&Activity, AttentionReason)> =
         activities.iter().filter_map(|activity| Some((activity, find(activity)?))).collect();
     found.sort_by_cached_key(|(activity, concern)| {
-        let deadline = find_deadline(context, activity, concern).map_or(i64::MAX, |at| at.0);
-        let size = Reverse(activity.machine_count());
+        let deadline = find_deadline(context, activity, concern);
         (
             Section::of(concern, activity.stage()),
+            !can_prevent(activity),
+            deadline.is_none(),
             find_severity(activity, concern),
             deadline,
-            size,
+            !concern.is_about_floor(),
+            Reverse(activity.machine_count()),
             activity.title.clone(),
         )
     });
-    // A host that is off is as severe as a deletion, but stays as it is; a row with a deadline gets worse.
+    // A host that is off stays as it is; a row with a deadline gets worse.
     let urgent = found.iter().take_while(|(activity, concern)| {
-        concern.needs_action(activity.stage())
-            && find_severity(activity, concern) == Severity::Red
-            && find_deadline(context, activity, concern).is_some()
+        concern.needs_action(activity.stage()) && find_deadline(context, activity, concern).is_some()
     });
     let urgent = urgent.count();
     let running = activities.iter().filter(|activity| activity.stage() != Stage::Finished);

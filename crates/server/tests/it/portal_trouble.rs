@@ -482,8 +482,8 @@ fn what_needs_action_comes_first_by_severity_and_then_by_deadline() {
         "id=\"attention-first\" class=\"part\" data-sort=\"a\"><h3>Start here</h3>".to_owned(),
         format!("id=\"attention-op-{redeploy}\""),
         "id=\"attention-next\"".to_owned(),
-        "id=\"attention-host-n-2\"".to_owned(),
         format!("id=\"attention-op-{reboot}\""),
+        "id=\"attention-host-n-2\"".to_owned(),
         "id=\"attention-calm\"".to_owned(),
         format!("id=\"attention-op-{}\"", id_of(&failure)),
     ];
@@ -497,7 +497,7 @@ fn what_needs_action_comes_first_by_severity_and_then_by_deadline() {
     let server = hosts();
     check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     let page = Browser::at_once(&server).page("/");
-    assert_order(&page, &["id=\"attention-head\"", "Running, nothing to do", "id=\"attention-op-"]);
+    assert_order(&page, &["id=\"attention-head\"", "In progress, no action needed", "id=\"attention-op-"]);
     assert!(!page.contains("Start here") && !page.contains("primary"), "{page}");
 }
 
