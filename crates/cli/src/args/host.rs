@@ -151,13 +151,13 @@ pub struct DrainArgs {
     /// Maximum number of machines that move at a time [default: 1].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub parallel: Option<u32>,
-    /// Maximum number of unavailable machines in each group [default: one update domain].
+    /// Maximum number of unavailable machines in each group [default: the size of its largest update domain].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub max_unavailable: Option<u32>,
     /// Notice period of at least 15 minutes, such as 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds)]
     pub notice: Option<u64>,
-    /// Restart machines that cannot move while they run, instead of moving them.
+    /// Restart machines that cannot be migrated live on their host, instead of redeploying them to another one.
     #[arg(long)]
     pub wait_in_place: bool,
     /// Description that machines see.

@@ -29,7 +29,7 @@ pub struct MaintenanceArgs {
     /// Notice period, at least the minimum of the event type; such as 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub notice: Option<u64>,
-    /// Expected duration that machines see, such as 15m.
+    /// Expected duration, shown to machines, such as 15m; on libvirt and QEMU, a Freeze pauses the machine for this long.
     #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub duration: Option<u64>,
     /// Description that machines see.

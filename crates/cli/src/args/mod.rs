@@ -216,11 +216,11 @@ pub enum Command {
     Az(AzArgs),
     /// Show the certificate authority of the server.
     Ca(Client<CaCommand>),
-    /// Back up the data of a server, which may be running, to a file.
+    /// Copy the database of a server, which may be running, to a file.
     Backup(BackupArgs),
     /// Restore a backup into an empty data directory.
     Restore(BackupArgs),
-    /// Export the data of a server to a file.
+    /// Export the data of a server to a portable file, from a cluster too.
     Export(ArchiveArgs),
     /// Import an exported file into an empty data directory.
     Import(ArchiveArgs),

@@ -69,7 +69,7 @@ pub struct RolloutArgs {
     /// Time to start the first step, such as '2026-07-28 22:00:00' or +2h [default: after the notice period].
     #[arg(long, value_name = "TIME", value_parser = moment::parse_future)]
     pub at: Option<Moment>,
-    /// Maximum number of steps in progress [default: 1].
+    /// Maximum number of steps in progress; a drained host counts until it is activated [default: 1].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub parallel: Option<u32>,
     /// Pause between the end of a step and the start of the next, such as 10m [default: none].
@@ -78,7 +78,7 @@ pub struct RolloutArgs {
     /// Maintenance window: [DAYS] START-END [ZONE], such as 'Sat,Sun 22:00-04:00 Europe/Berlin', in UTC if ZONE is omitted; repeatable.
     #[arg(long, value_name = "WINDOW", value_parser = MaintenanceWindow::parse)]
     pub window: Vec<MaintenanceWindow>,
-    /// Maximum number of unavailable machines in each group [default: one update domain].
+    /// Maximum number of unavailable machines in each group [default: the size of its largest update domain].
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub max_unavailable: Option<u32>,
     /// Number of failed machines to tolerate [default: 0].

@@ -5,7 +5,8 @@ use std::time::Duration;
 use forewarn_api_client::moment;
 use forewarn_api_types::{
     Clock, ConflictingOperation, EmptyBody, EventOutcome, HistoryRow, NewRollout, Number, PauseOptions, ResourceName,
-    Rollout, RolloutPhase, RolloutPreview, RolloutStep, RolloutStepPhase, StepSelection, Text, Time, count_of,
+    Rollout, RolloutPhase, RolloutPreview, RolloutStep, RolloutStepPhase, RolloutType, StepSelection, Text, Time,
+    count_of,
 };
 use serde_json::Value;
 
@@ -110,16 +111,20 @@ fn preview(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure>
     }
     let preview: RolloutPreview = decode(&value)?;
     print_plan(&preview.steps)?;
-    for line in describe_preview(&preview) {
+    for line in describe_preview(&preview, args.kind) {
         output::print_line(&output::escape(&line))?;
     }
     Ok(())
 }
 
-fn describe_preview(preview: &RolloutPreview) -> Vec<String> {
+fn describe_preview(preview: &RolloutPreview, kind: RolloutType) -> Vec<String> {
     let mut lines = vec![String::new()];
+    let assumption = match kind {
+        RolloutType::Drain => " and each drained host is activated immediately",
+        RolloutType::Freeze | RolloutType::Reboot | RolloutType::Redeploy => "",
+    };
     lines.push(match preview.ends.filter(|_| preview.is_complete) {
-        Some(ends) => format!("Expected to finish at {}, if no handler approves early.", format_time(ends)),
+        Some(ends) => format!("Expected to finish at {}, if no handler approves early{assumption}.", format_time(ends)),
         None => "Not expected to finish: see the waits below.".to_owned(),
     });
     lines.extend(
