@@ -464,7 +464,7 @@ fn maintain(server: &Server, host: &str, kind: &str) -> String {
 }
 
 #[test]
-fn what_needs_action_comes_first_by_severity_and_then_by_deadline() {
+fn what_can_be_prevented_comes_first_by_severity_and_then_by_deadline() {
     let server = hosts();
     for (name, host) in [("mail", "r-1"), ("wiki", "r-2")] {
         check(&server, "POST /machines", json!({ "name": name, "host": host }), 201, json!({}));
@@ -477,12 +477,18 @@ fn what_needs_action_comes_first_by_severity_and_then_by_deadline() {
     advance(&server, 60);
     let failure = check(&server, "POST /hosts/n-1/hardware-failure", json!({ "type": "Redeploy" }), 202, json!({}));
     check(&server, "POST /hosts/n-2/fence", NONE, 200, json!({}));
+    // As severe as the redeployment and earlier, but it cannot be canceled.
+    let notified = json!({ "name": "old", "terminateNotification": { "notBeforeTimeout": "PT5M" } });
+    check(&server, "POST /machines", notified, 201, json!({}));
+    server.listen_as("old");
+    let deletion = id_of(&check(&server, "DELETE /machines/old", NONE, 202, json!({})));
     let browser = Browser::at_once(&server);
     let rows = [
         "id=\"attention-first\" class=\"part\" data-sort=\"a\"><h3>Start here</h3>".to_owned(),
         format!("id=\"attention-op-{redeploy}\""),
         "id=\"attention-next\"".to_owned(),
         format!("id=\"attention-op-{reboot}\""),
+        format!("id=\"attention-op-{deletion}\""),
         "id=\"attention-host-n-2\"".to_owned(),
         "id=\"attention-calm\"".to_owned(),
         format!("id=\"attention-op-{}\"", id_of(&failure)),
