@@ -227,10 +227,6 @@ impl AttentionReason {
         }
     }
 
-    fn is_about_floor(&self) -> bool {
-        matches!(self, AttentionReason::BelowFloor(_) | AttentionReason::AtRisk(_))
-    }
-
     /// Whether an operator can still change what happens.
     fn needs_action(&self, stage: Stage) -> bool {
         match self {
@@ -255,6 +251,10 @@ fn find_severity(activity: &Activity, concern: &AttentionReason) -> Severity {
 /// Whether an operator can still keep the event from happening: it can be canceled, unlike a deletion.
 fn can_prevent(activity: &Activity) -> bool {
     activity.stage() == Stage::Scheduled && !activity.kind.is_deletion()
+}
+
+fn endangers_floor(dips: &[GroupDip]) -> bool {
+    dips.iter().any(|dip| dip.could_be_below() && !dip.is_shrinking)
 }
 
 /// When a row that needs action becomes worse: the start, or the failure of an activity that takes too long.
@@ -293,7 +293,7 @@ pub fn render_panel(
             deadline.is_none(),
             find_severity(activity, concern),
             deadline,
-            !concern.is_about_floor(),
+            !endangers_floor(dips_of(activity)),
             Reverse(activity.machine_count()),
             activity.title.clone(),
         )

@@ -79,18 +79,20 @@ async function buttonsCoverNothing(page) {
   assert.equal(covered, 0, "buttons cover the text beside them");
 }
 
-// Rows that need action are above those that do not, by severity and then by deadline. The page says with which one to start.
+// Rows that need action are above those that do not: first what can still be prevented, and of that what puts a floor at risk; then deletions, which cannot
+// be canceled; then rows without a deadline. The page says with which one to start.
 async function actionsComeFirst(page) {
-  const rows = await page.$$eval("#attention > li:not(.head, .note)", (rows) => rows.map((row) => [row.id, Number(row.querySelector(".count")?.dataset.until ?? 0), row.className]));
+  const rows = await page.$$eval("#attention > li:not(.head, .note)", (rows) =>
+    rows.map((row) => [row.id, Number(row.querySelector(".count")?.dataset.until ?? 0), row.querySelector(".b")?.textContent.trim() ?? ""]),
+  );
   const calm = rows.findIndex(([id]) => id === "attention-calm");
   assert.deepEqual([rows[0][0], rows[2][0]], ["attention-first", "attention-next"], JSON.stringify(rows));
   await shows(page, "#attention-first", "Start here");
-  assert.ok(rows[1][1] > 0, "a row with a deadline comes before a host that is off");
-  const urgent = rows.slice(0, calm).filter(([, , severity]) => severity !== "part");
-  const reds = urgent.filter(([, , severity]) => severity === "s-red").length;
-  assert.ok(reds > 1 && urgent.slice(0, reds).every(([, , severity]) => severity === "s-red"), `sorted by severity: ${JSON.stringify(rows)}`);
-  const deadlines = urgent.slice(reds).map(([, until]) => until).filter((until) => until > 0);
-  assert.deepEqual(deadlines, [...deadlines].sort((one, other) => one - other), "sorted by deadline");
+  await shows(page, `#${rows[1][0]}`, "floor 14");
+  const urgent = rows.slice(0, calm).filter(([, , kind]) => kind !== "");
+  const dated = urgent.filter(([, until]) => until > 0);
+  assert.deepEqual(urgent.slice(0, dated.length), dated, "rows with a deadline come first");
+  assert.ok(dated.length > 2 && dated.findIndex(([, , kind]) => kind === "Terminate") === dated.length - 1, JSON.stringify(rows));
   const primary = await page.$$eval("#main .primary", (buttons) => buttons.map((button) => button.closest("#attention > li").id));
   assert.deepEqual(primary, [rows[1][0]], "only the first row has a primary button");
   await shows(page, "#attention", "requested by you");
